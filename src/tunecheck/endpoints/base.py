@@ -1,0 +1,123 @@
+"""What every endpoint adapter offers: a chat request goes in, a completion comes out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from tunecheck.jsontext import JSON
+from tunecheck.targets import Row
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints.definition import Definition
+
+__all__ = ["ChatRequest", "Completion", "Endpoint", "Price", "Usage"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request: OpenAI-style messages and tools.
+
+    `parameters` are laid over the definition's own. `row` is the data set row it is made for, where there is one:
+    recorded and simulated endpoints find their answer by it, and request templates may name its columns.
+    """
+
+    messages: Sequence[Mapping[str, JSON]]
+    tools: Sequence[Mapping[str, JSON]] | None = None
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    row: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as the service counted them; None where it did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost."""
+
+    input_per_million: float
+    output_per_million: float
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model answered.
+
+    `text` is its text (None where it only called); `tool_calls` OpenAI tool calls, exactly as they came.
+    `latency_ms` counts from sending the request that succeeded to its last byte, waits for limits and retries left out.
+    """
+
+    text: str | None = None
+    tool_calls: tuple[Mapping[str, JSON], ...] = ()
+    usage: Usage = Usage()
+    latency_ms: float | None = None
+    finish_reason: str | None = None
+    request_id: str | None = None
+    simulated: bool = False
+
+    def columns(self) -> dict[str, JSON]:
+        """The completion as a target's output columns; `response` is the calls where it called, else the text."""
+        calls: list[JSON] = [dict(call) for call in self.tool_calls]
+        return {
+            "response": calls or self.text,
+            "text": self.text,
+            "tool_calls": calls or None,
+            "usage": {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens},
+            "latency_ms": self.latency_ms,
+            "finish_reason": self.finish_reason,
+            "request_id": self.request_id,
+            "simulated": self.simulated,
+        }
+
+
+class Endpoint(ABC):
+    """A model somewhere that answers chat requests. Safe for many calls at once within one event loop.
+
+    `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
+    `concurrency`: how many calls at once it takes at most, None where it sets no limit.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    simulated: bool = False
+    depends_on_row: bool = False
+    concurrency: int | None = None
+    price: Price | None = None
+
+    @classmethod
+    def from_definition(cls, definition: Definition) -> Endpoint:
+        """The endpoint that a definition describes; keys that this does not ask for are refused afterwards.
+
+        Raises:
+            ConfigurationError: the definition is wrong.
+        """
+        raise definition.error("kind", f"{cls.__name__} cannot be made from a definition")
+
+    @abstractmethod
+    async def complete(self, request: ChatRequest) -> Completion:
+        """Answer one request, with retries, limits and timeouts as the definition says.
+
+        Raises:
+            EndpointError: the call failed for good; its subclass says how.
+            StopRunError: the run must stop, every further call would fail in the same way.
+        """
+
+    @abstractmethod
+    def settings(self) -> dict[str, JSON]:
+        """The definition as data, secrets left out: what the manifest shows."""
+
+    def answer_settings(self) -> dict[str, JSON]:
+        """The part of the settings that answers depend on: what the fingerprint is made of."""
+        return self.settings()
+
+    async def close(self) -> None:
+        """Close connections. A later call opens new ones."""

@@ -1,0 +1,282 @@
+"""The front door of the pipeline: `evaluate()`, in the conventions of Azure AI Evaluation, and what it returns."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from tunecheck.datasets import Data, open_dataset
+from tunecheck.endpoints import Endpoint, EndpointTarget, load_endpoint
+from tunecheck.errors import ConfigurationError, MissingExtraError
+from tunecheck.jsontext import JSON
+from tunecheck.pipeline.callables import CallableTarget
+from tunecheck.pipeline.mapping import MappingLayers, parse_mapping, read_layers
+from tunecheck.pipeline.results import ResultRow
+from tunecheck.pipeline.scoring import BoundEvaluator, bind_evaluator
+from tunecheck.plugins import find
+from tunecheck.runs.execution import DEFAULT_CONCURRENCY, Execution, Finished, ProgressCallback
+from tunecheck.runs.export import check_output_path
+from tunecheck.runs.rescoring import RecordedRun
+from tunecheck.runs.store import find_run
+from tunecheck.suggest import did_you_mean
+from tunecheck.targets import Target
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["EvaluationResult", "evaluate", "score"]
+
+TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
+RunLike: TypeAlias = "str | os.PathLike[str]"
+
+ROWS_IN_MEMORY = 100_000
+"""Up to so many rows `result["rows"]` is a plain list; above, a sequence that reads the run folder."""
+
+
+class EvaluationResult(dict[str, object]):
+    """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and where the rest is.
+
+    `run_dir` is the run's folder; `by_group` holds the metrics by `row_kind` and by each `group_by` column:
+    `{column: {value: metrics}}`; `simulated` says that no real model answered; `notes` are remarks on how it ran.
+    """
+
+    def __init__(self, finished: Finished) -> None:
+        rows: Sequence[ResultRow] = finished.rows
+        super().__init__(
+            rows=list(rows) if len(rows) <= ROWS_IN_MEMORY else rows,
+            metrics=finished.metrics,
+            studio_url=None,
+        )
+        self.run_dir: Path = finished.run.folder
+        self.by_group = finished.by_group
+        self.row_count = finished.row_count
+        self.failed_row_count = finished.failed_row_count
+        self.simulated = finished.simulated
+        self.notes = finished.notes
+        self._rows = finished.rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_pandas()", "pandas") from None
+        return pandas.DataFrame(list(self._rows))
+
+
+def evaluate(
+    *,
+    data: Data | None = None,
+    evaluators: Mapping[str, object],
+    evaluation_name: str | None = None,
+    target: TargetLike | None = None,
+    evaluator_config: Mapping[str, object] | None = None,
+    azure_ai_project: object = None,
+    output_path: str | os.PathLike[str] | None = None,
+    fail_on_evaluator_errors: bool = False,
+    tags: Mapping[str, str] | None = None,
+    credential: object = None,
+    user_agent: str | None = None,
+    concurrency: int | None = None,
+    workers: int | None = None,
+    resume: RunLike | None = None,
+    reuse: RunLike | None = None,
+    progress: bool | ProgressCallback = False,
+    results_dir: str | os.PathLike[str] = "eval_results",
+    limit: int | None = None,
+    group_by: str | Sequence[str] = (),
+    command: Mapping[str, JSON] | None = None,
+    **unknown: object,
+) -> EvaluationResult:
+    """Run a target and evaluators over a data set; keep everything in a run folder.
+
+    Args:
+        data: a path (.jsonl, .json, .csv, .parquet), a list of dicts, a DataFrame, or an iterable of dicts.
+        evaluators: by name, anything that can be called with keywords and returns a dict or a number; a class is used
+            as an instance; a text is the name of an installed evaluator.
+        evaluation_name: the run's name; the data set's by default.
+        target: who answers: a function (its parameters name columns), an Endpoint, a Target, or an endpoint's name or
+            definition file. None: the data holds the answers already.
+        evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
+        azure_ai_project: not available yet; must be None.
+        output_path: also write Azure's one JSON file there.
+        fail_on_evaluator_errors: stop at the first evaluator error.
+        tags: kept in the run's manifest.
+        credential: not available yet; must be None.
+        user_agent: appended to the User-Agent of calls to endpoints.
+        concurrency: calls under way at once; by default the endpoint's limit, else 10.
+        workers: processes for evaluators that burn CPU; 0 keeps them in threads; by default as many as there are
+            cores, where there is work enough.
+        resume: finish this run (its id, folder, or `last`) in its own folder.
+        reuse: a new run that takes over every answer and verdict of this one whose inputs are unchanged.
+        progress: show a bar, or call this with each `Progress`.
+        results_dir: where run folders are.
+        limit: only the first rows.
+        group_by: columns by whose values the metrics are reported, too.
+        command: kept in the manifest as it is: what a command line needs to take the run up again.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the text says which, and what was meant.
+        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+    """
+    _refuse_unknown(unknown)
+    _refuse_upload(azure_ai_project, credential)
+    if data is None:
+        raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
+    path = check_output_path(output_path) if output_path is not None else None
+    dataset = open_dataset(data, limit=limit)
+    layers = read_layers(evaluator_config, evaluators, dataset.defaults.column_mapping)
+    chosen_target = dataset.defaults.target if target is None else target
+    execution = Execution(
+        dataset=dataset,
+        target=_make_target(chosen_target, evaluator_config, concurrency, user_agent),
+        evaluators=_bind_evaluators(evaluators, layers, evaluator_config),
+        layers=layers,
+        concurrency=_at_least(1, "concurrency", concurrency),
+        workers=_at_least(0, "workers", workers),
+        group_by=[group_by] if isinstance(group_by, str) else list(group_by),
+        name=evaluation_name or dataset.name,
+        tags=_read_tags(tags),
+        command=command or {},
+        results_dir=Path(results_dir),
+        fail_on_evaluator_errors=fail_on_evaluator_errors,
+        progress=progress,
+    )
+    return EvaluationResult(execution.run(resume=resume, reuse=reuse, output_path=path))
+
+
+def score(
+    run: RunLike,
+    *,
+    evaluators: Mapping[str, object],
+    evaluator_config: Mapping[str, object] | None = None,
+    evaluation_name: str | None = None,
+    workers: int | None = None,
+    concurrency: int | None = None,
+    progress: bool | ProgressCallback = False,
+    results_dir: str | os.PathLike[str] = "eval_results",
+    group_by: str | Sequence[str] = (),
+    command: Mapping[str, JSON] | None = None,
+) -> EvaluationResult:
+    """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
+
+    Verdicts of evaluators that have not changed are taken over. The mapping is the old run's, under `evaluator_config`.
+
+    Raises:
+        ConfigurationError: there is no such run, it has not finished, or an argument is wrong.
+    """
+    recorded = RecordedRun(find_run(run, Path(results_dir)))
+    layers = read_layers(evaluator_config, evaluators, recorded.declared_mapping())
+    execution = Execution(
+        dataset=recorded.dataset(),
+        target=recorded.target(),
+        evaluators=_bind_evaluators(evaluators, layers, evaluator_config),
+        layers=layers,
+        concurrency=_at_least(1, "concurrency", concurrency),
+        workers=_at_least(0, "workers", workers),
+        group_by=[group_by] if isinstance(group_by, str) else list(group_by),
+        name=evaluation_name or recorded.name,
+        tags={},
+        command=command or {},
+        results_dir=Path(results_dir),
+        fail_on_evaluator_errors=False,
+        progress=progress,
+    )
+    return EvaluationResult(execution.run(reuse=recorded.run.folder))
+
+
+def _refuse_unknown(unknown: Mapping[str, object]) -> None:
+    if unknown:
+        name = next(iter(unknown))
+        known = [parameter for parameter in inspect.signature(evaluate).parameters if parameter != "unknown"]
+        raise ConfigurationError(f"evaluate() has no argument {name!r}{did_you_mean(name, known)}")
+
+
+def _refuse_upload(azure_ai_project: object, credential: object) -> None:
+    if azure_ai_project is not None or credential is not None:
+        raise ConfigurationError(
+            "uploading to Azure AI Foundry is not part of this version: leave azure_ai_project and credential out; "
+            "the results are in the run folder, and output_path writes Azure's evaluation_results.json"
+        )
+
+
+def _at_least(least: int, name: str, value: int | None) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+        raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def _read_tags(tags: Mapping[str, str] | None) -> dict[str, str]:
+    for name, value in (tags or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
+    return dict(tags or {})
+
+
+def _make_target(
+    target: TargetLike | None,
+    config: Mapping[str, object] | None,
+    concurrency: int | None,
+    user_agent: str | None,
+) -> Target | None:
+    own = _own_mapping(config, "target")
+    if isinstance(target, (str, os.PathLike)):
+        target = load_endpoint(target)
+    if isinstance(target, Endpoint):
+        target.user_agent = user_agent
+        return EndpointTarget(target, mapping=own)
+    if user_agent is not None:
+        raise ConfigurationError("user_agent is sent to endpoints, and the target is none")
+    if target is None or isinstance(target, Target):
+        if own:
+            raise ConfigurationError("evaluator_config maps columns for 'target', and the target takes whole rows")
+        return target
+    if callable(target):
+        return CallableTarget(
+            target, parse_mapping(own, "evaluator_config['target']"), concurrency or DEFAULT_CONCURRENCY
+        )
+    raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
+
+
+def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, object]:
+    entry = (config or {}).get(name, {})
+    mapping = entry.get("column_mapping", entry) if isinstance(entry, Mapping) else {}
+    return dict(mapping or {})
+
+
+def _bind_evaluators(
+    evaluators: Mapping[str, object], layers: MappingLayers, config: Mapping[str, object] | None
+) -> list[BoundEvaluator]:
+    if not isinstance(evaluators, Mapping) or not evaluators:
+        raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
+    bound = []
+    for name, evaluator in evaluators.items():
+        _check_name(name)
+        found = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
+        ready = bind_evaluator(name, found, layers[name])
+        _check_own_parameters(ready, _own_mapping(config, name))
+        bound.append(ready)
+    return bound
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
+    if name in ("target", "default", "results"):
+        raise ConfigurationError(f"an evaluator cannot be called {name!r}: that word has a meaning of its own here")
+
+
+def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) -> None:
+    known = {parameter for choice in evaluator.signature.choices for parameter in choice}
+    for parameter in own:
+        if parameter not in known and not evaluator.signature.takes_any:
+            raise ConfigurationError(
+                f"evaluator {evaluator.name!r} has no parameter {parameter!r}{did_you_mean(parameter, known)}"
+            )

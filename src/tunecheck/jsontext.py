@@ -1,0 +1,128 @@
+"""JSON text in and out: fast, strict, and exact for what fast readers get wrong.
+
+msgspec reads and writes nearly everything, integers of any size included; what it refuses goes through the standard
+library, so that nothing a user gave changes on its way: lone surrogates (`"\\ud83d"`), and the words `NaN` and
+`Infinity`, which are not JSON and are read as null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import NoReturn, TypeAlias
+
+import msgspec
+
+__all__ = ["JSON", "canonical", "dumps", "dumps_line", "loads", "plain"]
+
+JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+
+MAX_DEPTH = 200
+"""Deepest nesting that is read or written; real data stays below twenty."""
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
+
+
+def loads(text: bytes | str) -> JSON:
+    """Read one JSON value exactly.
+
+    Raises:
+        ValueError: the text is not JSON; the message has line and column as the standard library counts them.
+    """
+    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    try:
+        value: JSON = _decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return _loads_slowly(raw)
+    return value
+
+
+def _loads_slowly(raw: bytes) -> JSON:
+    try:
+        value: JSON = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return value
+
+
+def _no_constant(_: str) -> None:
+    return None
+
+
+def dumps(value: object) -> bytes:
+    """Write one value as strict JSON on one line; NaN and the infinities become null.
+
+    Raises:
+        TypeError: the value holds something that JSON has no form for; the message says where and what.
+    """
+    return _write(value, _encode)
+
+
+def canonical(value: object) -> bytes:
+    """The same, with object keys sorted: equal values give equal bytes. For fingerprints."""
+    return _write(value, _encode_sorted, sort_keys=True)
+
+
+def dumps_line(value: object) -> bytes:
+    """`dumps` and a line feed: one record of a JSON Lines file."""
+    return dumps(value) + b"\n"
+
+
+def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool = False) -> bytes:
+    try:
+        text = encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError, UnicodeEncodeError, msgspec.EncodeError):
+        exact = plain(value)
+        return json.dumps(
+            exact, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
+        ).encode()
+    return text
+
+
+def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
+    """The value as plain JSON types, exactly: tuples become lists, keys text, NaN null; nothing is guessed.
+
+    numpy scalars and anything else with an `item()` method that gives a plain number are taken as that number.
+
+    Raises:
+        TypeError: something has no JSON form; the message names its path and type.
+    """
+    if depth > MAX_DEPTH:
+        raise TypeError(f"{path}: nested deeper than {MAX_DEPTH} levels")
+    if value is None or isinstance(value, (bool, str)):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {_key(key, path): plain(item, path=f"{path}.{key}", depth=depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, path=f"{path}[{index}]", depth=depth + 1) for index, item in enumerate(value)]
+    return _plain_object(value, path, depth)
+
+
+def _plain_object(value: object, path: str, depth: int) -> JSON:
+    if isinstance(value, msgspec.Struct):
+        return plain(msgspec.structs.asdict(value), path=path, depth=depth + 1)
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "shape", None) == ():
+        return plain(item(), path=path, depth=depth + 1)
+    _refuse(value, path)
+
+
+def _key(key: object, path: str) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, int) and not isinstance(key, bool):
+        return str(key)
+    _refuse(key, f"{path}, a key")
+
+
+def _refuse(value: object, path: str) -> NoReturn:
+    raise TypeError(f"{path}: a {type(value).__name__} has no JSON form")

@@ -1,0 +1,185 @@
+"""Result rows: what one looks like, the file they are written to as they finish, and reading it back."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import overload
+
+from tunecheck.jsontext import JSON, dumps, dumps_line, loads
+from tunecheck.pipeline.scoring import Failure, Output, error_entry
+from tunecheck.targets import Row
+
+__all__ = ["ResultRow", "ResultsWriter", "RowState", "RowsView", "result_row"]
+
+ResultRow = dict[str, JSON]
+
+_COPY_BLOCK = 1 << 20
+
+
+@dataclass(slots=True)
+class RowState:
+    """One row on its way through the pipeline."""
+
+    row: Row
+    waiting: int = 0
+    """Lanes that still have work to do on it."""
+    abandoned: bool = False
+    """The run stops: the row will not get its result now."""
+    kind: str | None = None
+    target: Mapping[str, JSON] = field(default_factory=dict)
+    outputs: dict[str, Output] = field(default_factory=dict)
+    errors: dict[str, Failure] = field(default_factory=dict)
+
+
+def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
+    """The row as it stands in `eval_results.jsonl`, evaluators in the order they were given."""
+    row = state.row
+    result: ResultRow = {"row_id": row.id, "row_fingerprint": row.fingerprint}
+    if state.kind is not None:
+        result["row_kind"] = state.kind
+    for column, value in row.values.items():
+        result[f"inputs.{column}"] = value
+    for column, value in state.target.items():
+        result[f"outputs.{column}"] = value
+    for name in evaluators:
+        for key, value in state.outputs.get(name, {}).items():
+            result[f"outputs.{name}.{key}"] = value
+    for stage, error in state.errors.items():
+        result[f"error.{stage}"] = error_entry(error)
+    return result
+
+
+class ResultsWriter:
+    """`eval_results.jsonl` while a run goes on: rows are written as they finish and put in order at the end.
+
+    Only each row's place in the file is kept in memory (8 bytes a row), so a row that takes long holds up no other.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._partial = path.with_name(path.name + ".partial")
+        self._file = self._partial.open("wb", buffering=1 << 18)
+        self._starts = array("Q")
+        self._end = 0
+        self._next = 0
+        self._in_order = True
+        self._shapes: dict[tuple[str, ...], None] = {}
+
+    def write(self, index: int, row: ResultRow) -> Failure | None:
+        """Write one finished row; what of it has no JSON form is left out, and said as the returned failure."""
+        failure = None
+        try:
+            line = dumps_line(row)
+        except TypeError:
+            failure = _leave_out_unserialisable(row)
+            line = dumps_line(row)
+        self._shapes.setdefault(tuple(row))
+        self._note(index)
+        self._file.write(line)
+        self._end += len(line)
+        return failure
+
+    def _note(self, index: int) -> None:
+        if index != self._next:
+            self._in_order = False
+        self._next = index + 1
+        if index >= len(self._starts):
+            self._starts.extend([0] * (index + 1 - len(self._starts)))
+        self._starts[index] = self._end + 1  # 0 stands for a row that is not there
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column of the rows written so far, in order of appearance."""
+        return list(dict.fromkeys(column for shape in self._shapes for column in shape))
+
+    def finish(self) -> RowsView:
+        """Put the rows in order, make the file final, and give access to them."""
+        self._file.close()
+        starts = array("Q", (start - 1 for start in self._starts if start))
+        if not self._in_order:
+            starts = self._sort(starts)
+        self._partial.replace(self._path)
+        return RowsView(self._path, starts)
+
+    def _sort(self, starts: array[int]) -> array[int]:
+        ordered = self._partial.with_name(self._partial.name + ".sorted")
+        final = array("Q")
+        position = 0
+        with self._partial.open("rb") as source, ordered.open("wb", buffering=_COPY_BLOCK) as target:
+            for start in starts:
+                source.seek(start)
+                line = source.readline()
+                final.append(position)
+                position += target.write(line)
+        ordered.replace(self._partial)
+        return final
+
+    def abandon(self) -> None:
+        """Close and remove the partial file: the journal holds all that is in it."""
+        self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+
+def _leave_out_unserialisable(row: ResultRow) -> Failure:
+    refused = []
+    for column, value in row.items():
+        try:
+            dumps(value)
+        except TypeError as error:
+            refused.append(f"{column}: {error}")
+            row[column] = None
+    failure = Failure("TypeError", f"left out of the results: {'; '.join(refused)}")
+    row["error.results"] = error_entry(failure)
+    return failure
+
+
+class RowsView(Sequence[ResultRow]):
+    """The rows of a finished run, read from its file as they are asked for."""
+
+    def __init__(self, path: Path, starts: array[int] | None = None) -> None:
+        self.path = path
+        self._starts = starts if starts is not None else _line_starts(path)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        with self.path.open("rb", buffering=_COPY_BLOCK) as file:
+            for line in file:
+                yield _row(line)
+
+    @overload
+    def __getitem__(self, index: int) -> ResultRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ResultRow]: ...
+    def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
+        with self.path.open("rb") as file:
+            if isinstance(index, slice):
+                return [self._read(file.fileno(), start) for start in self._starts[index]]
+            return self._read(file.fileno(), self._starts[index])
+
+    def _read(self, descriptor: int, start: int) -> ResultRow:
+        with open(descriptor, "rb", closefd=False) as file:
+            file.seek(start)
+            return _row(file.readline())
+
+    def __repr__(self) -> str:
+        return f"RowsView({str(self.path)!r}, {len(self)} rows)"
+
+
+def _row(line: bytes) -> ResultRow:
+    row = loads(line)
+    assert isinstance(row, dict)
+    return row
+
+
+def _line_starts(path: Path) -> array[int]:
+    starts, position = array("Q"), 0
+    with path.open("rb", buffering=_COPY_BLOCK) as file:
+        for line in file:
+            starts.append(position)
+            position += len(line)
+    return starts

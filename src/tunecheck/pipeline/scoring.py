@@ -1,0 +1,203 @@
+"""Evaluators as the pipeline sees them: bound to their columns, called safely, their answers made plain data."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from tunecheck.errors import ConfigurationError, EndpointError
+from tunecheck.fingerprints import content_hash, fingerprint
+from tunecheck.jsontext import JSON, dumps, loads, plain
+from tunecheck.pipeline.mapping import Binder, Mapped, Reference, make_binder
+from tunecheck.pipeline.signatures import Signature, is_async, read_signature
+
+__all__ = [
+    "BoundEvaluator",
+    "Failure",
+    "MetricDeclaration",
+    "Output",
+    "Scorer",
+    "bind_evaluator",
+    "call",
+    "call_async",
+    "error_entry",
+    "failure",
+    "private_copies",
+]
+
+Output: TypeAlias = dict[str, JSON]
+
+
+class MetricDeclaration(Protocol):
+    """What an evaluator may declare of a metric; see `tunecheck.evaluators.Metric`."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def higher_is_better(self) -> bool: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One evaluator's (or the target's) error on one row."""
+
+    type: str
+    message: str
+    request_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """As much of an evaluator as calling it takes.
+
+    `cpu_bound` evaluators are pure functions that burn CPU (they declare so); the others are called as strangers:
+    on a copy of nested values, so that none can change what another one, or the result file, sees.
+    """
+
+    name: str
+    function: Callable[..., object]
+    cpu_bound: bool
+
+
+@dataclass(frozen=True)
+class BoundEvaluator(Scorer):
+    """One evaluator of a run: what to call, and how its parameters are bound."""
+
+    signature: Signature
+    bind: Binder
+    asynchronous: bool
+    needs_target: bool
+    fingerprint: str | None
+    primary: str | None
+    metrics: tuple[MetricDeclaration, ...]
+
+    @property
+    def aggregate(self) -> Callable[[Sequence[Output]], Mapping[str, object]] | None:
+        """The evaluator's own aggregation over a run, where it has one."""
+        return getattr(self.function, "__aggregate__", None)
+
+    def input_hash(self, arguments: Mapping[str, object]) -> str | None:
+        """A hash of the bound arguments; None where they have no JSON form."""
+        try:
+            return content_hash(arguments)
+        except TypeError:
+            return None
+
+
+def bind_evaluator(name: str, evaluator: object, mapping: Mapping[str, Mapped]) -> BoundEvaluator:
+    """Make an evaluator ready to run; a class is used as an instance.
+
+    Raises:
+        ConfigurationError: it cannot be called, or a class cannot be made without arguments.
+    """
+    function = _instance(name, evaluator)
+    signature = read_signature(function, f"evaluator {name!r}")
+    return BoundEvaluator(
+        name=name,
+        function=function,
+        signature=signature,
+        bind=make_binder(signature, mapping, f"evaluator {name!r}"),
+        asynchronous=is_async(function),
+        needs_target=_needs_target(signature, mapping),
+        cpu_bound=bool(getattr(function, "cpu_bound", False)),
+        fingerprint=fingerprint(function),
+        primary=getattr(function, "primary", None),
+        metrics=tuple(getattr(function, "metrics", ())),
+    )
+
+
+def _needs_target(signature: Signature, mapping: Mapping[str, Mapped]) -> bool:
+    """Whether a failed target leaves the evaluator without something: what is not mapped may come from there too."""
+    parameters = {name for choice in signature.choices for name in choice} | set(mapping if signature.takes_any else ())
+    mapped = [mapping.get(name) for name in parameters]
+    return any(value is None or (isinstance(value, Reference) and value.source == "target") for value in mapped)
+
+
+def _instance(name: str, evaluator: object) -> Callable[..., object]:
+    if inspect.isclass(evaluator):
+        try:
+            evaluator = evaluator()
+        except TypeError as error:
+            raise ConfigurationError(f"evaluator {name!r} is a class that needs arguments: {error}") from None
+    if not callable(evaluator):
+        raise ConfigurationError(f"evaluator {name!r} is a {type(evaluator).__name__}, which cannot be called")
+    return evaluator
+
+
+def call(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
+    """Call a synchronous evaluator on one row. Never raises."""
+    try:
+        return as_output(evaluator.function(**guarded(evaluator, arguments)), evaluator.name)
+    except Exception as error:  # noqa: BLE001 - an evaluator may raise anything; it becomes this row's error
+        return failure(error)
+
+
+async def call_async(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
+    """Call an asynchronous evaluator on one row. Raises nothing but cancellation."""
+    try:
+        result = evaluator.function(**guarded(evaluator, arguments))
+        if inspect.isawaitable(result):
+            result = await result
+        return as_output(result, evaluator.name)
+    except Exception as error:  # noqa: BLE001 - as in `call`
+        return failure(error)
+
+
+def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
+    """The arguments, nested ones copied unless the evaluator is known to leave them alone."""
+    if evaluator.cpu_bound:
+        return arguments
+    return private_copies(arguments)
+
+
+def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
+    """The arguments with every list and dict among them copied, so that a stranger may change them."""
+    return {name: _copy(value) if isinstance(value, (list, dict)) else value for name, value in arguments.items()}
+
+
+def _copy(value: object) -> object:
+    try:
+        return loads(dumps(value))
+    except (TypeError, ValueError):
+        return value  # not JSON: somebody's own objects, which only they can copy
+
+
+def as_output(result: object, name: str) -> Output:
+    """An evaluator's answer as plain data: a mapping as it is, a number under the evaluator's own name.
+
+    Raises:
+        TypeError: it is neither, or holds something that has no JSON form.
+    """
+    if isinstance(result, Mapping):
+        if all(type(key) is str and _is_plain(value) for key, value in result.items()):
+            return dict(result)
+        converted = plain(dict(result), path=name)
+        assert isinstance(converted, dict)
+        return converted
+    number = plain(result, path=name)
+    if isinstance(number, (bool, int, float)) or number is None:
+        return {name: number}
+    raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
+
+
+def _is_plain(value: object) -> bool:
+    kind = type(value)
+    return kind is str or kind is bool or value is None or kind is int or (kind is float and math.isfinite(value))  # type: ignore[arg-type]
+
+
+def failure(error: BaseException) -> Failure:
+    """An exception as a row's error: its type and one line of text."""
+    text = " ".join(str(error).split()) or "no message"
+    request_id = error.request_id if isinstance(error, EndpointError) else None
+    return Failure(type(error).__name__, text[:2000], request_id)
+
+
+def error_entry(error: Failure) -> dict[str, JSON]:
+    """The failure as it stands in a result row."""
+    entry: dict[str, JSON] = {"type": error.type, "message": error.message}
+    return entry | {"request_id": error.request_id} if error.request_id else entry

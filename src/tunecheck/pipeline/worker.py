@@ -1,0 +1,88 @@
+"""A worker process: `python -m tunecheck.pipeline.worker`, which runs evaluators on batches that come by a pipe.
+
+Frames are a length (8 bytes, big-endian) and a pickle; both ends are this package, and the pipe is private to them.
+The first frame is a Setup, each further one a batch; each batch is answered by one frame. The process ends when its
+input does, so it cannot outlive the run.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tunecheck.pipeline.lanes import Spent, run_batch
+from tunecheck.pipeline.scoring import Scorer
+from tunecheck.plugins import load_file
+
+__all__ = ["HEADER", "Setup", "main"]
+
+HEADER = struct.Struct(">Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker needs before its first batch: where modules are found, workspace files, and the evaluators."""
+
+    path: list[str]
+    modules: list[tuple[str, str]]
+    evaluators: bytes
+
+
+def _read_frame(pipe: BinaryIO) -> bytes | None:
+    header = pipe.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    (length,) = HEADER.unpack(header)
+    body = pipe.read(length)
+    return body if len(body) == length else None
+
+
+def _write_frame(pipe: BinaryIO, value: object) -> None:
+    body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    pipe.write(HEADER.pack(len(body)) + body)
+    pipe.flush()
+
+
+def _load_evaluators(setup: Setup) -> Sequence[Scorer]:
+    sys.path[:] = setup.path
+    for name, file in setup.modules:
+        load_file(Path(file), name)
+    evaluators: Sequence[Scorer] = pickle.loads(setup.evaluators)  # noqa: S301 - from our own parent
+    return evaluators
+
+
+def main() -> None:
+    """Serve batches until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what an evaluator prints must not land among the frames
+    requests = sys.stdin.buffer
+    frame = _read_frame(requests)
+    if frame is None:
+        return
+    try:
+        evaluators = _load_evaluators(pickle.loads(frame))  # noqa: S301 - from our own parent
+    except Exception as error:  # noqa: BLE001 - somebody's module may raise anything when it is imported
+        _write_frame(replies, f"{type(error).__name__}: {error}")
+        return
+    _write_frame(replies, None)
+    _serve(requests, replies, evaluators)
+
+
+def _serve(requests: BinaryIO, replies: BinaryIO, evaluators: Sequence[Scorer]) -> None:
+    while (frame := _read_frame(requests)) is not None:
+        wall, cpu = time.perf_counter(), time.process_time()
+        outcomes = run_batch(evaluators, pickle.loads(frame))  # noqa: S301 - from our own parent
+        _write_frame(replies, (outcomes, Spent(time.perf_counter() - wall, time.process_time() - cpu)))
+
+
+if __name__ == "__main__":
+    main()

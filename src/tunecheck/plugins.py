@@ -1,0 +1,134 @@
+"""Plugins: evaluators, endpoint kinds, simulators and data sets found by name when they are asked for.
+
+A name is looked for among the installed packages' entry points (our own are registered in the same way) and in the
+workspace's folder of that sort. A file `evaluators/word_count.py` offers the plugin `word_count`: what it defines
+under that name, or as `evaluator`, or its only public class or function.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from tunecheck.errors import PluginError
+from tunecheck.suggest import did_you_mean
+
+__all__ = ["GROUPS", "WORKSPACE_MODULES", "Plugin", "discover", "find", "load_file"]
+
+GROUPS = {
+    "tunecheck.evaluators": "evaluators",
+    "tunecheck.endpoints": None,  # the workspace's endpoints/ folder holds definitions, not code
+    "tunecheck.simulators": "simulators",
+    "tunecheck.datasets": "datasets",
+}
+"""Entry point groups, and the workspace folder whose Python files belong to each."""
+
+WORKSPACE_MODULES = "tunecheck_workspace"
+"""Modules loaded from a workspace's files are named `tunecheck_workspace.<folder>.<file>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """Something that can be loaded by name; `origin` says where it comes from, for people."""
+
+    group: str
+    name: str
+    origin: str
+    load: Callable[[], object]
+
+
+def find(group: str, name: str, *, workspace: Path | None = None) -> object:
+    """The plugin of that name, loaded.
+
+    Raises:
+        PluginError: there is none, there are two, or its code does not load.
+    """
+    plugins = discover(group, workspace=workspace)
+    found = [plugin for plugin in plugins if plugin.name == name]
+    sort = group.rpartition(".")[2]
+    if not found:
+        hint = did_you_mean(name, (plugin.name for plugin in plugins))
+        raise PluginError(f"there is no plugin {name!r} among the {sort}{hint}")
+    if len(found) > 1:
+        raise PluginError(
+            f"the name {name!r} stands for two plugins of {sort}: {found[0].origin} and {found[1].origin}; "
+            "rename or remove one"
+        )
+    try:
+        return found[0].load()
+    except PluginError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"plugin {name!r} ({found[0].origin}) does not load: {type(error).__name__}: {error}"
+        ) from error
+
+
+def discover(group: str, *, workspace: Path | None = None) -> list[Plugin]:
+    """All plugins of a group, none of them loaded yet: installed ones first, then the workspace's."""
+    installed = [_installed(group, entry) for entry in sorted(entry_points(group=group), key=lambda e: e.name)]
+    # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
+    unique = {(plugin.name, plugin.origin): plugin for plugin in installed}
+    return [*unique.values(), *_in_workspace(group, workspace or Path())]
+
+
+def _installed(group: str, entry: EntryPoint) -> Plugin:
+    package = entry.dist.name if entry.dist else "an unnamed package"
+    return Plugin(group, entry.name, f"{entry.value} of {package}", entry.load)
+
+
+def _in_workspace(group: str, workspace: Path) -> Iterator[Plugin]:
+    folder = GROUPS.get(group)
+    if folder is None:
+        return
+    for path in sorted((workspace / folder).glob("*.py")):
+        if path.stem.isidentifier() and not path.stem.startswith("_"):
+            yield Plugin(group, path.stem, str(path), lambda path=path: _offered(path))  # type: ignore[misc]
+
+
+def load_file(path: Path, module_name: str) -> ModuleType:
+    """Run a workspace file as a module of that name and register it, so that its classes can be pickled.
+
+    Raises:
+        PluginError: the file cannot be read as a module.
+    """
+    known = sys.modules.get(module_name)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{path} cannot be loaded as Python code")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module
+
+
+def _offered(path: Path) -> object:
+    path = path.resolve()
+    module = load_file(path, f"{WORKSPACE_MODULES}.{path.parent.name}.{path.stem}")
+    for name in (path.stem, "evaluator"):
+        if hasattr(module, name):
+            return getattr(module, name)
+    own = [
+        value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
+    ]
+    if len(own) != 1:
+        raise PluginError(
+            f"{path} defines {len(own)} public classes and functions; name the one to use {path.stem!r} or 'evaluator'"
+        )
+    return own[0]

@@ -1,0 +1,1 @@
+"""Runs: their folders, what is kept of them, and taking them up again."""

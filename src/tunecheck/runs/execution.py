@@ -1,0 +1,378 @@
+"""One run from beginning to end: its folder, its manifest, the engine, and the files it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck.datasets import Dataset, Scan
+from tunecheck.errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
+from tunecheck.jsontext import JSON
+from tunecheck.pipeline.aggregate import Aggregator, Metrics
+from tunecheck.pipeline.engine import Engine, Plan
+from tunecheck.pipeline.journal import Journal, Recorded
+from tunecheck.pipeline.mapping import MappingLayers, check_binding
+from tunecheck.pipeline.results import ResultsWriter, RowsView
+from tunecheck.pipeline.rowkind import row_kind_reader
+from tunecheck.pipeline.scoring import BoundEvaluator
+from tunecheck.pipeline.signatures import Signature
+from tunecheck.progress import Progress, ProgressBar, ProgressCallback
+from tunecheck.runs import manifest as manifests
+from tunecheck.runs.export import write_azure_results, write_table
+from tunecheck.runs.store import Run, create_run, dumps_readably, find_run, utc_now, write_file
+from tunecheck.suggest import did_you_mean
+from tunecheck.targets import Row, Target
+
+__all__ = ["Execution", "Finished", "ProgressCallback"]
+
+DEFAULT_CONCURRENCY = 10
+_WORTH_A_PROCESS = 500
+"""Rows from which starting worker processes pays by itself."""
+
+_GRACE_S = 10.0
+"""How long calls under way may take after Ctrl-C."""
+
+_PROGRESS_EVERY_S = 0.1
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run came to."""
+
+    run: Run
+    rows: RowsView
+    metrics: Metrics
+    by_group: dict[str, dict[str, Metrics]]
+    row_count: int
+    failed_row_count: int
+    simulated: bool
+    notes: list[str]
+
+
+@dataclass
+class Execution:
+    """Everything that a run is made of, ready to be run once."""
+
+    dataset: Dataset
+    target: Target | None
+    evaluators: Sequence[BoundEvaluator]
+    layers: MappingLayers
+    concurrency: int | None
+    workers: int | None
+    group_by: Sequence[str]
+    name: str
+    tags: Mapping[str, str]
+    command: Mapping[str, JSON]
+    results_dir: Path
+    fail_on_evaluator_errors: bool
+    progress: bool | ProgressCallback
+
+    def run(
+        self,
+        *,
+        resume: str | os.PathLike[str] | None = None,
+        reuse: str | os.PathLike[str] | None = None,
+        output_path: Path | None = None,
+    ) -> Finished:
+        """Check everything, run, and write the files.
+
+        Raises:
+            ConfigurationError: before anything is asked or written: something does not fit together.
+            RunError: the run was stopped; its journal holds what it finished.
+        """
+        if resume is not None and reuse is not None:
+            raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
+        scan = self.dataset.scan()
+        self._check(scan)
+        described = self._describe(scan)
+        if resume is not None:
+            folder = find_run(resume, self.results_dir)
+            manifest = _taken_up(folder, described)
+        else:
+            parent = find_run(reuse, self.results_dir) if reuse is not None else None
+            folder = create_run(self.results_dir, self.name)
+            manifest = {**described, "id": folder.id, "created": _time(), "parent": parent.id if parent else None}
+        finished = self._run_in(folder, manifest, scan, resume is not None, reuse)
+        if output_path is not None:
+            write_azure_results(output_path, finished.rows, finished.metrics, None)
+        return finished
+
+    # -- before
+
+    def _check(self, scan: Scan) -> None:
+        target_columns = self.target.columns if self.target is not None else None
+        for evaluator in self.evaluators:
+            check_binding(
+                evaluator.signature,
+                self.layers[evaluator.name],
+                f"evaluator {evaluator.name!r}",
+                columns=scan.columns,
+                target_columns=target_columns,
+                has_target=self.target is not None,
+            )
+        signature = getattr(self.target, "signature", None)
+        if isinstance(signature, Signature):
+            mapping = self.layers["target"]
+            check_binding(signature, mapping, "the target", columns=scan.columns, target_columns=None, has_target=False)
+        for column in self.group_by:
+            if column not in scan.columns:
+                raise ConfigurationError(f"group_by: there is no column {column!r}{did_you_mean(column, scan.columns)}")
+
+    def _describe(self, scan: Scan) -> dict[str, JSON]:
+        path = self.dataset.path
+        return {
+            "format": 1,
+            "name": self.name,
+            "status": "running",
+            "dataset": {
+                "name": self.dataset.name,
+                "path": str(path) if path else None,
+                "sha256": scan.sha256,
+                "rows": scan.rows,
+            },
+            "target": manifests.describe_target(self.target),
+            "evaluators": manifests.describe_evaluators(self.evaluators),
+            "mapping": manifests.describe_mapping(self.layers),
+            "group_by": list(self.group_by),
+            "simulated": self._simulated,
+            "tags": dict(self.tags),
+            "command": dict(self.command),
+            "versions": manifests.versions(),
+        }
+
+    @property
+    def _simulated(self) -> bool:
+        return self.target is not None and self.target.simulated
+
+    def _worker_count(self, scan: Scan) -> int:
+        if self.workers is not None:
+            return self.workers
+        if any(evaluator.cpu_bound for evaluator in self.evaluators) and (scan.rows or 0) >= _WORTH_A_PROCESS:
+            return os.cpu_count() or 1
+        return 0
+
+    # -- the run
+
+    def _run_in(
+        self, run: Run, manifest: dict[str, JSON], scan: Scan, resumed: bool, reuse: str | os.PathLike[str] | None
+    ) -> Finished:
+        journal = Journal(run.journal)  # first of all: it locks the folder
+        try:
+            recorded, notes = self._recorded(run, manifest, resumed, reuse)
+            run.write_manifest({**manifest, "status": "running", "started": _time()})
+            results = ResultsWriter(run.results)
+            aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
+            engine = Engine(self._plan(run, scan), journal, results, aggregator, recorded, record_again=not resumed)
+            engine.tally.notes += notes
+            try:
+                _run_engine(engine, self.target, self._show(scan))
+            except BaseException as error:
+                results.abandon()
+                raise self._stopped(run, manifest, error) from error
+            finally:
+                if recorded is not None:
+                    recorded.close()
+        finally:
+            journal.close()
+        return self._finish(run, manifest, results, aggregator, engine.tally.notes)
+
+    def _plan(self, run: Run, scan: Scan) -> Plan:
+        return Plan(
+            run_id=run.id,
+            rows=self.dataset.rows,
+            target=self.target,
+            evaluators=self.evaluators,
+            concurrency=self._concurrency,
+            workers=self._worker_count(scan),
+            row_kind=row_kind_reader(self.layers),
+            group_key=self._group_key,
+            group_columns=["row_kind", *self.group_by],
+            row_count=scan.rows,
+            fail_on_evaluator_errors=self.fail_on_evaluator_errors,
+        )
+
+    @property
+    def _concurrency(self) -> int:
+        if self.concurrency is not None:
+            return self.concurrency
+        return (self.target.concurrency if self.target is not None else None) or DEFAULT_CONCURRENCY
+
+    def _group_key(self, row: Row) -> str | None:
+        own = self.target.group_key(row) if self.target is not None else None
+        column = self.dataset.defaults.group_key
+        if own is not None or column is None:
+            return own
+        value = row.values.get(column)
+        return None if value is None else str(value)
+
+    def _recorded(
+        self, run: Run, manifest: Mapping[str, JSON], resumed: bool, reuse: str | os.PathLike[str] | None
+    ) -> tuple[Recorded | None, list[str]]:
+        """What may be taken over: from the run's own journal, or from another run's."""
+        if resumed:
+            source, before = run, manifest
+        elif reuse is not None:
+            source = find_run(reuse, self.results_dir)
+            before = source.manifest()
+        else:
+            return None, []
+        old, new = before.get("target"), manifest.get("target")
+        answers, notes = _may_take_answers(old, new)
+        evaluators = manifests.same_evaluators(before, manifest)
+        return Recorded(source.journal, by_row=resumed, evaluators=evaluators, answers=answers), notes
+
+    def _show(self, scan: Scan) -> Callable[[Progress], None] | None:
+        if self.progress is False or self.progress is None:
+            return None
+        shown = ProgressBar(self.name) if self.progress is True else self.progress
+        return shown
+
+    # -- after
+
+    def _stopped(self, run: Run, manifest: Mapping[str, JSON], error: BaseException) -> BaseException:
+        interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
+        status = "interrupted" if interrupted else "stopped" if isinstance(error, TunecheckError) else "failed"
+        reason = "interrupted" if interrupted else str(error)
+        run.write_manifest({**manifest, "status": status, "reason": reason, "ended": _time()})
+        if interrupted:
+            return RunInterruptedError(run.folder)
+        if isinstance(error, ConfigurationError):
+            return error
+        if isinstance(error, Exception):
+            return RunError(f"run {run.id} stopped: {reason}")
+        return error
+
+    def _finish(
+        self,
+        run: Run,
+        manifest: Mapping[str, JSON],
+        results: ResultsWriter,
+        aggregator: Aggregator,
+        notes: list[str],
+    ) -> Finished:
+        columns = results.columns
+        rows = results.finish()
+        metrics, by_group = aggregator.metrics(rows), aggregator.by_group(rows)
+        write_table(run.table, columns, rows)
+        summary: dict[str, JSON] = {
+            "metrics": metrics,
+            "by": {column: dict(values) for column, values in by_group.items()},
+            "rows": aggregator.rows,
+            "failed_rows": aggregator.failed_rows,
+            "simulated": self._simulated,
+            "notes": list(notes),
+        }
+        write_file(run.metrics_file, dumps_readably(summary))
+        run.write_manifest({**manifest, "status": "finished", "ended": _time(), "row_count": aggregator.rows})
+        return Finished(run, rows, metrics, by_group, aggregator.rows, aggregator.failed_rows, self._simulated, notes)
+
+
+def _taken_up(run: Run, described: dict[str, JSON]) -> dict[str, JSON]:
+    """The manifest of a run that goes on in its own folder."""
+    before = run.manifest()
+    changed = manifests.differences(before, described)
+    if changed:
+        raise ConfigurationError(
+            f"run {run.id} cannot be finished as it was begun: {'; '.join(changed)}. "
+            f"Undo that, or start a new run that takes over what still holds: --reuse {run.id}"
+        )
+    return {**before, "status": "running"}
+
+
+def _may_take_answers(old: JSON, new: JSON) -> tuple[bool, list[str]]:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return False, []
+    if new.get("fingerprint") is None and old.get("fingerprint") is None:
+        same = {**old} == {**new}
+        note = "answers were taken over although the target's code has no fingerprint: check that it is the same"
+        return same, [note] if same else []
+    return new.get("fingerprint") == old.get("fingerprint"), []
+
+
+def _time() -> str:
+    return utc_now().isoformat()
+
+
+def _run_engine(engine: Engine, target: Target | None, show: Callable[[Progress], None] | None) -> None:
+    """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(_run(engine, target, show))
+        return
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(_run(engine, target, show))
+        except BaseException as error:  # noqa: BLE001 - carried over to the calling thread as it is
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="tunecheck-run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+
+
+async def _run(engine: Engine, target: Target | None, show: Callable[[Progress], None] | None) -> None:
+    running = asyncio.current_task()
+    assert running is not None
+    ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
+    try:
+        with _interruptible(engine, running):
+            await engine.run()
+    finally:
+        if ticker is not None:
+            ticker.cancel()
+        if show is not None:
+            show(_moment(engine))
+            if isinstance(show, ProgressBar):
+                show.close()
+        if target is not None:
+            await target.close()
+
+
+async def _tick(engine: Engine, show: Callable[[Progress], None]) -> None:
+    while True:
+        show(_moment(engine))
+        await asyncio.sleep(_PROGRESS_EVERY_S)
+
+
+def _moment(engine: Engine) -> Progress:
+    tally = engine.tally
+    return Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.taken_over)
+
+
+@contextlib.contextmanager
+def _interruptible(engine: Engine, running: asyncio.Task[object]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; a second one leaves them."""
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def interrupt() -> None:
+        nonlocal asked
+        if asked:
+            running.cancel()
+            return
+        asked = True
+        engine.stop(RunInterruptedError(None))
+        loop.call_later(_GRACE_S, running.cancel)
+
+    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    try:
+        for number in signals:
+            loop.add_signal_handler(number, interrupt)
+    except NotImplementedError:  # Windows has no such handlers; Ctrl-C then ends the run at once
+        signals = ()
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

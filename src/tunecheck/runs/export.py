@@ -1,0 +1,69 @@
+"""The results in other shapes: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON, dumps
+from tunecheck.pipeline.results import ResultRow
+
+__all__ = ["check_output_path", "write_azure_results", "write_table"]
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
+    """Write the rows as CSV (UTF-8 with a mark, which spreadsheets need to recognise it).
+
+    Lists and objects are written as JSON. A text that a spreadsheet would run as a formula gets an apostrophe before
+    it: it is model output.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([_cell(column) for column in columns])
+        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+    temporary.replace(path)
+
+
+def _cell(value: JSON) -> str | int | float:
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value.replace("\0", "\\0")
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, dict)):
+        return dumps(value).decode("utf-8")
+    return value
+
+
+def check_output_path(output_path: str | os.PathLike[str]) -> Path:
+    """Where Azure's one file goes: a folder gets `evaluation_results.json`.
+
+    Raises:
+        ConfigurationError: its folder does not exist.
+    """
+    path = Path(output_path)
+    if path.is_dir():
+        return path / "evaluation_results.json"
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"output_path: the folder {path.parent} does not exist; make it first")
+    return path
+
+
+def write_azure_results(
+    path: Path, rows: Iterable[ResultRow], metrics: Mapping[str, JSON], studio_url: str | None
+) -> None:
+    """Write `{"rows", "metrics", "studio_url"}`, row by row, and rename it into place."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(b'{"rows": [')
+        for number, row in enumerate(rows):
+            file.write((b",\n" if number else b"\n") + dumps(row))
+        file.write(b'\n], "metrics": ' + dumps(dict(metrics)) + b', "studio_url": ' + dumps(studio_url) + b"}\n")
+    temporary.replace(path)

@@ -1,0 +1,176 @@
+"""Run folders: where a run's manifest, journal and results live, and how a run is found again."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON, dumps, loads
+from tunecheck.pipeline.journal import is_held
+from tunecheck.pipeline.results import RowsView
+from tunecheck.suggest import did_you_mean
+
+__all__ = ["Run", "create_run", "find_run", "list_runs", "utc_now", "write_file"]
+
+Manifest = dict[str, JSON]
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One folder below `eval_results/`."""
+
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        """The folder's name: `<name>-<UTC time>-<6 hex digits>`."""
+        return self.folder.name
+
+    @property
+    def journal(self) -> Path:
+        """The append-only record of finished work."""
+        return self.folder / "journal.jsonl"
+
+    @property
+    def results(self) -> Path:
+        """The rows, one JSON object a line."""
+        return self.folder / "eval_results.jsonl"
+
+    @property
+    def table(self) -> Path:
+        """The rows as a table that is safe to open in a spreadsheet."""
+        return self.folder / "eval_results.csv"
+
+    @property
+    def metrics_file(self) -> Path:
+        """The metrics over all rows and by group."""
+        return self.folder / "metrics.json"
+
+    def manifest(self) -> Manifest:
+        """What `run.json` says.
+
+        Raises:
+            ConfigurationError: it is not there, or damaged.
+        """
+        return _read_object(self.folder / "run.json", self.id)
+
+    def metrics(self) -> dict[str, JSON]:
+        """What `metrics.json` says: `metrics`, `by`, `rows`.
+
+        Raises:
+            ConfigurationError: the run has not finished.
+        """
+        return _read_object(self.metrics_file, self.id)
+
+    def rows(self) -> RowsView:
+        """The result rows of a finished run.
+
+        Raises:
+            ConfigurationError: the run has not finished.
+        """
+        if not self.results.exists():
+            raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
+        return RowsView(self.results)
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replace `run.json`."""
+        write_file(self.folder / "run.json", dumps_readably(manifest))
+
+    def status(self) -> str:
+        """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`."""
+        status = str(self.manifest().get("status"))
+        if status == "running" and not is_held(self.journal):
+            return "killed"
+        return status
+
+
+def _read_object(path: Path, run_id: str) -> dict[str, JSON]:
+    try:
+        value = loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ConfigurationError(f"run {run_id} has no {path.name}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{path}: expected a JSON object")
+    return value
+
+
+def dumps_readably(value: JSON) -> bytes:
+    """JSON with line breaks, for files that people open."""
+    import msgspec
+
+    return msgspec.json.format(dumps(value), indent=2) + b"\n"
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a whole file so that no reader ever sees half of it: a temporary name, synced, renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def utc_now() -> datetime.datetime:
+    """Now, in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+
+
+def create_run(results_dir: Path, name: str) -> Run:
+    """Make a new run's folder.
+
+    Raises:
+        ConfigurationError: the folder cannot be made.
+    """
+    safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
+    folder = results_dir / f"{safe}-{utc_now():%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise ConfigurationError(f"cannot make the run folder {folder}: {error.strerror}") from None
+    return Run(folder)
+
+
+def list_runs(results_dir: Path) -> Iterator[Run]:
+    """All runs in a folder, the oldest first."""
+    found = [path.parent for path in results_dir.glob("*/run.json")]
+    for folder in sorted(found, key=lambda folder: (_started(folder), folder.name)):
+        yield Run(folder)
+
+
+def _started(folder: Path) -> str:
+    # The name ends in -<UTC time>-<6 hex>; names before it may hold hyphens.
+    parts = folder.name.rsplit("-", 2)
+    return parts[1] if len(parts) == 3 else ""
+
+
+def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
+    """A run by its folder, its id, the beginning of its id, or `last`.
+
+    Raises:
+        ConfigurationError: there is no such run, or there are several.
+    """
+    path = Path(run)
+    if (path / "run.json").is_file():
+        return Run(path)
+    name = os.fspath(run)
+    runs = list(list_runs(results_dir))
+    if name == "last" and runs:
+        return runs[-1]
+    found = [known for known in runs if known.id == name] or [known for known in runs if known.id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigurationError(f"{name!r} stands for {len(found)} runs: {', '.join(known.id for known in found[:5])}")
+    hint = did_you_mean(name, [known.id for known in runs])
+    raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")

@@ -1,0 +1,92 @@
+"""Rows and the targets that answer them: the terms in which the pipeline speaks with the world."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunecheck.fingerprints import content_hash
+from tunecheck.jsontext import JSON
+
+__all__ = ["CallContext", "Row", "Target", "TargetOutput"]
+
+TargetOutput = Mapping[str, object]
+"""What a target answers: columns by name; `response` is what evaluators look at by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a data set.
+
+    `index` counts from 0 in the order of the source; `id` is the column `id` where that is unique, else
+    `row-<line number>`; `values` holds the columns; `fingerprint` is a hash of the content.
+    """
+
+    index: int
+    id: str
+    values: Mapping[str, JSON]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """What the run tells a target about the call that it is about to make."""
+
+    run_id: str
+    row_id: str
+    input_hash: str
+
+    def idempotency_key(self, part: str = "") -> str:
+        """A key that is the same each time this run asks for this answer; `part` tells several calls of a row apart."""
+        text = "\0".join((self.run_id, self.row_id, self.input_hash, part))
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class Target(ABC):
+    """Something that answers rows: an endpoint, a conversation, a function.
+
+    `name` stands in the manifest; a `simulated` target's runs say so everywhere.
+    """
+
+    name: str = "target"
+    simulated: bool = False
+    concurrency: int | None = None
+    """How many answers to ask for at once, where the target knows what it can bear."""
+    columns: frozenset[str] | None = None
+    """The columns of its answers, where they are known beforehand."""
+
+    @abstractmethod
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Answer one row.
+
+        Raises:
+            Exception: whatever it raises becomes this row's error; the other rows go on.
+        """
+
+    def inputs(self, row: Row) -> JSON:
+        """What the answer depends on; an answer is taken over from another run only where this is unchanged."""
+        return dict(row.values)
+
+    def input_hash(self, row: Row) -> str | None:
+        """A hash of `inputs`; None where they have no JSON form."""
+        try:
+            return content_hash(self.inputs(row))
+        except TypeError:
+            return None
+
+    def group_key(self, row: Row) -> str | None:
+        """Rows of one group are answered one after another, in order; None: on its own."""
+        return None
+
+    def fingerprint(self) -> str | None:
+        """A hash of the settings and source that answers depend on (secrets left out); None: it has no stable state."""
+        return None
+
+    def describe(self) -> dict[str, JSON]:
+        """Settings for the manifest, secrets masked."""
+        return {"name": self.name}
+
+    async def close(self) -> None:
+        """Release connections; called once, after the last answer."""
