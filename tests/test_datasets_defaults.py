@@ -1,0 +1,80 @@
+"""The sidecar beside a data file: what it may hold, and where its mistakes are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunecheck.datasets import DatasetDefaults, open_dataset
+from tunecheck.datasets.defaults import read_sidecar, sidecar_text
+from tunecheck.errors import ConfigurationError
+
+
+def with_sidecar(folder: Path, text: str, name: str = "val.jsonl") -> Path:
+    path = folder / name
+    path.write_text('{"a": 1}\n')
+    path.with_suffix(".yaml").write_text(text, "utf-8")
+    return path
+
+
+def refusal(folder: Path, text: str) -> str:
+    path = with_sidecar(folder, text)
+    with pytest.raises(ConfigurationError) as caught:
+        open_dataset(path)
+    return str(caught.value).removeprefix(str(path.with_suffix(".yaml")))
+
+
+def test_a_file_declares_its_defaults_in_the_yaml_beside_it(tmp_path: Path) -> None:
+    path = with_sidecar(
+        tmp_path,
+        'description: questions\ncolumn_mapping:\n  ground_truth: "${data.answer}"\n  response: ${target.response}\n'
+        "evaluators: [bleu, match]\ntarget: blue\ngroup_key: session\n",
+    )
+    assert open_dataset(path).defaults == DatasetDefaults(
+        column_mapping={"ground_truth": "${data.answer}", "response": "${target.response}"},
+        evaluators=["bleu", "match"],
+        target="blue",
+        group_key="session",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "evaluators:\ncolumn_mapping:\n"])
+def test_without_a_sidecar_or_with_an_empty_one_there_are_no_defaults(tmp_path: Path, text: str) -> None:
+    assert open_dataset(with_sidecar(tmp_path, text)).defaults == DatasetDefaults()
+    (tmp_path / "val.yaml").unlink()
+    assert open_dataset(tmp_path / "val.jsonl").defaults == DatasetDefaults()
+
+
+def test_an_unknown_key_is_refused_with_line_and_what_was_meant(tmp_path: Path) -> None:
+    text = refusal(tmp_path, "evaluators: [bleu]\ncolum_mapping: {}\n")
+    assert text == ", line 2: unknown key 'colum_mapping' in the defaults of val.jsonl; did you mean 'column_mapping'?"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("- bleu\n", 1, "must hold keys"),
+        ("target: blue\ncolumn_mapping: [a]\n", 2, "column_mapping must have"),
+        ("column_mapping:\n  a: x\n  b: 3\n", 3, "'b' must be text"),
+        ("evaluators: bleu\n", 1, "evaluators must be a list"),
+        ("evaluators:\n  - bleu\n  - 3\n", 3, "must be text"),
+        ("target: [x]\n", 1, "target must be text"),
+        ("group_key: 3\n", 1, "group_key must be text"),
+        ("description: {}\n", 1, "description must be text"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_with_its_line(tmp_path: Path, text: str, line: int, reason: str) -> None:
+    found = refusal(tmp_path, text)
+    assert found.startswith(f", line {line}: ")
+    assert reason in found
+
+
+def test_broken_yaml_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "evaluators: [bleu\ntarget: x\n").startswith(", line ")
+
+
+def test_what_is_written_as_a_sidecar_is_read_back(tmp_path: Path) -> None:
+    defaults = DatasetDefaults({"response": "${target.response}", "größe": "${data['a column']}"}, ["bleu"], "x", "g")
+    path = with_sidecar(tmp_path, sidecar_text(defaults, description="a: #1"))
+    assert read_sidecar(path) == defaults

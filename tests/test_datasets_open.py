@@ -1,0 +1,135 @@
+"""What `open_dataset` opens: files by name, loaders by reference, and what it says when there is nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tunecheck.datasets import DatasetDefaults, open_dataset
+from tunecheck.errors import ConfigurationError, DataError, PluginError
+
+
+def refusal(data: object, **options: object) -> str:
+    with pytest.raises(DataError) as caught:
+        open_dataset(data, **options)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "val.jsonl").write_text('{"a": "in datasets"}\n')
+    return tmp_path
+
+
+def test_a_file_is_looked_for_as_given_then_in_datasets(workspace: Path) -> None:
+    assert next(open_dataset("val.jsonl").rows()).values == {"a": "in datasets"}
+    (workspace / "val.jsonl").write_text('{"a": "as given"}\n')
+    assert next(open_dataset("val.jsonl").rows()).values == {"a": "as given"}
+
+
+def test_the_search_is_relative_to_the_workspace(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (workspace / "elsewhere").mkdir()
+    monkeypatch.chdir(workspace / "elsewhere")
+    assert open_dataset("val.jsonl", workspace=workspace).path == workspace / "datasets" / "val.jsonl"
+
+
+def test_a_data_set_is_named_after_its_file(workspace: Path) -> None:
+    assert open_dataset("val.jsonl").name == "val"
+    assert open_dataset([{"a": 1}]).name == "rows"
+
+
+def test_a_missing_file_is_refused_with_where_it_was_looked_for_and_what_was_meant(workspace: Path) -> None:
+    assert refusal("vall.jsonl") == (
+        "there is no data file 'vall.jsonl' (looked in '.' and 'datasets'); did you mean 'val.jsonl'?"
+    )
+
+
+@pytest.mark.parametrize("name", ["a\0b.jsonl", "x" * 5_000 + ".jsonl", "no/such/folder/x.jsonl", "C:\\data\\x.jsonl"])
+def test_a_name_that_no_file_can_have_is_a_missing_file(workspace: Path, name: str) -> None:
+    text = refusal(name)
+    assert text.startswith("there is no data file ")
+    assert len(text) < 1_000
+
+
+def test_a_folder_is_refused_with_a_file_to_give_instead(workspace: Path) -> None:
+    assert refusal(workspace / "datasets").endswith("val.jsonl'")
+    assert "is a folder" in refusal("datasets")
+
+
+def test_a_pipe_is_refused_instead_of_waiting_for_it(workspace: Path) -> None:
+    os.mkfifo(workspace / "pipe.jsonl")
+    assert refusal("pipe.jsonl") == "pipe.jsonl is not a regular file"
+
+
+@pytest.mark.parametrize(("name", "hint"), [("x.txt", "known: "), ("x", "known: "), ("x.jsnl", "mean '.jsonl'?")])
+def test_an_unknown_suffix_is_refused(workspace: Path, name: str, hint: str) -> None:
+    (workspace / name).touch()
+    assert hint in refusal(name)
+
+
+def test_an_upper_case_suffix_is_known(workspace: Path) -> None:
+    (workspace / "X.JSONL").write_text('{"a": 1}\n')
+    assert open_dataset("X.JSONL").scan().rows == 1
+
+
+def test_an_address_is_refused_with_what_to_do(workspace: Path) -> None:
+    assert refusal("https://example.com/val.jsonl").endswith("download the file and give its path")
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(limit: int) -> None:
+    with pytest.raises(ConfigurationError, match="at least 1 row"):
+        open_dataset([{"a": 1}], limit=limit)
+
+
+def test_an_open_data_set_is_passed_through_with_a_limit() -> None:
+    dataset = open_dataset([{"a": 1}, {"a": 2}, {"a": 3}]).with_defaults(DatasetDefaults(target="t"), name="mine")
+    limited = open_dataset(dataset, limit=2)
+    assert (limited.name, limited.defaults.target, limited.scan().rows) == ("mine", "t", 2)
+    assert open_dataset(limited, limit=5).scan().rows == 2
+
+
+def loader(workspace: Path, code: str) -> None:
+    (workspace / "datasets" / "toy.py").write_text(f"def toy(argument):\n    {code}\n")
+
+
+def test_a_loader_gives_rows_for_its_argument(workspace: Path) -> None:
+    loader(workspace, "return ({'n': number, 'text': argument} for number in range(3))")
+    dataset = open_dataset("toy:a:b", workspace=workspace, limit=2)
+    assert dataset.name == "toy:a:b"
+    assert [row.values for row in dataset.rows()] == [{"n": 0, "text": "a:b"}, {"n": 1, "text": "a:b"}]
+
+
+def test_a_loader_may_give_a_path(workspace: Path) -> None:
+    loader(workspace, "return argument + '.jsonl'")
+    assert open_dataset("toy:val", workspace=workspace).name == "val"
+
+
+def test_a_loader_may_declare_defaults(workspace: Path) -> None:
+    loader(
+        workspace,
+        "from tunecheck.datasets import DatasetDefaults, open_dataset; "
+        "return open_dataset([{'a': 1}]).with_defaults(DatasetDefaults(group_key='a'), name='toy')",
+    )
+    dataset = open_dataset("toy:x", workspace=workspace)
+    assert (dataset.name, dataset.defaults.group_key) == ("toy", "a")
+
+
+def test_a_loader_that_raises_is_one_error(workspace: Path) -> None:
+    loader(workspace, "raise KeyError(argument)")
+    assert refusal("toy:x", workspace=workspace) == "toy:x: the loader failed with KeyError: 'x'"
+
+
+def test_a_loader_that_gives_no_rows_is_refused(workspace: Path) -> None:
+    loader(workspace, "return 3")
+    assert "data is of type int" in refusal("toy:x", workspace=workspace)
+
+
+def test_an_unknown_loader_is_refused(workspace: Path) -> None:
+    loader(workspace, "return []")
+    with pytest.raises(PluginError, match="did you mean 'toy'"):
+        open_dataset("toi:x", workspace=workspace)
