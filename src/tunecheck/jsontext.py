@@ -1,8 +1,8 @@
 """JSON text in and out: fast, strict, and exact for what fast readers get wrong.
 
 msgspec reads and writes nearly everything, integers of any size included; what it refuses goes through the standard
-library, so that nothing a user gave changes on its way: lone surrogates (`"\\ud83d"`), and the words `NaN` and
-`Infinity`, which are not JSON and are read as null.
+library, so that nothing a user gave changes on its way: lone surrogates (`"\\ud83d"`), the words `NaN` and
+`Infinity`, which are not JSON and are read as null, and numbers beyond any float (`1e400`), null as well.
 """
 
 from __future__ import annotations
@@ -42,12 +42,17 @@ def loads(text: bytes | str) -> JSON:
 
 def _loads_slowly(raw: bytes) -> JSON:
     try:
-        value: JSON = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+        value: JSON = json.loads(raw.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return value
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _no_constant(_: str) -> None:

@@ -1,0 +1,57 @@
+"""Environments of their own for reference implementations, whose pins must not meet ours; kept in a cache."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["AZURE", "make_environment"]
+
+AZURE = (
+    "azure-ai-evaluation==1.18.10",
+    # What Tunecheck itself needs: its source is put on the path of this environment, to be run beside the other.
+    "aiohttp",
+    "msgspec",
+    "pyyaml",
+    "rapidfuzz",
+    "rouge-score",
+    "jsonschema-rs",
+    "typer",
+)
+"""The environment `azure`: azure-ai-evaluation, and what Tunecheck needs to run there from its source."""
+
+
+def make_environment(name: str, *requirements: str) -> Path:
+    """The python of an environment that holds these packages.
+
+    Raises:
+        RuntimeError: it cannot be made; the text is the installer's.
+    """
+    cache = Path(os.environ.get("TUNECHECK_TEST_CACHE", Path.home() / ".cache" / "tunecheck-tests"))
+    tag = hashlib.sha256("\n".join((sys.version, *requirements)).encode()).hexdigest()[:12]
+    folder = cache / f"{name}-{tag}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"{name}-{tag}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may ask for the same environment at once
+        if not (folder / "ready").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _install(folder, requirements)
+            (folder / "ready").touch()
+    return folder / "bin" / "python"
+
+
+def _install(folder: Path, requirements: tuple[str, ...]) -> None:
+    uv = [sys.executable, "-m", "uv"]
+    python = folder / "bin" / "python"
+    for command in (
+        [*uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
+        [*uv, "pip", "install", "--quiet", "--python", str(python), *requirements],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+        if done.returncode:
+            raise RuntimeError(f"cannot prepare {folder.name}: {done.stderr.strip()[-2000:]}")
