@@ -1,0 +1,199 @@
+"""What all endpoints over HTTP share: the common keys of a definition, and the way from a request to a completion."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tunecheck.endpoints.answers import Answer, FilteredError, read_usage
+from tunecheck.endpoints.auth import TokenCredential, read_auth
+from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price
+from tunecheck.endpoints.client import Client, Exchange, Limits
+from tunecheck.endpoints.definition import Definition
+from tunecheck.endpoints.faults import one_line
+from tunecheck.endpoints.headers import read_headers
+from tunecheck.endpoints.limits import Clock
+from tunecheck.endpoints.masking import Redactor
+from tunecheck.endpoints.retry import Backoff
+from tunecheck.endpoints.templates import RequestTemplate
+from tunecheck.errors import ContentFilterError, ReplyError
+from tunecheck.jsontext import JSON, dumps
+
+__all__ = ["HttpEndpoint", "read_limits", "read_price"]
+
+_OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
+"""Settings that say how an endpoint is asked, not what it answers."""
+
+_MOST_TOKENS_NAMES = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+class HttpEndpoint(Endpoint):
+    """An endpoint that is asked over HTTP. A kind says what it sends (`_body`) and how a reply is read (`_answer`).
+
+    `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `clock` and `rng` are
+    the time and the chance in limits and retries, for tests to turn by hand.
+    """
+
+    auth_types: ClassVar[tuple[str, ...]] = ("key", "entra", "none")
+    key_header: ClassVar[str] = "Authorization"
+    scope: ClassVar[str | None] = None
+    text_answers: ClassVar[bool] = False
+    default_request: ClassVar[JSON] = None
+
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        credential: TokenCredential | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.name = definition.name
+        self.price = read_price(definition)
+        self._redactor = Redactor()
+        self._url = self._address(definition)
+        self._parameters = definition.mapping("parameters")
+        limits = read_limits(definition)
+        self.concurrency = limits.concurrency
+        self._counts_tokens = limits.tokens_per_minute is not None
+        self._template = self._request_template(definition)
+        self.depends_on_row = self._template is not None and "data" in self._template.references
+        self._client = Client(
+            self.name,
+            self._url,
+            auth=read_auth(
+                definition.section("auth"),
+                self._redactor,
+                types=self.auth_types,
+                key_header=self.key_header,
+                scope=self.scope,
+                credential=credential,
+                clock=clock,
+            ),
+            headers=read_headers(definition, self._redactor),
+            redactor=self._redactor,
+            limits=limits,
+            timeout_s=definition.number("timeout_s", 60.0, above=0, most=86_400),
+            backoff=Backoff(definition.integer("retries", 5, least=0, most=100)),
+            clock=clock,
+            rng=rng,
+        )
+        self._data = dict(definition.data)
+
+    @classmethod
+    def from_definition(cls, definition: Definition) -> Endpoint:
+        """The endpoint that a definition describes."""
+        return cls(definition)
+
+    @abstractmethod
+    def _address(self, definition: Definition) -> str:
+        """The address to post to."""
+
+    @abstractmethod
+    def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+        """The body of one request."""
+
+    @abstractmethod
+    def _answer(self, reply: JSON) -> Answer:
+        """The answer in a reply."""
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """Answer one request over HTTP."""
+        parameters = {**self._parameters, **request.parameters}
+        body = dumps(self._body(request, parameters))
+        exchange = await self._client.post(
+            body,
+            key=request.idempotency_key or uuid.uuid4().hex,
+            tokens=_expected_tokens(body, parameters) if self._counts_tokens else 0,
+            text_answers=self.text_answers,
+        )
+        return self._completion(exchange)
+
+    def settings(self) -> dict[str, JSON]:
+        """The definition as it was written (references to the environment, not their values), and the address."""
+        return {**self._data, "kind": self.kind, "url": self._url}
+
+    def answer_settings(self) -> dict[str, JSON]:
+        """The settings without identification, timeouts, retries, limits and price."""
+        return {key: value for key, value in self.settings().items() if key not in _OPERATIONAL}
+
+    @property
+    def concurrency_now(self) -> int | None:
+        """How many calls the service bears at once, as found so far; None before the first call."""
+        return self._client.concurrency_now
+
+    async def close(self) -> None:
+        """Close connections. A later call opens new ones."""
+        await self._client.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self._url!r})"
+
+    def _request_template(self, definition: Definition) -> RequestTemplate | None:
+        if self._parameters.get("stream"):
+            raise definition.error("parameters", "stream is not supported: answers are read whole")
+        body = definition.value("request") if definition.has("request") else self.default_request
+        if body is None:
+            return None
+        template = RequestTemplate(body, definition, "request", self._redactor)
+        if self._parameters and "parameters" not in template.references:
+            raise definition.error("request", "does not say where the parameters go: put ${parameters} somewhere in it")
+        return template
+
+    def _completion(self, exchange: Exchange) -> Completion:
+        try:
+            answer = self._masked(self._answer(exchange.reply))
+        except FilteredError as error:
+            raise ContentFilterError(
+                f"endpoint {self.name!r}: {error}", status=200, request_id=exchange.request_id
+            ) from None
+        except ValueError as error:
+            text = one_line(self._redactor.text(str(error)))
+            raise ReplyError(f"endpoint {self.name!r}: {text}", status=200, request_id=exchange.request_id) from None
+        return answer.completion(
+            usage=read_usage(exchange.reply), latency_ms=exchange.latency_ms, request_id=exchange.request_id
+        )
+
+    def _masked(self, answer: Answer) -> Answer:
+        """The answer without secrets that the service echoed; refused where it is nested too deeply to be stored."""
+        masked = self._redactor.answer
+        calls = [masked(dict(call)) for call in answer.tool_calls]
+        return Answer(
+            None if answer.text is None else str(masked(answer.text)),
+            tuple(call for call in calls if isinstance(call, dict)),
+            None if answer.finish_reason is None else str(masked(answer.finish_reason)),
+        )
+
+
+def read_limits(definition: Definition) -> Limits:
+    """The `limits:` of a definition."""
+    section = definition.section("limits")
+    return Limits(
+        section.integer("concurrency", 16, least=1, most=10_000),
+        section.maybe_number("requests_per_minute", above=0),
+        section.maybe_number("tokens_per_minute", above=0),
+    )
+
+
+def read_price(definition: Definition) -> Price | None:
+    """The `price:` of a definition, None where there is none."""
+    if not definition.has("price"):
+        return None
+    section = definition.section("price")
+    return Price(
+        section.number("input_per_million", 0.0, above=-1e-12),
+        section.number("output_per_million", 0.0, above=-1e-12),
+        section.maybe_text("currency") or "USD",
+    )
+
+
+def _expected_tokens(body: bytes, parameters: Mapping[str, JSON]) -> int:
+    """A call's tokens, guessed before it is sent: a quarter of its characters, and the most that it may answer."""
+    most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
+    answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
+    return len(body) // _CHARACTERS_PER_TOKEN + answer

@@ -1,0 +1,157 @@
+"""How fast and how many at once: token buckets per minute, and a concurrency that finds its own level."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+__all__ = ["AdaptiveGate", "Clock", "TokenBucket"]
+
+
+class Clock:
+    """The time and the waiting, in one place so that tests can turn them by hand. Seconds throughout."""
+
+    def now(self) -> float:
+        """A time that only goes forward."""
+        return time.monotonic()
+
+    def wall(self) -> float:
+        """Seconds since the epoch, for dates that a server sends."""
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+class TokenBucket:
+    """At most so many units a minute, spread evenly, in the order of asking.
+
+    The bucket holds `burst_s` seconds' worth of units (one at least), full at first. A taker of more units than it
+    holds waits for a full bucket and leaves a debt that the next ones wait off.
+    """
+
+    def __init__(self, per_minute: float, *, clock: Clock, burst_s: float = 1.0) -> None:
+        self._per_second = per_minute / 60
+        self._capacity = max(1.0, self._per_second * burst_s)
+        self._level = self._capacity
+        self._clock = clock
+        self._seen = clock.now()
+        self._turn = asyncio.Lock()
+
+    async def take(self, units: float) -> None:
+        """Wait until this many units may be used, and use them."""
+        async with self._turn:
+            need = min(units, self._capacity)
+            while (missing := need - self._filled()) > 1e-9:
+                await self._clock.sleep(missing / self._per_second)
+            self._level -= units
+
+    def give_back(self, units: float) -> None:
+        """Return units that were taken and not used; a negative number takes what was used beyond the estimate."""
+        self._level = min(self._capacity, self._filled() + units)
+
+    def _filled(self) -> float:
+        now = self._clock.now()
+        self._level = min(self._capacity, self._level + (now - self._seen) * self._per_second)
+        self._seen = now
+        return self._level
+
+
+class AdaptiveGate:
+    """Lets in as many calls at once as the service bears, never more than `most`.
+
+    It starts at `start` and doubles after each round of successes, as long as its callers use what there is; the first
+    refusal for overload ends that: the limit is cut to 0.7 of itself, and from then on grows by a tenth a round. After
+    a cut, `cooldown_s` (or as long as the service asked to wait) passes before the next cut or success counts: calls
+    that were under way together are refused together. A round is `limit` successes, four at least.
+    """
+
+    CUT = 0.7
+    GROWTH = 0.1
+    USED = 0.8
+    LEAST_ROUND = 4
+
+    def __init__(self, most: int, *, clock: Clock, start: int = 10, cooldown_s: float = 5.0) -> None:
+        self._most = most
+        self._limit = min(most, start)
+        self._clock = clock
+        self._cooldown_s = cooldown_s
+        self._quiet_until = clock.now()
+        self._doubling = True
+        self._under_way = 0
+        self._peak = 0
+        self._successes = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def limit(self) -> int:
+        """How many calls are let in at once now."""
+        return self._limit
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are inside."""
+        return self._under_way
+
+    async def __aenter__(self) -> None:
+        if self._under_way >= self._limit or self._waiting:
+            await self._wait()
+        else:
+            self._let_in()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
+
+    async def _wait(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()  # let in and cancelled at once: the place goes to the next
+            raise
+
+    def _let_in(self) -> None:
+        self._under_way += 1
+        self._peak = max(self._peak, self._under_way)
+
+    def _leave(self) -> None:
+        self._under_way -= 1
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting and self._under_way < self._limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._let_in()
+                turn.set_result(None)
+
+    def succeeded(self) -> None:
+        """A call was answered."""
+        if self._clock.now() < self._quiet_until:
+            return
+        self._successes += 1
+        if self._successes < max(self._limit, self.LEAST_ROUND):
+            return
+        if self._peak >= self.USED * self._limit:
+            step = self._limit if self._doubling else max(1, int(self._limit * self.GROWTH))
+            self._limit = min(self._most, self._limit + step)
+        self._new_round()
+        self._admit()
+
+    def overloaded(self, retry_after_s: float | None = None) -> None:
+        """The service refused a call because there are too many."""
+        now = self._clock.now()
+        if now < self._quiet_until:
+            return
+        self._limit = max(1, int(self._limit * self.CUT))
+        self._doubling = False
+        self._quiet_until = now + max(self._cooldown_s, retry_after_s or 0.0)
+        self._new_round()
+
+    def _new_round(self) -> None:
+        self._successes = 0
+        self._peak = self._under_way

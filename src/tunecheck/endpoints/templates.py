@@ -1,0 +1,172 @@
+"""Request templates (`{"input_data": "${messages}"}`) and paths into a reply (`choices[0].message`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from tunecheck.endpoints.base import ChatRequest
+from tunecheck.endpoints.definition import Section
+from tunecheck.endpoints.masking import ENV_REFERENCE, Redactor, Secret, environment
+from tunecheck.jsontext import JSON, dumps
+from tunecheck.suggest import did_you_mean
+
+__all__ = ["MISSING", "Missing", "RequestTemplate", "ValuePath", "find", "parse_path"]
+
+ValuePath: TypeAlias = tuple[str | int, ...]
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
+_NAMES = ("messages", "parameters", "tools")
+_STEP = re.compile(r"""\.?([^.\[\]'"]+)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]""")
+
+
+class Missing:
+    """The type of MISSING."""
+
+
+MISSING: Final = Missing()
+"""What a path that leads nowhere gives; a path may well lead to None."""
+
+
+def parse_path(text: str) -> ValuePath:
+    """`choices[0].message`, `output.0.text`, `data['a column']` as steps; bare digits may be a key or an index.
+
+    Raises:
+        ValueError: the text is not a path.
+    """
+    steps: list[str | int] = []
+    position = 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
+            raise ValueError(f"not a path at character {position + 1}: {text!r}")
+        name, index, single, double = match.groups()
+        steps.append(int(index) if index else next(part for part in (name, single, double) if part is not None))
+        position = match.end()
+    return tuple(steps)
+
+
+def find(value: object, path: ValuePath) -> JSON | Missing:
+    """What stands at the end of a path, or MISSING."""
+    for step in path:
+        value = _step(value, step)
+        if isinstance(value, Missing):
+            return value
+    return value  # type: ignore[return-value]  # what holds JSON holds JSON
+
+
+def _step(value: object, step: str | int) -> object:
+    if isinstance(value, Mapping):
+        return value.get(str(step), MISSING)
+    if isinstance(value, list) and (isinstance(step, int) or (step.isascii() and step.isdigit() and len(step) < 10)):
+        index = int(step)
+        return value[index] if index < len(value) else MISSING
+    return MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """One `${…}` of a template: `name` is messages, parameters, tools or data; `path` leads into a row's columns."""
+
+    name: str
+    path: ValuePath = ()
+
+
+_Node: TypeAlias = "_Reference | tuple[str | _Reference, ...] | list[_Node] | dict[str, _Node] | JSON"
+
+
+class RequestTemplate:
+    """A request body with references, checked when it is made.
+
+    `${messages}`, `${tools}`, `${parameters}` and `${data.column}` stand for values where they are a whole text, and
+    for text (JSON where it is not text) within a longer one. A key whose whole value is `${tools}` is left out where
+    there are none. `$${` is a literal `${`. Values of `${env:NAME}` are given to the redactor.
+    """
+
+    def __init__(self, body: JSON, section: Section, key: str, redactor: Redactor) -> None:
+        self._section, self._key, self._redactor = section, key, redactor
+        self.references: set[str] = set()
+        self._root = self._compile(body)
+
+    def render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+        """The body for one request.
+
+        Raises:
+            ValueError: the row lacks a column that the template names.
+        """
+        values: dict[str, object] = {"messages": request.messages, "tools": request.tools, "parameters": parameters}
+        return _rendered(self._root, values, request)  # type: ignore[return-value]
+
+    def _compile(self, value: JSON, path: str = "") -> _Node:
+        if isinstance(value, str):
+            return self._compile_text(value, path)
+        if isinstance(value, list):
+            return [self._compile(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self._compile(item, f"{path}.{key}") for key, item in value.items()}
+        return value
+
+    def _compile_text(self, text: str, path: str) -> _Node:
+        parts: list[str | _Reference] = []
+        position = 0
+        for match in _REFERENCE.finditer(text):
+            parts.append(text[position : match.start()])
+            parts.append("${" if match.group(1) is None else self._reference(match, path))
+            position = match.end()
+        parts.append(text[position:])
+        kept = [part for part in parts if part != ""]
+        if all(isinstance(part, str) for part in kept):
+            return "".join(map(str, kept))
+        return kept[0] if len(kept) == 1 else tuple(kept)
+
+    def _reference(self, match: re.Match[str], path: str) -> _Reference | str:
+        inner = match.group(1)
+        if ENV_REFERENCE.fullmatch(match.group()):
+            value = environment(match.group(), self._section, self._key)
+            self._redactor.add(Secret(value), in_answers=False)
+            return value
+        if inner in _NAMES:
+            self.references.add(inner)
+            return _Reference(inner)
+        try:
+            steps = parse_path(inner)
+        except ValueError:
+            steps = ()
+        if len(steps) < 2 or steps[0] != "data":
+            known = [*_NAMES, "data.<column>", "env:<NAME>"]
+            where = f"{self._key}{path}"
+            raise self._section.error(None, f"{where}: unknown reference {match.group()}{did_you_mean(inner, known)}")
+        self.references.add("data")
+        return _Reference("data", steps[1:])
+
+
+def _rendered(node: _Node, values: Mapping[str, object], request: ChatRequest) -> object:
+    if isinstance(node, _Reference):
+        return _referenced(node, values, request)
+    if isinstance(node, dict):
+        return {key: _rendered(item, values, request) for key, item in node.items() if not _left_out(item, request)}
+    if isinstance(node, list):
+        return [_rendered(item, values, request) for item in node]
+    if isinstance(node, tuple):
+        return "".join(part if isinstance(part, str) else _as_text(_referenced(part, values, request)) for part in node)
+    return node
+
+
+def _left_out(node: _Node, request: ChatRequest) -> bool:
+    return isinstance(node, _Reference) and node.name == "tools" and not request.tools
+
+
+def _referenced(reference: _Reference, values: Mapping[str, object], request: ChatRequest) -> object:
+    if reference.name != "data":
+        return values[reference.name]
+    found = find(request.row.values, reference.path) if request.row else MISSING
+    if isinstance(found, Missing):
+        column = ".".join(map(str, reference.path))
+        raise ValueError(f"the endpoint's request names ${{data.{column}}}, which this row does not have")
+    return found
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else dumps(value).decode()

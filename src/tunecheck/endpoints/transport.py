@@ -1,0 +1,152 @@
+"""One HTTP attempt over a shared aiohttp session: bounded in time and size, no redirects, no cookies, no netrc."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import aiohttp
+import yarl
+
+from tunecheck.endpoints.urls import proxy_for
+from tunecheck.errors import ConfigurationError
+
+__all__ = ["AttemptFailed", "Reply", "Transport"]
+
+MAX_REPLY_BYTES = 64 << 20
+"""Largest reply that is taken in."""
+
+CONNECT_S = 15.0
+"""Longest wait for a connection, where the whole attempt may take longer."""
+
+_CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+_LARGE_BODY = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: `headers` are looked up without regard to case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that the client turns into an error or a retry
+    """No complete reply came; the text says why in a few words."""
+
+    def __init__(self, sort: Literal["timeout", "connection", "certificate", "reply"], reason: str) -> None:
+        super().__init__(reason)
+        self.sort = sort
+
+
+class Transport:
+    """Posts bodies to one address. Made inside the event loop that it is used in.
+
+    aiohttp's own reading of the environment is not used: it would send a `.netrc` password in place of the key, and a
+    plain-http call to loopback through a proxy.
+    """
+
+    def __init__(self, url: str, *, connections: int, timeout_s: float) -> None:
+        self._url = yarl.URL(url)
+        self._timeout_s = timeout_s
+        proxy = proxy_for(url)
+        self._proxy = yarl.URL(proxy.url) if proxy else None
+        self._proxy_headers = (
+            {"Proxy-Authorization": proxy.authorization.reveal()} if proxy and proxy.authorization else None
+        )
+        secure = self._url.scheme == "https"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=connections, ssl=tls_context() if secure else True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, timeout_s)),
+        )
+
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send one request and read its whole reply.
+
+        Raises:
+            AttemptFailed: no complete reply came.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._exchange(body, headers)
+        except aiohttp.ConnectionTimeoutError:
+            raise AttemptFailed("timeout", f"no connection to {self._url.host}:{self._url.port} in time") from None
+        except TimeoutError:
+            raise AttemptFailed("timeout", f"no complete answer within {self._timeout_s:g} s") from None
+        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
+            raise AttemptFailed("certificate", f"no secure connection: {_tls_reason(error)}") from None
+        except aiohttp.ClientPayloadError:
+            raise AttemptFailed("reply", "the answer broke off") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            # ValueError: what a hostile reply makes of aiohttp's own parsing (a header it cannot read).
+            raise AttemptFailed("connection", _reason(error)) from None
+
+    async def _exchange(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
+        data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
+        async with self._session.post(
+            self._url,
+            data=data,
+            headers=headers,
+            allow_redirects=False,
+            proxy=self._proxy,
+            proxy_headers=self._proxy_headers,
+        ) as response:
+            chunks: list[bytes] = []
+            size = 0
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > MAX_REPLY_BYTES:
+                    response.close()
+                    raise AttemptFailed("reply", f"the answer is larger than {MAX_REPLY_BYTES >> 20} MiB")
+                chunks.append(chunk)
+            return Reply(response.status, response.headers, b"".join(chunks))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+
+def tls_context() -> ssl.SSLContext:
+    """The system's certificates, or those that SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE names instead.
+
+    Raises:
+        ConfigurationError: the variable names nothing that can be read.
+    """
+    for variable in _CERTIFICATES:
+        place = os.environ.get(variable)
+        if not place:
+            continue
+        folder = Path(place).is_dir()
+        try:
+            return ssl.create_default_context(cafile=None if folder else place, capath=place if folder else None)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(f"{variable} names certificates that cannot be read: {place}: {error}") from None
+    return ssl.create_default_context()
+
+
+def _tls_reason(error: aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError) -> str:
+    cause: BaseException = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
+    return f"{text} (a private authority's certificates are named with SSL_CERT_FILE)"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection without an answer"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"the proxy answered {error.status} {error.message}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the server does not speak HTTP as expected: {error.message}"
+    return f"the connection failed: {type(error).__name__}: {error}"

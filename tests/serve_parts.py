@@ -1,0 +1,105 @@
+"""Parts for testing `tunecheck serve`: recorded answers, a source that counts, and a server started for a test."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tunecheck.endpoints.base import Completion
+from tunecheck.endpoints.replay import ReplayEndpoint
+from tunecheck.endpoints.serve import ServeOptions, make_app, running
+from tunecheck.endpoints.serve_sources import AnswerSource, EndpointSource
+from tunecheck.errors import TimedOutError
+from tunecheck.jsontext import dumps_line
+
+TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
+ARGUMENTS = '{"city":"Zürich","days":[1,2,3],"note":"the arguments come in several pieces"}'
+CALL = {"id": "call_7", "type": "function", "function": {"name": "get_weather", "arguments": ARGUMENTS}}
+TEXT = "It is  sunny —\nand 21 °C. "
+
+
+def asking(text: str) -> Any:
+    return [{"role": "user", "content": text}]
+
+
+RECORDS = (
+    {
+        "messages": asking("talk"),
+        "response": TEXT,
+        "usage": {"input_tokens": 11, "output_tokens": 5},
+        "request_id": "rq1",
+    },
+    {"messages": asking("call"), "tool_calls": [CALL]},
+    {"messages": asking("both"), "tool_calls": [CALL, {**CALL, "id": "call_8"}], "text": "One moment."},
+    {"messages": asking("empty"), "response": ""},
+    {"messages": asking("throttled"), "error": {"type": "ThrottledError", "message": "slow down", "status": 429}},
+    {"messages": asking("declined"), "error": {"type": "ContentFilterError", "message": "not this"}},
+    {"messages": asking("strange"), "error": {"type": "EndpointError", "message": "odd", "status": 200}},
+)
+
+Starter = Callable[..., Awaitable[str]]
+
+
+def recorded_answers(folder: Path) -> AnswerSource:
+    path = folder / "answers.jsonl"
+    path.write_bytes(b"".join(map(dumps_line, RECORDS)))
+    return EndpointSource(ReplayEndpoint(path, name="recorded"))
+
+
+@asynccontextmanager
+async def servers() -> AsyncIterator[Starter]:
+    """`await start(source, **options)`: a server on a free port, stopped at the end; gives its address."""
+    async with AsyncExitStack() as stack:
+
+        async def start(source: AnswerSource, **options: Any) -> str:
+            return await stack.enter_async_context(running(make_app(source, ServeOptions(**options))))
+
+        yield start
+
+
+async def posted(url: str, body: Any, **headers: str) -> tuple[int, Any, Any]:
+    """Status, JSON and headers of the reply; `body` is sent as it is where it is bytes."""
+    sent: Any = {"data": body} if isinstance(body, (bytes, io.BytesIO)) else {"json": body}
+    async with aiohttp.ClientSession() as session, session.post(url, headers=headers, **sent) as response:
+        return response.status, await response.json(), response.headers
+
+
+async def got(url: str) -> Any:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return await response.json()
+
+
+class Counting:
+    """A source that numbers its answers; the first `failures` of them are errors."""
+
+    name = "counting"
+
+    def __init__(
+        self,
+        *,
+        failures: int = 0,
+        error: Exception | None = None,
+        wait: asyncio.Event | None = None,
+        simulated: bool = False,
+        text: str = "",
+    ) -> None:
+        self.failures, self.error, self.wait = failures, error, wait
+        self.simulated, self.text, self.answers = simulated, text, 0
+
+    async def answer(self, messages: Any, tools: Any, parameters: Any) -> Completion:
+        if self.wait:
+            await self.wait.wait()
+        if self.failures:
+            self.failures -= 1
+            raise self.error or TimedOutError("too late")
+        self.answers += 1
+        return Completion(self.text or f"answer {self.answers}", simulated=self.simulated)
+
+    async def close(self) -> None:
+        pass

@@ -1,0 +1,311 @@
+"""The replay endpoint: recorded answers by row id or by content, and a file's mistakes told with their lines."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tunecheck.endpoints.base import ChatRequest, Completion, Usage
+from tunecheck.endpoints.recorded import content_key, id_key
+from tunecheck.endpoints.replay import ReplayEndpoint
+from tunecheck.errors import (
+    ConfigurationError,
+    ContentFilterError,
+    DataError,
+    EndpointError,
+    ReplyError,
+    ThrottledError,
+)
+from tunecheck.jsontext import dumps_line
+from tunecheck.targets import Row
+
+HELLO = [{"role": "user", "content": "hello"}]
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+
+
+def a_row(row_id: str) -> Row:
+    return Row(index=0, id=row_id, values={}, fingerprint="")
+
+
+async def answered(path: Path, row_id: str = "r1", messages: Any = HELLO, **options: Any) -> Completion:
+    endpoint = ReplayEndpoint(path, **options)
+    try:
+        return await endpoint.complete(ChatRequest(messages=messages, row=a_row(row_id)))
+    finally:
+        await endpoint.close()
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Iterator[Any]:
+    """Writes records to a file and gives its path."""
+
+    def write(*records: object) -> Path:
+        path = tmp_path / "answers.jsonl"
+        path.write_bytes(b"".join(dumps_line(record) for record in records))
+        return path
+
+    yield write
+
+
+async def test_a_text_is_found_by_the_row_s_id(answers: Any) -> None:
+    path = answers({"id": "r0", "response": "no"}, {"id": "r1", "response": "hi"})
+    assert (await answered(path)).columns()["response"] == "hi"
+
+
+async def test_a_whole_number_as_id_is_the_row_id_s_text(answers: Any) -> None:
+    assert (await answered(answers({"id": 7, "response": "hi"}), row_id="7")).text == "hi"
+
+
+async def test_an_answer_without_a_matching_id_is_found_by_the_messages(answers: Any) -> None:
+    path = answers({"messages": HELLO, "response": "hi"}, {"id": "other", "response": "no"})
+    assert (await answered(path)).text == "hi"
+
+
+async def test_the_id_wins_over_the_messages(answers: Any) -> None:
+    path = answers({"id": "r2", "messages": HELLO, "response": "by content"}, {"id": "r1", "response": "by id"})
+    assert (await answered(path)).text == "by id"
+
+
+async def test_messages_are_equal_whatever_the_order_of_keys_and_with_null_or_text_parts(answers: Any) -> None:
+    path = answers({"messages": [{"content": "hello", "role": "user", "name": None}], "response": "hi"})
+    assert (await answered(path)).text == "hi"
+    parts = [{"role": "user", "content": [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]}]
+    assert (await answered(path, messages=parts)).text == "hi"
+
+
+async def test_openai_tool_calls_come_back_exactly_as_recorded_and_text_beside_them_stays(answers: Any) -> None:
+    path = answers({"id": "r1", "tool_calls": [CALL], "text": "one moment"})
+    columns = (await answered(path)).columns()
+    assert columns["response"] == columns["tool_calls"] == [CALL]
+    assert columns["text"] == "one moment"
+
+
+async def test_tool_calls_may_stand_in_response(answers: Any) -> None:
+    assert (await answered(answers({"id": "r1", "response": [CALL]}))).tool_calls == (CALL,)
+
+
+async def test_text_in_a_wire_format_is_passed_on_untouched(answers: Any) -> None:
+    text = '<functioncall> {"name": "f", "arguments": \'{"a": "it\'s"}\'}'
+    assert (await answered(answers({"id": "r1", "response": text}))).columns()["response"] == text
+
+
+async def test_bfcl_answers_are_read_from_their_own_key_and_passed_on_as_json_text(answers: Any) -> None:
+    path = answers({"id": "simple_0", "result": [{"f": '{"a": 1}'}]}, {"id": "simple_1", "result": []})
+    assert (await answered(path, "simple_0", response="result")).text == '[{"f":"{\\"a\\": 1}"}]'
+    assert (await answered(path, "simple_1", response="result")).text == "[]"
+
+
+async def test_a_null_response_is_an_empty_answer_not_a_missing_one(answers: Any) -> None:
+    completion = await answered(answers({"id": "r1", "response": None}))
+    assert completion.columns()["response"] == ""
+
+
+async def test_a_whole_chat_completion_may_be_the_response(answers: Any) -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    path = answers({"id": "r1", "response": {"choices": [{"message": message, "finish_reason": "tool_calls"}]}})
+    completion = await answered(path)
+    assert (completion.text, completion.tool_calls, completion.finish_reason) == (None, (CALL,), "tool_calls")
+
+
+async def test_a_recorded_completion_that_cannot_be_read_or_was_declined_is_an_error(answers: Any) -> None:
+    path = answers(
+        {"id": "r1", "response": {"choices": []}},
+        {"id": "r2", "response": {"choices": [{"finish_reason": "content_filter"}]}},
+    )
+    with pytest.raises(ReplyError, match="row r1: the recorded answer cannot be read: the reply has no choices"):
+        await answered(path)
+    with pytest.raises(ContentFilterError, match="row r2"):
+        await answered(path, "r2")
+
+
+async def test_what_was_recorded_beside_the_answer_is_passed_on(answers: Any) -> None:
+    path = answers(
+        {
+            "id": "r1",
+            "response": "hi",
+            "usage": {"prompt_tokens": 12, "completion_tokens": 3},
+            "latency_ms": 41.5,
+            "finish_reason": "length",
+            "request_id": "abc",
+        }
+    )
+    completion = await answered(path)
+    assert completion == Completion("hi", (), Usage(12, 3), 41.5, "length", "abc", simulated=False)
+
+
+async def test_an_answer_recorded_from_the_simulated_endpoint_still_says_so(answers: Any) -> None:
+    assert (await answered(answers({"id": "r1", "response": "hi", "simulated": True}))).simulated
+
+
+async def test_nonsense_beside_the_answer_is_left_out(answers: Any) -> None:
+    path = answers({"id": "r1", "response": "hi", "usage": [1], "latency_ms": "fast", "finish_reason": 3})
+    assert await answered(path) == Completion("hi")
+
+
+async def test_a_row_without_a_recorded_answer_is_an_error_that_names_row_and_file(answers: Any) -> None:
+    path = answers({"id": "r0", "response": "hi"})
+    with pytest.raises(ReplyError, match=r"^row r1: no recorded answer in .*answers\.jsonl$"):
+        await answered(path)
+
+
+async def test_a_recorded_error_is_raised_as_the_type_it_was(answers: Any) -> None:
+    path = answers(
+        {"id": "r1", "error": {"type": "ThrottledError", "message": "too many", "status": 429, "request_id": "q"}},
+        {"id": "r2", "error": {"type": "ContentFilterError", "message": "declined"}},
+    )
+    with pytest.raises(ThrottledError, match=r"^too many$") as raised:
+        await answered(path)
+    assert (raised.value.status, raised.value.request_id) == (429, "q")
+    with pytest.raises(ContentFilterError):
+        await answered(path, "r2")
+
+
+@pytest.mark.parametrize("error", [{"type": "ValueError", "message": "boom"}, "boom", {}, ["x"], {"type": "exit"}])
+async def test_an_error_of_an_unknown_type_is_an_endpoint_error(answers: Any, error: Any) -> None:
+    with pytest.raises(EndpointError):
+        await answered(answers({"id": "r1", "error": error}))
+
+
+def test_two_answers_for_one_id_are_refused_with_both_lines(tmp_path: Path) -> None:
+    path = tmp_path / "twice.jsonl"
+    path.write_text('{"id":"a","response":"1"}\n\n{"id":"b","response":"2"}\n{"id":"a","response":"3"}\n')
+    with pytest.raises(DataError, match=r"twice\.jsonl, lines 1 and 4: both answer the id 'a'"):
+        ReplayEndpoint(path)
+
+
+def test_the_same_messages_without_ids_are_refused_with_both_lines(answers: Any) -> None:
+    with pytest.raises(DataError, match="lines 1 and 2: both answer the same messages"):
+        ReplayEndpoint(answers({"messages": HELLO, "response": "a"}, {"messages": HELLO, "response": "b"}))
+
+
+async def test_the_same_messages_may_belong_to_rows_with_ids_of_their_own(answers: Any) -> None:
+    path = answers(*({"id": name, "messages": HELLO, "response": name} for name in ("r1", "r2")))
+    assert [(await answered(path, name)).text for name in ("r1", "r2")] == ["r1", "r2"]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"id": "a", "response": "x"', "line 2: not JSON"),
+        ("[1]", "line 2: each line must be one object"),
+        ('{"response": "x"}', "line 2: has neither an id nor messages"),
+        ('{"id": [1], "response": "x"}', "line 2: the id must be text or a whole number"),
+        ('{"id": true, "response": "x"}', "line 2: the id must be text or a whole number"),
+        ('{"id": "a"}', "line 2: holds no answer: none of response, tool_calls, text, error"),
+        ('{"id": "a", "response": "\udce9"}', "line 2: not JSON: not UTF-8"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text(f'{{"id":"0","response":""}}\n{line}\n', errors="surrogateescape")
+    with pytest.raises(DataError, match=complaint):
+        ReplayEndpoint(path)
+
+
+def test_deeply_nested_messages_are_refused_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"response":"","messages":' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    with pytest.raises(DataError, match="line 1"):
+        ReplayEndpoint(path)
+
+
+def test_a_missing_and_an_empty_file_are_said_to_be_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.jsonl: recorded answers cannot be read: No such file"):
+        ReplayEndpoint(tmp_path / "nowhere.jsonl")
+    (tmp_path / "empty.jsonl").write_text("\n\n")
+    with pytest.raises(DataError, match=r"empty\.jsonl: holds no recorded answers"):
+        ReplayEndpoint(tmp_path / "empty.jsonl")
+
+
+async def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "windows.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"id":"r1","response":"hi"}\r\n{"id":"r2","response":"ho"}')
+    assert [(await answered(path, name)).text for name in ("r1", "r2")] == ["hi", "ho"]
+
+
+async def test_lone_surrogates_and_huge_integers_come_back_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_text('{"id":"\\ud83d","response":"\\ud83d","latency_ms":18446744073709551617}\n')
+    completion = await answered(path, "\ud83d")
+    assert (completion.text, completion.latency_ms) == ("\ud83d", 18446744073709551617)
+
+
+async def test_a_file_that_changed_under_the_run_is_an_error_not_another_row_s_answer(answers: Any) -> None:
+    endpoint = ReplayEndpoint(answers({"id": "r1", "response": "first"}))
+    answers({"id": "zz", "response": "other"})
+    with pytest.raises(ReplyError):
+        await endpoint.complete(ChatRequest(messages=[], row=a_row("r1")))
+    await endpoint.close()
+
+
+async def test_memory_stays_flat_whatever_the_size_of_the_answers(tmp_path: Path) -> None:
+    path = tmp_path / "large.jsonl"
+    with path.open("wb") as file:
+        for number in range(20_000):
+            file.write(dumps_line({"id": f"r{number}", "response": "x" * 2000}))
+    tracemalloc.start()
+    try:
+        endpoint = ReplayEndpoint(path)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # 40 MB of answers; what stays is two arrays of 8 bytes a record, what comes and goes is the sorting.
+    assert kept < 1_000_000
+    assert most < 5_000_000
+    assert (await endpoint.complete(ChatRequest(messages=[], row=a_row("r19999")))).text == "x" * 2000
+    await endpoint.close()
+
+
+def test_settings_show_the_path_and_answers_depend_on_the_content_only(answers: Any, tmp_path: Path) -> None:
+    path = answers({"id": "r1", "response": "hi"})
+    copied = tmp_path / "copy.jsonl"
+    copied.write_bytes(path.read_bytes())
+    first, second = ReplayEndpoint(path), ReplayEndpoint(copied)
+    assert first.settings()["path"] == str(path)
+    assert first.answer_settings() == second.answer_settings()
+    assert first.depends_on_row
+    copied.write_bytes(path.read_bytes().replace(b"hi", b"ho"))
+    assert ReplayEndpoint(copied).answer_settings() != first.answer_settings()
+
+
+async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_path: Path) -> None:
+    from tunecheck.endpoints.definition import load_endpoint
+
+    answers({"id": "r1", "result": "hi"})
+    (tmp_path / "recorded.yaml").write_text("kind: replay\npath: answers.jsonl\nresponse: result\n")
+    endpoint = load_endpoint(tmp_path / "recorded.yaml")
+    assert (await endpoint.complete(ChatRequest(messages=[], row=a_row("r1")))).text == "hi"
+    assert endpoint.name == "recorded"
+    await endpoint.close()
+
+
+def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
+    from tunecheck.endpoints.definition import load_endpoint
+
+    (tmp_path / "recorded.yaml").write_text("kind: replay\n")
+    with pytest.raises(ConfigurationError, match="path is missing"):
+        load_endpoint(tmp_path / "recorded.yaml")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), json_values, max_size=3), max_size=3))
+def test_the_key_of_messages_never_depends_on_the_order_of_their_keys(messages: list[dict[str, Any]]) -> None:
+    reordered = [dict(reversed(message.items())) for message in messages]
+    assert content_key(messages) == content_key(reordered)
+
+
+@given(st.text(), st.text())
+def test_different_ids_have_different_keys(first: str, second: str) -> None:
+    assert (id_key(first) == id_key(second)) == (first == second)
