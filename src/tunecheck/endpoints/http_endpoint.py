@@ -16,7 +16,7 @@ from tunecheck.endpoints.definition import Definition
 from tunecheck.endpoints.faults import one_line
 from tunecheck.endpoints.headers import read_headers
 from tunecheck.endpoints.limits import Clock
-from tunecheck.endpoints.masking import Redactor
+from tunecheck.endpoints.masking import Redactor, resolved
 from tunecheck.endpoints.retry import Backoff
 from tunecheck.endpoints.templates import RequestTemplate
 from tunecheck.errors import ContentFilterError, ReplyError
@@ -57,7 +57,7 @@ class HttpEndpoint(Endpoint):
         self.price = read_price(definition)
         self._redactor = Redactor()
         self._url = self._address(definition)
-        self._parameters = definition.mapping("parameters")
+        self._parameters = read_parameters(definition, self._redactor)
         limits = read_limits(definition)
         self.concurrency = limits.concurrency
         self._counts_tokens = limits.tokens_per_minute is not None
@@ -168,6 +168,12 @@ class HttpEndpoint(Endpoint):
             tuple(call for call in calls if isinstance(call, dict)),
             None if answer.finish_reason is None else str(masked(answer.finish_reason)),
         )
+
+
+def read_parameters(definition: Definition, redactor: Redactor) -> dict[str, JSON]:
+    """The `parameters:` of a definition, references to the environment replaced."""
+    given = definition.mapping("parameters")
+    return {name: resolved(value, definition, "parameters", redactor, name) for name, value in given.items()}
 
 
 def read_limits(definition: Definition) -> Limits:

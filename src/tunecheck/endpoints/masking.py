@@ -12,11 +12,22 @@ from urllib.parse import quote
 from tunecheck.endpoints.definition import Section
 from tunecheck.jsontext import JSON
 
-__all__ = ["ENV_REFERENCE", "MASK", "Redactor", "Secret", "environment", "looks_secret", "secret", "sent_text"]
+__all__ = [
+    "ENV_REFERENCE",
+    "MASK",
+    "Redactor",
+    "Secret",
+    "environment",
+    "looks_secret",
+    "resolved",
+    "resolved_text",
+    "secret",
+    "sent_text",
+]
 
 MASK = "***"
 
-ENV_REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
+ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:([^}]*)\}")
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _WHOLE_SECRET = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key)\s+)?\$\{env:[^}]*\}\Z", re.IGNORECASE)
@@ -28,6 +39,11 @@ _SECRET_NAME = re.compile(
 
 MAX_DEPTH = 100
 """Deepest nesting of an answer that is taken in; below the recursion limit, above anything real."""
+
+_SECRET_FIELD = re.compile(
+    r"(api[-_]?key|authorization|passw(or)?d|passwd|secret|credentials?|(access|auth|bearer|session)[-_]?token)$",
+    re.IGNORECASE,
+)
 
 _LEAST_ECHO = 8
 """Shorter secrets are not looked for in answers, where they would stand by chance; no real key is that short."""
@@ -107,6 +123,41 @@ def environment(text: str, section: Section, key: str) -> str:
         ConfigurationError: a variable is not set, or cannot be sent.
     """
     return ENV_REFERENCE.sub(lambda match: _variable(match.group(1), section, key), text)
+
+
+def resolved_text(text: str, section: Section, key: str, redactor: Redactor, field: str = "") -> str:
+    """A text of a request's body with its references to the environment replaced; `field` is what it is the value of.
+
+    What is replaced is masked in errors, and in answers too where the field's name says that it is a secret.
+
+    Raises:
+        ConfigurationError: a variable is not set, or a secret is written out.
+    """
+    secretive = bool(_SECRET_FIELD.search(field))
+    if ENV_REFERENCE.search(text):
+        for match in ENV_REFERENCE.finditer(text):
+            redactor.add(Secret(environment(match.group(), section, key)), in_answers=secretive)
+        return environment(text, section, key)
+    if secretive and text and "${" not in text:
+        raise section.error(
+            key, f"{field}: a secret is not written here: write ${{env:NAME}} and set that environment variable"
+        )
+    return text
+
+
+def resolved(value: JSON, section: Section, key: str, redactor: Redactor, field: str = "") -> JSON:
+    """A value with the references to the environment in all its texts replaced.
+
+    Raises:
+        ConfigurationError: as `resolved_text`.
+    """
+    if isinstance(value, str):
+        return resolved_text(value, section, key, redactor, field)
+    if isinstance(value, list):
+        return [resolved(item, section, key, redactor, field) for item in value]
+    if isinstance(value, dict):
+        return {name: resolved(item, section, key, redactor, name) for name, item in value.items()}
+    return value
 
 
 def _variable(name: str, section: Section, key: str) -> str:

@@ -130,7 +130,11 @@ def _load(reference: str, definition: Definition) -> tuple[Callable[..., object]
         module = _from_file(definition.folder / place) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:  # importing is running the user's code: anything may come of it
         raise PluginError(
-            str(definition.error("function", f"{place} does not load: {type(error).__name__}: {error}"))
+            str(
+                definition.error(
+                    "function", f"{place} does not load: {type(error).__name__}: {error}{_hint(place, error)}"
+                )
+            )
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -138,6 +142,11 @@ def _load(reference: str, definition: Definition) -> tuple[Callable[..., object]
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
     return function, source
+
+
+def _hint(place: str, error: Exception) -> str:
+    missing = isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]
+    return f" (a file beside the definition is named {place}.py:<function>)" if missing else ""
 
 
 def _from_file(path: Path) -> object:

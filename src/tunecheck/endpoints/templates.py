@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from tunecheck.endpoints.base import ChatRequest
 from tunecheck.endpoints.definition import Section
-from tunecheck.endpoints.masking import ENV_REFERENCE, Redactor, Secret, environment
+from tunecheck.endpoints.masking import ENV_REFERENCE, Redactor, resolved_text
 from tunecheck.jsontext import JSON, dumps
 from tunecheck.suggest import did_you_mean
 
@@ -99,21 +99,23 @@ class RequestTemplate:
         values: dict[str, object] = {"messages": request.messages, "tools": request.tools, "parameters": parameters}
         return _rendered(self._root, values, request)  # type: ignore[return-value]
 
-    def _compile(self, value: JSON, path: str = "") -> _Node:
+    def _compile(self, value: JSON, path: str = "", field: str = "") -> _Node:
         if isinstance(value, str):
-            return self._compile_text(value, path)
+            return self._compile_text(value, path, field)
         if isinstance(value, list):
-            return [self._compile(item, f"{path}[{index}]") for index, item in enumerate(value)]
+            return [self._compile(item, f"{path}[{index}]", field) for index, item in enumerate(value)]
         if isinstance(value, dict):
-            return {key: self._compile(item, f"{path}.{key}") for key, item in value.items()}
+            return {key: self._compile(item, f"{path}.{key}", key) for key, item in value.items()}
         return value
 
-    def _compile_text(self, text: str, path: str) -> _Node:
+    def _compile_text(self, text: str, path: str, field: str) -> _Node:
+        if "${" not in text:
+            return resolved_text(text, self._section, self._key, self._redactor, field)
         parts: list[str | _Reference] = []
         position = 0
         for match in _REFERENCE.finditer(text):
             parts.append(text[position : match.start()])
-            parts.append("${" if match.group(1) is None else self._reference(match, path))
+            parts.append("${" if match.group(1) is None else self._reference(match, path, field))
             position = match.end()
         parts.append(text[position:])
         kept = [part for part in parts if part != ""]
@@ -121,25 +123,27 @@ class RequestTemplate:
             return "".join(map(str, kept))
         return kept[0] if len(kept) == 1 else tuple(kept)
 
-    def _reference(self, match: re.Match[str], path: str) -> _Reference | str:
+    def _reference(self, match: re.Match[str], path: str, field: str) -> _Reference | str:
         inner = match.group(1)
         if ENV_REFERENCE.fullmatch(match.group()):
-            value = environment(match.group(), self._section, self._key)
-            self._redactor.add(Secret(value), in_answers=False)
-            return value
-        if inner in _NAMES:
-            self.references.add(inner)
-            return _Reference(inner)
-        try:
-            steps = parse_path(inner)
-        except ValueError:
-            steps = ()
-        if len(steps) < 2 or steps[0] != "data":
+            return resolved_text(match.group(), self._section, self._key, self._redactor, field)
+        columns = () if inner in _NAMES else _columns(inner)
+        if inner not in _NAMES and not columns:
             known = [*_NAMES, "data.<column>", "env:<NAME>"]
             where = f"{self._key}{path}"
             raise self._section.error(None, f"{where}: unknown reference {match.group()}{did_you_mean(inner, known)}")
-        self.references.add("data")
-        return _Reference("data", steps[1:])
+        found = _Reference("data", columns) if columns else _Reference(inner)
+        self.references.add(found.name)
+        return found
+
+
+def _columns(inner: str) -> ValuePath:
+    """The path within a row that `data.…` names, empty where it names none."""
+    try:
+        first, *rest = parse_path(inner)
+    except ValueError:
+        return ()
+    return tuple(rest) if first == "data" else ()
 
 
 def _rendered(node: _Node, values: Mapping[str, object], request: ChatRequest) -> object:

@@ -29,6 +29,9 @@ _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 _LARGE_BODY = 1 << 20
 
+_IDLE_S = 4.0
+"""How long an unused connection is kept: less than servers do, whose closing would break the next request on it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -64,7 +67,9 @@ class Transport:
         )
         secure = self._url.scheme == "https"
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, ssl=tls_context() if secure else True),
+            connector=aiohttp.TCPConnector(
+                limit=connections, ssl=tls_context() if secure else True, keepalive_timeout=_IDLE_S
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, timeout_s)),
         )

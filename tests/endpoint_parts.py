@@ -1,0 +1,62 @@
+"""What tests of endpoints share: definitions in a line, a clock turned by hand, rows."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tunecheck.endpoints import ChatRequest, Definition
+from tunecheck.endpoints.azure_ml import AzureMLEndpoint
+from tunecheck.endpoints.definition import read_definition
+from tunecheck.endpoints.limits import Clock
+from tunecheck.jsontext import JSON
+from tunecheck.targets import Row
+
+HELLO = ChatRequest(messages=[{"role": "user", "content": "hello"}])
+
+
+class HandClock(Clock):
+    """A clock that moves only where somebody waits on it, and remembers the waits."""
+
+    def __init__(self, wall: float = 1_700_000_000.0) -> None:
+        self.time = 0.0
+        self.start = wall
+        self.waits: list[float] = []
+
+    def now(self) -> float:
+        return self.time
+
+    def wall(self) -> float:
+        return self.start + self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+class EagerClock(Clock):
+    """The real time, with waits left out."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+def definition(**values: Any) -> Definition:
+    return read_definition({"kind": "azure_ml", "url": "http://127.0.0.1:1/score", **values})
+
+
+def azure_ml(url: str, *, clock: Clock | None = None, seed: int = 0, **values: Any) -> AzureMLEndpoint:
+    """An azure_ml endpoint that waits on a clock of its own, unless another one is given."""
+    return AzureMLEndpoint(definition(url=url, **values), clock=clock or HandClock(), rng=random.Random(seed))
+
+
+def row(values: Mapping[str, JSON], index: int = 0) -> Row:
+    return Row(index, str(values.get("id", f"row-{index + 1}")), values, "f")
+
+
+def user(text: str, key: str | None = None) -> ChatRequest:
+    messages: Sequence[Mapping[str, JSON]] = [{"role": "user", "content": text}]
+    return ChatRequest(messages=messages, idempotency_key=key)

@@ -1,0 +1,205 @@
+"""Proxies and certificates from the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.endpoint_parts import HELLO, azure_ml
+from tests.fault_server import FaultServer, answer
+
+from tunecheck.endpoints.urls import proxy_for
+from tunecheck.errors import ConfigurationError, EndpointError
+
+_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+              "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in _VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A self-signed certificate for localhost and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    names = "subjectAltName=DNS:localhost,IP:127.0.0.1,DNS:service.example"
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+               "-addext", names, "-keyout", str(key), "-out", str(certificate)]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+def server_context(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    return context
+
+
+class TestCertificates:
+    async def test_an_unknown_authority_is_refused_at_once_with_what_to_do(
+        self, certificate: tuple[Path, Path]
+    ) -> None:
+        with FaultServer(lambda *_: answer("ok"), tls=server_context(certificate)) as server:
+            endpoint = azure_ml(server.url)
+            with pytest.raises(EndpointError, match=r"self-signed certificate .*SSL_CERT_FILE") as caught:
+                await endpoint.complete(HELLO)
+            await endpoint.close()
+        assert "attempts" not in str(caught.value)
+        assert server.requests == []
+
+    @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+    async def test_the_environment_names_the_certificates_to_trust(
+        self, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, variable: str
+    ) -> None:
+        monkeypatch.setenv(variable, str(certificate[0]))
+        with FaultServer(lambda *_: answer("ok"), tls=server_context(certificate)) as server:
+            endpoint = azure_ml(server.url)
+            assert (await endpoint.complete(HELLO)).text == "ok"
+            await endpoint.close()
+
+    async def test_a_variable_that_names_nothing_is_a_configuration_error(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+        endpoint = azure_ml("https://127.0.0.1:1/score")
+        with pytest.raises(ConfigurationError, match="SSL_CERT_FILE names certificates that cannot be read"):
+            await endpoint.complete(HELLO)
+        await endpoint.close()
+
+
+class _TunnelProxy:
+    """An http proxy that connects every CONNECT to one port of this machine, and notes what it was asked."""
+
+    def __init__(self, port: int, refuse: bool = False) -> None:
+        self._port = port
+        self._refuse = refuse
+        self.heads: list[str] = []
+        self.url = ""
+
+    async def start(self) -> asyncio.Server:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        return server
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        if self._refuse:
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+            return
+        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(_pump(reader, to_writer), _pump(to_reader, writer))
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
+
+class TestProxies:
+    @pytest.fixture
+    async def tls_server(self, certificate: tuple[Path, Path]) -> AsyncIterator[FaultServer]:
+        with FaultServer(lambda *_: answer("ok"), tls=server_context(certificate)) as server:
+            yield server
+
+    async def test_https_goes_through_the_environments_proxy_with_its_credentials(
+        self, tls_server: FaultServer, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        proxy = _TunnelProxy(tls_server.port)
+        server = await proxy.start()
+        monkeypatch.setenv("https_proxy", f"http://me:p%40ss@{proxy.url}")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        endpoint = azure_ml("https://service.example/score")
+        assert (await endpoint.complete(HELLO)).text == "ok"
+        await endpoint.close()
+        server.close()
+        assert proxy.heads[0].startswith("CONNECT service.example:443 ")
+        assert "Proxy-Authorization: Basic bWU6cEBzcw==" in proxy.heads[0]  # me:p@ss
+        assert "proxy-authorization" not in tls_server.requests[0].headers
+
+    async def test_a_proxy_that_refuses_is_named_as_the_cause(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        proxy = _TunnelProxy(0, refuse=True)
+        server = await proxy.start()
+        monkeypatch.setenv("https_proxy", f"http://{proxy.url}")
+        endpoint = azure_ml("https://service.example/score", retries=0)
+        with pytest.raises(EndpointError, match="the proxy answered 407"):
+            await endpoint.complete(HELLO)
+        await endpoint.close()
+        server.close()
+
+    async def test_loopback_never_goes_through_a_proxy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        monkeypatch.setenv("all_proxy", "http://127.0.0.1:1")
+        with FaultServer(lambda *_: answer("ok")) as server:
+            endpoint = azure_ml(server.url)
+            assert (await endpoint.complete(HELLO)).text == "ok"
+            await endpoint.close()
+
+    @pytest.mark.parametrize(
+        ("variables", "expected"),
+        [
+            ({}, None),
+            ({"https_proxy": "http://p:3128"}, "http://p:3128"),
+            ({"HTTPS_PROXY": "p:3128"}, "http://p:3128"),
+            ({"all_proxy": "http://p:3128"}, "http://p:3128"),
+            ({"http_proxy": "http://p:3128"}, None),
+            ({"https_proxy": "http://p:3128", "no_proxy": "service.example"}, None),
+            ({"https_proxy": "http://p:3128", "no_proxy": ".example"}, None),
+            ({"https_proxy": "http://p:3128", "no_proxy": "*"}, None),
+            ({"https_proxy": "http://p:3128", "no_proxy": "other.example"}, "http://p:3128"),
+            ({"https_proxy": "http://[::1]:3128"}, "http://[::1]:3128"),
+        ],
+    )
+    def test_the_usual_variables_are_understood(
+        self, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str | None
+    ) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        proxy = proxy_for("https://service.example/score")
+        assert (proxy.url if proxy else None) == expected
+
+    @pytest.mark.parametrize("address", ["socks5://p:1", "http://", "http://p:port"])
+    def test_a_proxy_that_cannot_be_used_is_an_error_without_its_password(
+        self, monkeypatch: pytest.MonkeyPatch, address: str
+    ) -> None:
+        monkeypatch.setenv("https_proxy", address.replace("//", "//me:hunter2@"))
+        with pytest.raises(ConfigurationError, match="the environment's proxy for https") as caught:
+            proxy_for("https://service.example/score")
+        assert "hunter2" not in str(caught.value)
+
+    def test_a_proxys_password_is_not_in_its_repr(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("https_proxy", "http://me:hunter2@p:1")
+        proxy = proxy_for("https://service.example/score")
+        assert repr(proxy) == "Proxy(url='http://p:1', authorization=Secret('***'))"
+
+
+async def test_a_netrc_file_does_not_replace_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("TC_KEY", "sk-abcdefgh")
+    with FaultServer(lambda *_: answer("ok")) as server:
+        endpoint = azure_ml(server.url, auth={"type": "key", "value": "${env:TC_KEY}"})
+        await endpoint.complete(HELLO)
+        await endpoint.close()
+    assert server.requests[0].headers["authorization"] == "Bearer sk-abcdefgh"

@@ -1,0 +1,72 @@
+"""How long is waited before another attempt."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tunecheck.endpoints.retry import Backoff, is_passing, retry_after_s
+
+NOW = 1_700_000_000.0
+
+
+@given(st.integers(1, 10_000), st.integers())
+def test_a_wait_lies_between_nothing_and_the_doubling_bound_or_the_cap(failures: int, seed: int) -> None:
+    wait = Backoff().wait_s(failures, None, random.Random(seed))
+    assert 0 <= wait <= min(30.0, 0.5 * 2 ** min(failures, 10))
+
+
+def test_waits_spread_over_the_whole_range() -> None:
+    rng = random.Random(1)
+    waits = [Backoff().wait_s(3, None, rng) for _ in range(2000)]
+    assert min(waits) < 0.1
+    assert max(waits) > 3.9
+    assert 1.9 < sum(waits) / len(waits) < 2.1  # half of 4 s: full jitter
+
+
+def test_the_same_seed_gives_the_same_waits() -> None:
+    one, two = ([Backoff().wait_s(n, None, random.Random(5)) for n in range(1, 5)] for _ in range(2))
+    assert one == two
+
+
+@given(st.floats(0, 1e9), st.integers(1, 50), st.integers())
+def test_no_less_is_waited_than_the_server_asks_for_up_to_the_cap(asked: float, failures: int, seed: int) -> None:
+    wait = Backoff().wait_s(failures, asked, random.Random(seed))
+    assert min(asked, 120) <= wait <= min(asked, 120) + 0.5
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after": "17"}, 17.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "5", "retry-after-ms": "4200"}, 4.2),
+        ({"retry-after": "5", "x-ms-retry-after-ms": "4200"}, 4.2),
+        ({"retry-after": "5", "retry-after-ms": "soon"}, 5.0),
+        ({"retry-after": format_datetime(datetime.fromtimestamp(NOW + 90, UTC), usegmt=True)}, 90.0),
+        ({"retry-after": format_datetime(datetime.fromtimestamp(NOW - 90, UTC), usegmt=True)}, 0.0),
+        ({"retry-after": "Sunday, 06-Nov-94 08:49:37 GMT"}, 0.0),
+    ],
+)
+def test_what_a_server_asks_for_is_read_in_all_its_forms(headers: dict[str, str], expected: float | None) -> None:
+    assert retry_after_s(headers, NOW) == expected
+
+
+@given(st.text(max_size=80))
+def test_any_other_text_is_no_request_or_a_number_that_is_not_negative(text: str) -> None:
+    for name in ("retry-after", "retry-after-ms", "x-ms-retry-after-ms"):
+        wait = retry_after_s({name: text}, NOW)
+        assert wait is None or wait >= 0
+
+
+def test_which_statuses_pass() -> None:
+    passing = [status for status in range(400, 600) if is_passing(status)]
+    assert passing[:7] == [408, 409, 425, 429, 500, 502, 503]
+    assert not {501, 505}.intersection(passing)

@@ -1,0 +1,237 @@
+"""Secrets: from the environment only, and never in a file, a message, a repr or an answer."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.endpoint_parts import HELLO, azure_ml, row
+from tests.fault_server import FaultServer, Request, Step, answer, failing, raw
+
+from tunecheck.endpoints import EndpointTarget, load_endpoint
+from tunecheck.endpoints.masking import Redactor, Secret, looks_secret
+from tunecheck.errors import ConfigurationError, EndpointError
+from tunecheck.jsontext import dumps
+from tunecheck.targets import CallContext
+
+KEY = 'sk-0123"456/789+abcdef=='
+AUTH = {"type": "key", "value": "${env:TC_KEY}"}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TC_KEY", KEY)
+
+
+def shown(text: str) -> bool:
+    """Whether the key can be read out of a text, in any form that it may take there."""
+    return any(form in text for form in (KEY, json.dumps(KEY)[1:-1], quote(KEY, safe=""), "0123"))
+
+
+async def test_the_key_is_sent_as_a_bearer_token() -> None:
+    with FaultServer(lambda *_: answer("ok")) as server:
+        endpoint = azure_ml(server.url, auth=AUTH)
+        await endpoint.complete(HELLO)
+        await endpoint.close()
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_the_key_is_sent_in_the_header_that_the_definition_names() -> None:
+    with FaultServer(lambda *_: answer("ok")) as server:
+        endpoint = azure_ml(
+            server.url, auth={**AUTH, "header": "X-API-Key"}, headers={"x-functions-key": "${env:TC_KEY}"}
+        )
+        await endpoint.complete(HELLO)
+        await endpoint.close()
+    headers = server.requests[0].headers
+    assert (headers["x-api-key"], headers["x-functions-key"]) == (KEY, KEY)
+    assert "authorization" not in headers
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"auth": {"type": "key", "value": "sk-literal-secret"}},
+        {"auth": {"type": "aml_token", "value": "sk-literal-secret"}},
+        {"auth": {"type": "key", "value": "sk-literal-secret${env:TC_KEY}"}},
+        {"auth": {"type": "key", "value": {"sk-literal-secret": 1}}},
+        {"headers": {"Authorization": "Bearer sk-literal-secret"}},
+        {"headers": {"api-key": "sk-literal-secret"}},
+        {"headers": {"Ocp-Apim-Subscription-Key": "sk-literal-secret"}},
+        {"headers": {"X-Auth-Token": "sk-literal-secret"}},
+        {"headers": {"Cookie": "sk-literal-secret"}},
+        {"headers": {"x-functions-key": "sk-literal-secret"}},
+        {"request": {"m": "${messages}", "p": "${parameters}", "api_key": "sk-literal-secret"}},
+        {"request": {"login": {"password": ["sk-literal-secret"]}}},
+        {"parameters": {"apiKey": "sk-literal-secret"}},
+        {"parameters": {"extra": {"access_token": "sk-literal-secret"}}},
+    ],
+)
+def test_a_secret_written_out_is_refused_without_being_shown(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", **values})
+    assert "write ${env:NAME} and set that environment variable" in str(caught.value)
+    assert "sk-literal" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("name", ["azureml-model-deployment", "x-ms-keyboard", "x-tokenizer", "accept", "x-monkey"])
+def test_ordinary_headers_are_not_taken_for_secrets(name: str) -> None:
+    assert not looks_secret(name)
+
+
+def test_settings_reprs_and_manifests_do_not_show_the_key(tmp_path: Path) -> None:
+    endpoint = load_endpoint(
+        {
+            "kind": "azure_ml",
+            "url": "https://a.b/c",
+            "auth": AUTH,
+            "headers": {"api-key": "${env:TC_KEY}", "x-slot": "${env:TC_KEY}"},
+            "request": {"m": "${messages}", "key": "${env:TC_KEY}"},
+        }
+    )
+    target = EndpointTarget(endpoint)
+    everything = [
+        repr(endpoint),
+        repr(vars(endpoint)),
+        dumps(endpoint.settings()).decode(),
+        dumps(target.describe()).decode(),
+        repr(target.fingerprint()),
+    ]
+    assert not any(shown(text) for text in everything)
+    assert endpoint.settings()["auth"] == AUTH
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+async def test_a_server_that_echoes_the_key_in_an_error_does_not_spread_it(status: int) -> None:
+    def echo(request: Request, _: int) -> Step:
+        sent = request.headers["authorization"]
+        return failing(status, f"bad: {sent} {quote(KEY, safe='')} {json.dumps(KEY)}", x_request_id=KEY)
+
+    with FaultServer(echo) as server:
+        endpoint = azure_ml(server.url, auth=AUTH, retries=1)
+        with pytest.raises(EndpointError) as caught:
+            await endpoint.complete(HELLO)
+        await endpoint.close()
+    assert "***" in str(caught.value)
+    assert caught.value.request_id == "***"
+    assert not shown("".join(traceback.format_exception(caught.value)))
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/html", "text/plain", "text/event-stream"])
+async def test_nor_in_a_body_that_is_not_json(content_type: str) -> None:
+    step = raw(f"<title>{KEY}</title> {KEY}".encode(), content_type, 500)
+    broken = raw(f"{KEY} is not JSON".encode(), "application/json")
+    for one in (step, broken):
+        with FaultServer(lambda *_, one=one: one) as server:
+            endpoint = azure_ml(server.url, auth=AUTH, retries=0)
+            with pytest.raises(EndpointError) as caught:
+                await endpoint.complete(HELLO)
+            await endpoint.close()
+        assert not shown(str(caught.value))
+
+
+async def test_nor_in_a_long_body_where_the_excerpt_ends_within_the_key() -> None:
+    for before in range(170, 200):
+        step = failing(500, "x" * before + KEY)
+        with FaultServer(lambda *_, step=step: step) as server:
+            endpoint = azure_ml(server.url, auth=AUTH, retries=0)
+            with pytest.raises(EndpointError) as caught:
+                await endpoint.complete(HELLO)
+            await endpoint.close()
+        assert "sk-" not in str(caught.value)
+
+
+async def test_an_answer_that_echoes_the_key_is_masked_everywhere() -> None:
+    message = {
+        "role": "assistant",
+        "content": f"your key is {KEY}",
+        "tool_calls": [{"id": KEY, "type": "function", "function": {"name": "f", "arguments": json.dumps({"k": KEY})}}],
+    }
+    reply = {"choices": [{"message": message, "finish_reason": KEY}]}
+    with FaultServer(lambda *_: answer(reply)) as server:
+        target = EndpointTarget(azure_ml(server.url, auth=AUTH))
+        columns = await target.answer(row({"query": "hi"}), CallContext("run", "row-1", "h"))
+        await target.close()
+    text = dumps(columns).decode()
+    assert text.count("***") >= 4
+    assert not shown(text)
+
+
+async def test_a_secret_in_the_body_comes_from_the_environment_too() -> None:
+    with FaultServer(lambda request, _: answer(f"you sent {json.loads(request.body)['login']['api_key']}")) as server:
+        endpoint = azure_ml(
+            server.url,
+            request={"login": {"api_key": "${env:TC_KEY}"}, "p": "${parameters}"},
+            parameters={"token_for_tools": "${env:TC_KEY}", "max_tokens": 5, "pad_token": "<pad>"},
+        )
+        done = await endpoint.complete(HELLO)
+        await endpoint.close()
+    assert server.requests[0].json() == {
+        "login": {"api_key": KEY},
+        "p": {"token_for_tools": KEY, "max_tokens": 5, "pad_token": "<pad>"},
+    }
+    assert done.text == "you sent ***"
+    assert not shown(dumps(endpoint.settings()).decode())
+
+
+async def test_a_short_value_from_the_environment_does_not_mask_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TC_SLOT", "production")
+    with FaultServer(lambda *_: answer("the production line")) as server:
+        endpoint = azure_ml(server.url, headers={"azureml-model-deployment": "${env:TC_SLOT}"})
+        done = await endpoint.complete(HELLO)
+        await endpoint.close()
+    assert done.text == "the production line"
+    assert server.requests[0].headers["azureml-model-deployment"] == "production"
+
+
+@pytest.mark.parametrize("value", ["", "   "])
+def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("TC_KEY", value)
+    with pytest.raises(ConfigurationError, match=r"auth.value: the environment variable TC_KEY is empty"):
+        load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", "auth": AUTH})
+
+
+async def test_a_line_feed_at_the_end_of_a_key_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TC_KEY", "sk-abcdefgh\n")
+    with FaultServer(lambda *_: answer("ok")) as server:
+        endpoint = azure_ml(server.url, auth=AUTH)
+        await endpoint.complete(HELLO)
+        await endpoint.close()
+    assert server.requests[0].headers["authorization"] == "Bearer sk-abcdefgh"
+
+
+@pytest.mark.parametrize("value", ["abc\r\nX-Evil: 1", "abc\x7fdef", "schlüssel"])
+def test_a_key_that_a_header_cannot_carry_is_refused_unseen(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("TC_KEY", value)
+    with pytest.raises(ConfigurationError) as caught:
+        load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", "auth": AUTH})
+    assert "characters that a header cannot carry" in str(caught.value)
+    assert value not in str(caught.value)
+
+
+def test_authorization_stands_in_one_place_only() -> None:
+    with pytest.raises(ConfigurationError, match="stands beside auth"):
+        load_endpoint(
+            {"kind": "azure_ml", "url": "https://a.b/c", "auth": AUTH, "headers": {"authorization": "${env:TC_KEY}"}}
+        )
+
+
+class TestSecret:
+    def test_it_shows_itself_to_nobody(self) -> None:
+        item = Secret("hunter2")
+        assert [str(item), repr(item), f"{item}", f"{item!r:>5}"] == ["***", "Secret('***')", "***", "Secret('***')"]
+
+    def test_it_is_not_pickled(self) -> None:
+        with pytest.raises(TypeError, match="not pickled"):
+            pickle.dumps(Secret("hunter2"))
+
+    def test_a_secret_within_a_secret_leaves_nothing(self) -> None:
+        redactor = Redactor()
+        redactor.add(Secret("abcdefgh"))
+        redactor.add(Secret("abcdefghijkl"))
+        assert redactor.text("abcdefghijkl abcdefgh") == "*** ***"

@@ -1,0 +1,165 @@
+"""YAML as plain data: what is read, what is refused, and where the fault is said to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tunecheck import yamltext
+from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON, dumps
+
+# Expected values are those of YAML 1.2.2, section 10.3 (the core schema).
+SCALARS: list[tuple[str, JSON]] = [
+    ("", None), ("~", None), ("null", None), ("Null", None), ("NULL", None),
+    ("true", True), ("True", True), ("TRUE", True), ("false", False), ("False", False), ("FALSE", False),
+    ("0", 0), ("-19", -19), ("+12", 12), ("0o7", 7), ("0x3A", 58), ("012", 12),
+    ("0.", 0.0), ("-0.0", -0.0), (".5", 0.5), ("+12e03", 12000.0), ("-2E+05", -200000.0),
+    ("12345678901234567890123", 12345678901234567890123),
+    ("yes", "yes"), ("no", "no"), ("on", "on"), ("off", "off"), ("y", "y"),
+    ("2024-01-05", "2024-01-05"), ("2001-12-14t21:59:43.10-05:00", "2001-12-14t21:59:43.10-05:00"),
+    ("12:30:45", "12:30:45"), ("1_000", "1_000"), ("0b101", "0b101"), ("=", "="), ("1.2.3", "1.2.3"), ("e5", "e5"),
+    ("'5'", "5"), ('"true"', "true"), ("!!str 5", "5"), ("|\n  5", "5"), ("nULL", "nULL"),
+    (r'"\u00e9\x41\n"', "éA\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), SCALARS)
+def test_a_scalar_has_the_type_of_the_core_schema(text: str, expected: JSON) -> None:
+    value = yamltext.loads(f"a: {text}", "x.yaml")
+    assert isinstance(value, dict)
+    assert value["a"] == expected
+    assert type(value["a"]) is type(expected)
+
+
+def test_keys_are_text_as_they_are_written() -> None:
+    assert yamltext.loads("404: a\ntrue: b\nnull: c\n1.0: d\n2024-01-05: e", "x") == {
+        "404": "a", "true": "b", "null": "c", "1.0": "d", "2024-01-05": "e",
+    }  # fmt: skip
+
+
+def test_structures_anchors_and_comments_are_read() -> None:
+    text = "# first\n---\na: &x {b: [1, 2]}  # here\nc: *x\nd:\n- e\n- - f\n"
+    value = yamltext.loads(text, "x")
+    assert value == {"a": {"b": [1, 2]}, "c": {"b": [1, 2]}, "d": ["e", ["f"]]}
+    assert isinstance(value, dict)
+    assert value["a"] is not value["c"]
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment", "---", "\n\n"])
+def test_an_empty_document_is_null(text: str) -> None:
+    assert yamltext.loads(text, "x") is None
+
+
+def test_a_byte_order_mark_is_accepted() -> None:
+    assert yamltext.loads(b"\xef\xbb\xbfa: 1", "x") == {"a": 1}
+    assert yamltext.loads("\ufeffa: 1", "x") == {"a": 1}
+
+
+MISTAKES = [
+    ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' stands here twice (first in line 1)"),
+    ("{a: 1, a: 2}", "line 1, column 8: the key 'a' stands here twice"),
+    ("a: [1, 2\nb: 3", "line 2, column 2:"),
+    ("a:\n\t- b", "line 2, column 1: found character '\\t' that cannot start any token (indent with spaces, not tabs)"),
+    ("a: b: c", "line 1, column 5: mapping values are not allowed here"),
+    ("a: 'open", "line 1, column 9: found unexpected end of stream"),
+    ("a: @b", "line 1, column 4: found character '@' that cannot start any token"),
+    ("a: .inf", "line 1, column 4: .inf is not a number that JSON can hold"),
+    ("a: 1e999", "line 1, column 4: the number 1e999 is too large"),
+    ("a: " + "9" * 5000, "line 1, column 4: a whole number of 5000 digits is too long"),
+    ("a: 1\n---\nb: 2", "line 2, column 1: a second document; one file holds one"),
+    ("? [a, b]\n: c", "line 1, column 3: a key must be text"),
+    ("<<: {a: 1}", "line 1, column 1: merge keys (<<) are not supported"),
+    ("a: *b", "line 1, column 4: the alias *b has no complete anchor before it"),
+    ("a: &b [*b]", "line 1, column 8: the alias *b has no complete anchor before it"),
+    ("a: !!binary aGk=", "line 1, column 4: the tag tag:yaml.org,2002:binary is not supported"),
+    ("a: !thing {b: 1}", "line 1, column 4: the tag !thing is not supported"),
+    ("!!set {a, b}", "line 1, column 1: the tag tag:yaml.org,2002:set is not supported"),
+    ("!!python/object/apply:os.system ['id']", "python/object/apply:os.system is not supported"),
+    ("!!python/name:os.system x", "python/name:os.system is not supported"),
+    ("a: 1\nb: \x07", "line 2, column 4: the character U+0007 is not allowed"),
+    ("[" * 1000, "line 1, column 52: nested deeper than 50 levels"),
+    ('a: "\\UFFFFFFFF"', "not YAML"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES)
+def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        yamltext.loads(text, "file.yaml")
+    assert str(caught.value).startswith("file.yaml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_not_utf_8_is_named_with_its_line() -> None:
+    with pytest.raises(ConfigurationError, match=r"x, line 2: not UTF-8 \(byte 7\)"):
+        yamltext.loads(b"a: 1\nb:\xff", "x")
+
+
+def test_an_alias_bomb_is_refused_before_it_grows() -> None:
+    levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
+    bomb = "\n".join(["l0: &l0 [x, x, x, x, x, x, x, x, x, x]", *levels])
+    with pytest.raises(ConfigurationError, match="more than 100000 values, aliases written out"):
+        yamltext.loads(bomb, "x")
+
+
+def test_an_oversized_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "big.yaml"
+    path.write_text("a: " + "x" * (2 << 20))
+    with pytest.raises(ConfigurationError, match="larger than 1024 KiB"):
+        yamltext.load(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"absent.yaml: cannot be read: No such file or directory"):
+        yamltext.load(tmp_path / "absent.yaml")
+
+
+def test_a_document_knows_the_lines_of_its_values() -> None:
+    document = yamltext.document("a:\n  b: 1\n  c:\n  - x\n  - y: 2\n", "file.yaml")
+    assert document.where("a", "b") == "file.yaml, line 2"
+    assert document.where("a", "c", 1, "y") == "file.yaml, line 5"
+    assert document.where("a", "unknown") == "file.yaml, line 2"
+    assert document.where("a", "c", 0, "deeper", "still") == "file.yaml, line 4"
+    assert document.where() == "file.yaml, line 1"
+
+
+VALUES: st.SearchStrategy[JSON] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet="abcé -:#", max_size=6), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+@settings(max_examples=300, deadline=None)
+def test_json_is_read_as_the_yaml_that_it_is(value: JSON) -> None:
+    assert yamltext.loads(dumps(value), "x") == value
+
+
+@given(VALUES)
+@settings(max_examples=200, deadline=None)
+def test_what_pyyaml_writes_is_read_back(value: JSON) -> None:
+    text = yaml.safe_dump(value, allow_unicode=True, default_style='"' if isinstance(value, str) else None)
+    back = yamltext.loads(text, "x")
+    assert back == value
+
+
+@given(st.text(max_size=60) | st.text(alphabet="{}[]:-&*!|>'\"%@`?, \n\tab0.", max_size=60) | st.binary(max_size=60))
+@settings(max_examples=1000, deadline=None)
+def test_any_text_is_read_or_refused_in_one_line(text: str | bytes) -> None:
+    try:
+        dumps(yamltext.loads(text, "x"))
+    except ConfigurationError as error:
+        assert "\n" not in str(error)
