@@ -11,8 +11,9 @@ from tests.endpoint_parts import definition, row
 
 from tunecheck.endpoints.base import ChatRequest
 from tunecheck.endpoints.masking import Redactor
-from tunecheck.endpoints.templates import MISSING, RequestTemplate, find, parse_path
+from tunecheck.endpoints.templates import RequestTemplate
 from tunecheck.errors import ConfigurationError
+from tunecheck.paths import MISSING, find, parse_path
 
 MESSAGES = [{"role": "user", "content": 'a "b"'}]
 TOOLS = [{"type": "function", "function": {"name": "f"}}]

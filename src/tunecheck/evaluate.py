@@ -164,10 +164,12 @@ def score(
     results_dir: str | os.PathLike[str] = "eval_results",
     group_by: str | Sequence[str] = (),
     command: Mapping[str, JSON] | None = None,
+    resume: RunLike | None = None,
 ) -> EvaluationResult:
     """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
 
     Verdicts of evaluators that have not changed are taken over. The mapping is the old run's, under `evaluator_config`.
+    `resume` finishes such a new run that was cut off.
 
     Raises:
         ConfigurationError: there is no such run, it has not finished, or an argument is wrong.
@@ -189,7 +191,8 @@ def score(
         fail_on_evaluator_errors=False,
         progress=progress,
     )
-    return EvaluationResult(execution.run(reuse=recorded.run.folder))
+    reuse = recorded.run.folder if resume is None else None
+    return EvaluationResult(execution.run(resume=resume, reuse=reuse))
 
 
 def _refuse_unknown(unknown: Mapping[str, object]) -> None:
@@ -228,10 +231,11 @@ def _make_target(
 ) -> Target | None:
     own = _own_mapping(config, "target")
     if isinstance(target, (str, os.PathLike)):
-        target = load_endpoint(target)
+        target = load_endpoint(os.fspath(target))
     if isinstance(target, Endpoint):
-        target.user_agent = user_agent
-        return EndpointTarget(target, mapping=own)
+        if user_agent is not None:
+            target.sign(user_agent)
+        return EndpointTarget(target, mapping=_endpoint_mapping(own))
     if user_agent is not None:
         raise ConfigurationError("user_agent is sent to endpoints, and the target is none")
     if target is None or isinstance(target, Target):
@@ -243,6 +247,13 @@ def _make_target(
             target, parse_mapping(own, "evaluator_config['target']"), concurrency or DEFAULT_CONCURRENCY
         )
     raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
+
+
+def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:
+    for name, value in own.items():
+        if not isinstance(value, str):
+            raise ConfigurationError(f"evaluator_config['target'], {name!r}: {value!r} is no reference to a column")
+    return {name: str(value) for name, value in own.items()}
 
 
 def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, object]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 
 from tunecheck.jsontext import JSON, canonical
 
@@ -34,12 +34,10 @@ def content_hash(value: object) -> str:
 
 def fingerprint(thing: object) -> str | None:
     """The fingerprint of a callable: a function, a class's instance, a partial, a bound method."""
-    parts = _parts(thing)
-    if parts is None:
-        return None
     try:
-        return content_hash(parts)
-    except TypeError:
+        parts = _parts(thing)
+        return None if parts is None else content_hash(parts)
+    except Exception:  # noqa: BLE001 - looking at somebody's object runs its code; what cannot be looked at has none
         return None
 
 
@@ -57,17 +55,55 @@ def _parts(thing: object) -> JSON:
     if arguments is None:
         return None
     kind = type(thing)
-    return ["instance", kind.__module__, kind.__qualname__, arguments, _source(kind)]
+    return ["instance", kind.__module__, kind.__qualname__, arguments, _members(kind), _source(kind)]
 
 
 def stable_arguments(thing: object) -> dict[str, JSON] | None:
     """An instance's arguments as data: what it declares as `arguments`, else its attributes, if they are all data."""
     declared = getattr(thing, "arguments", None)
-    state = declared if isinstance(declared, dict) else getattr(thing, "__dict__", None)
-    if state is None:
-        return None if hasattr(type(thing), "__slots__") else {}
-    data = _as_json(state)
+    data = _as_json(declared if isinstance(declared, dict) else _attributes(thing))
     return data if isinstance(data, dict) else None
+
+
+def _attributes(thing: object) -> dict[str, object] | None:
+    """All attributes, those in slots too; None for what keeps its state where Python does not see it."""
+    kinds = [kind for kind in type(thing).__mro__ if kind is not object]
+    if not all(map(_made_in_python, kinds)):
+        return None
+    slots = {name: getattr(thing, name) for kind in kinds for name in _slots(kind) if hasattr(thing, name)}
+    return slots | getattr(thing, "__dict__", {})
+
+
+def _made_in_python(kind: type) -> bool:
+    return not any(isinstance(part, (WrapperDescriptorType, MethodDescriptorType)) for part in vars(kind).values())
+
+
+def _slots(kind: type) -> list[str]:
+    """The names of a class's slots as attributes; private ones carry the class's name."""
+    declared = vars(kind).get("__slots__", ())
+    names = [declared] if isinstance(declared, str) else [name for name in declared if not name.endswith("__")]
+    return [f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") else name for name in names]
+
+
+def _members(kind: type) -> list[JSON]:
+    """A class's methods and constants as they are in memory: the file may have changed since it was imported."""
+    return [
+        [owner.__qualname__, name, _member(member)]
+        for owner in kind.__mro__
+        if owner.__module__.partition(".")[0] not in ("tunecheck", "builtins")
+        for name, member in vars(owner).items()
+        if isinstance(_function(member), FunctionType) or (not name.startswith("__") and _is_data(member, 0))
+    ]
+
+
+def _member(member: object) -> JSON:
+    function = _function(member)
+    return _code(function.__code__) if isinstance(function, FunctionType) else _as_json(member)
+
+
+def _function(member: object) -> object:
+    """The function inside a static or class method or a property; anything else as it is."""
+    return getattr(member, "__func__", None) or getattr(member, "fget", None) or member
 
 
 def _function_parts(function: FunctionType) -> JSON:
@@ -133,11 +169,45 @@ def _source(thing: Callable[..., object] | type) -> str:
 
 
 def _own_source(thing: Callable[..., object] | type) -> str:
-    # The rest of a script changes all the time (which evaluators, which file): only the definition itself counts.
+    # The rest of a script changes all the time (which evaluators, which file): only the definition counts, and what
+    # it uses of the script.
     try:
-        return hashlib.blake2b(inspect.getsource(thing).encode(), digest_size=8).hexdigest()
+        text = inspect.getsource(thing)
     except (OSError, TypeError):
-        return ""
+        text = ""
+    return content_hash([text, _used(thing, set())])
+
+
+def _used(thing: object, seen: set[int]) -> list[JSON]:
+    """The functions, classes and constants of its own script that a function or a class uses, and those they use."""
+    found: list[JSON] = []
+    members = vars(thing).values() if isinstance(thing, type) else [thing]
+    for function in filter(lambda member: isinstance(member, FunctionType), map(_function, members)):
+        assert isinstance(function, FunctionType)
+        for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+            value = function.__globals__[name]
+            if id(value) not in seen:
+                seen.add(id(value))
+                found.append([name, _used_value(value, seen)])
+    return found
+
+
+def _used_value(value: object, seen: set[int]) -> JSON:
+    if isinstance(value, FunctionType):
+        return [_code(value.__code__), _source(value)] if value.__module__ != "__main__" else _used_own(value, seen)
+    if isinstance(value, type):
+        return _source(value) if value.__module__ != "__main__" else [_members(value), _used(value, seen)]
+    return _as_json(value)
+
+
+def _used_own(function: FunctionType, seen: set[int]) -> JSON:
+    return [_code(function.__code__), _as_json(list(function.__defaults__ or ())), _used(function, seen)]
+
+
+def _names(code: CodeType) -> set[str]:
+    return set(code.co_names).union(
+        *(_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    )
 
 
 def _version(package: str) -> str:

@@ -21,6 +21,12 @@ JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON
 MAX_DEPTH = 200
 """Deepest nesting that is read or written; real data stays below twenty."""
 
+_MAX_BITS = 14_000
+"""Longest integer, 4,214 digits: Python by default turns none of more than 4,300 into text, or back."""
+
+_MAX_PATH = 200
+"""Most characters of a path that an error shows."""
+
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
@@ -32,17 +38,17 @@ def loads(text: bytes | str) -> JSON:
     Raises:
         ValueError: the text is not JSON; the message has line and column as the standard library counts them.
     """
-    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
-        value: JSON = _decode(raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return _loads_slowly(raw)
+        value: JSON = _decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return _loads_slowly(text)
     return value
 
 
-def _loads_slowly(raw: bytes) -> JSON:
+def _loads_slowly(text: bytes | str) -> JSON:
     try:
-        value: JSON = json.loads(raw.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
+        text = text if isinstance(text, str) else text.decode("utf-8")
+        value: JSON = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from None
     except RecursionError:
@@ -81,7 +87,7 @@ def dumps_line(value: object) -> bytes:
 def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool = False) -> bytes:
     try:
         text = encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError, UnicodeEncodeError, msgspec.EncodeError):
+    except Exception:  # noqa: BLE001 - what the fast writer refuses, or raises on somebody's own object, is taken apart
         exact = plain(value)
         return json.dumps(
             exact, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
@@ -98,11 +104,13 @@ def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
         TypeError: something has no JSON form; the message names its path and type.
     """
     if depth > MAX_DEPTH:
-        raise TypeError(f"{path}: nested deeper than {MAX_DEPTH} levels")
-    if value is None or isinstance(value, (bool, str)):
-        return str(value) if isinstance(value, str) else value
+        _refuse(value, path, f"nested deeper than {MAX_DEPTH} levels ")
+    if isinstance(value, str):
+        return str.__str__(value)
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, int):
-        return int(value)
+        return int(value) if value.bit_length() <= _MAX_BITS else _refuse(value, path, "of thousands of digits ")
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -115,19 +123,21 @@ def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
 def _plain_object(value: object, path: str, depth: int) -> JSON:
     if isinstance(value, msgspec.Struct):
         return plain(msgspec.structs.asdict(value), path=path, depth=depth + 1)
-    item = getattr(value, "item", None)
-    if callable(item) and getattr(value, "shape", None) == ():
-        return plain(item(), path=path, depth=depth + 1)
-    _refuse(value, path)
+    try:
+        scalar = value.item() if getattr(value, "shape", None) == () else value  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 - somebody's own object, which may raise anything when it is looked at
+        _refuse(value, path)
+    return plain(scalar, path=path, depth=depth + 1) if scalar is not value else _refuse(value, path)
 
 
 def _key(key: object, path: str) -> str:
     if isinstance(key, str):
-        return key
+        return str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
     _refuse(key, f"{path}, a key")
 
 
-def _refuse(value: object, path: str) -> NoReturn:
-    raise TypeError(f"{path}: a {type(value).__name__} has no JSON form")
+def _refuse(value: object, path: str, which: str = "") -> NoReturn:
+    shown = path if len(path) <= _MAX_PATH else f"{path[:_MAX_PATH]}…"
+    raise TypeError(f"{shown}: a {type(value).__name__} {which}has no JSON form")

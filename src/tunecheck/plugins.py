@@ -12,7 +12,9 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
@@ -31,6 +33,9 @@ GROUPS = {
 
 WORKSPACE_MODULES = "tunecheck_workspace"
 """Modules loaded from a workspace's files are named `tunecheck_workspace.<folder>.<file>`."""
+
+
+_LOADED_FROM = "__tunecheck_loaded_from__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +69,18 @@ def find(group: str, name: str, *, workspace: Path | None = None) -> object:
         return found[0].load()
     except PluginError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # loading runs somebody's module, which may raise anything
+        text = " ".join(str(error).split())
         raise PluginError(
-            f"plugin {name!r} ({found[0].origin}) does not load: {type(error).__name__}: {error}"
+            f"plugin {name!r} ({found[0].origin}) does not load: {type(error).__name__}: {text}"
         ) from error
 
 
 def discover(group: str, *, workspace: Path | None = None) -> list[Plugin]:
     """All plugins of a group, none of them loaded yet: installed ones first, then the workspace's."""
-    installed = [_installed(group, entry) for entry in sorted(entry_points(group=group), key=lambda e: e.name)]
+    installed = [
+        _installed(group, entry) for entry in sorted(entry_points(group=group), key=lambda e: (e.name, e.value))
+    ]
     # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
     unique = {(plugin.name, plugin.origin): plugin for plugin in installed}
     return [*unique.values(), *_in_workspace(group, workspace or Path())]
@@ -95,23 +103,43 @@ def _in_workspace(group: str, workspace: Path) -> Iterator[Plugin]:
 def load_file(path: Path, module_name: str) -> ModuleType:
     """Run a workspace file as a module of that name and register it, so that its classes can be pickled.
 
+    A file that has changed since it was loaded is loaded again.
+
     Raises:
         PluginError: the file cannot be read as a module.
     """
-    known = sys.modules.get(module_name)
-    if known is not None and getattr(known, "__file__", None) == str(path):
+    known, state = sys.modules.get(module_name), _file_state(path)
+    if known is not None and vars(known).get(_LOADED_FROM) == state:
         return known
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{path} cannot be loaded as Python code")
-    module = importlib.util.module_from_spec(spec)
+    loader = SourceFileLoader(module_name, str(path))
+    module = importlib.util.module_from_spec(spec_from_loader(module_name, loader) or ModuleSpec(module_name, loader))
+    vars(module)[_LOADED_FROM] = state
+    _register_packages(module_name)
     sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader, which would litter the workspace with compiled files and takes them by the second.
+        exec(loader.source_to_code(path.read_bytes(), str(path)), vars(module))  # noqa: S102
     except BaseException:
         del sys.modules[module_name]
         raise
     return module
+
+
+def _register_packages(module_name: str) -> None:
+    """Make the packages that a dotted name speaks of, empty: pickling imports them."""
+    parts = module_name.split(".")[:-1]
+    for length in range(1, len(parts) + 1):
+        package = ModuleType(".".join(parts[:length]))
+        package.__path__ = []
+        sys.modules.setdefault(package.__name__, package)
+
+
+def _file_state(path: Path) -> tuple[str, int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise PluginError(f"{path} cannot be read: {error.strerror}") from None
+    return str(path), found.st_mtime_ns, found.st_size
 
 
 def _offered(path: Path) -> object:

@@ -29,9 +29,11 @@ class Answer:
     tool_calls: tuple[Mapping[str, JSON], ...] = ()
     finish_reason: str | None = None
 
-    def completion(self, *, usage: Usage, latency_ms: float | None, request_id: str | None) -> Completion:
+    def completion(
+        self, *, usage: Usage, latency_ms: float | None, request_id: str | None, simulated: bool = False
+    ) -> Completion:
         """The answer with what is known of its call."""
-        return Completion(self.text, self.tool_calls, usage, latency_ms, self.finish_reason, request_id)
+        return Completion(self.text, self.tool_calls, usage, latency_ms, self.finish_reason, request_id, simulated)
 
 
 def read_answer(value: JSON) -> Answer:

@@ -12,9 +12,9 @@ from tunecheck.endpoints.base import ChatRequest
 from tunecheck.endpoints.definition import Definition
 from tunecheck.endpoints.http_endpoint import HttpEndpoint
 from tunecheck.endpoints.limits import Clock
-from tunecheck.endpoints.templates import Missing, ValuePath, find, parse_path
 from tunecheck.endpoints.urls import read_url
 from tunecheck.jsontext import JSON, loads
+from tunecheck.paths import Missing, ValuePath, find, parse_path
 
 __all__ = ["AzureMLEndpoint"]
 

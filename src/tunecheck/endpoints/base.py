@@ -115,6 +115,9 @@ class Endpoint(ABC):
     def settings(self) -> dict[str, JSON]:
         """The definition as data, secrets left out: what the manifest shows."""
 
+    def sign(self, user_agent: str) -> None:
+        """Append to the User-Agent of the calls to come; an endpoint that calls nobody has none."""
+
     def answer_settings(self) -> dict[str, JSON]:
         """The part of the settings that answers depend on: what the fingerprint is made of."""
         return self.settings()

@@ -85,6 +85,11 @@ class Client:
         """How many calls are let through at once at this moment; None while there are no connections."""
         return self._live.gate.limit if self._live else None
 
+    def sign(self, user_agent: str) -> None:
+        """Append to the User-Agent header of the calls to come."""
+        known = self._headers.get("User-Agent", "")
+        self._headers["User-Agent"] = f"{known} {one_line(user_agent, 200)}".strip()
+
     async def post(self, body: bytes, *, key: str, tokens: int = 0, text_answers: bool = False) -> Exchange:
         """Send a body until it is answered.
 

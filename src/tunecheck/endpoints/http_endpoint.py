@@ -122,6 +122,10 @@ class HttpEndpoint(Endpoint):
         """The settings without identification, timeouts, retries, limits and price."""
         return {key: value for key, value in self.settings().items() if key not in _OPERATIONAL}
 
+    def sign(self, user_agent: str) -> None:
+        """Append to the User-Agent of the calls to come."""
+        self._client.sign(user_agent)
+
     @property
     def concurrency_now(self) -> int | None:
         """How many calls the service bears at once, as found so far; None before the first call."""
@@ -155,8 +159,13 @@ class HttpEndpoint(Endpoint):
         except ValueError as error:
             text = one_line(self._redactor.text(str(error)))
             raise ReplyError(f"endpoint {self.name!r}: {text}", status=200, request_id=exchange.request_id) from None
+        reply = exchange.reply
         return answer.completion(
-            usage=read_usage(exchange.reply), latency_ms=exchange.latency_ms, request_id=exchange.request_id
+            usage=read_usage(reply),
+            latency_ms=exchange.latency_ms,
+            request_id=exchange.request_id,
+            # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
+            simulated=isinstance(reply, dict) and reply.get("simulated") is True,
         )
 
     def _masked(self, answer: Answer) -> Answer:

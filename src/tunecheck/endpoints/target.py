@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tunecheck.endpoints.base import ChatRequest, Endpoint
-from tunecheck.endpoints.templates import Missing, ValuePath, find, parse_path
+from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint
 from tunecheck.errors import ConfigurationError
 from tunecheck.fingerprints import content_hash
 from tunecheck.jsontext import JSON, loads
+from tunecheck.paths import Missing, ValuePath, find, parse_path
 from tunecheck.suggest import did_you_mean
 from tunecheck.targets import CallContext, Row, Target, TargetOutput
 
@@ -41,6 +41,8 @@ class EndpointTarget(Target):
         self.endpoint = endpoint
         self.name = endpoint.name
         self.simulated = endpoint.simulated
+        self.concurrency = endpoint.concurrency
+        self.columns = frozenset(Completion().columns())
         self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
         self._chosen = frozenset(mapping or {})
 

@@ -5,65 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from tunecheck.endpoints.base import ChatRequest
 from tunecheck.endpoints.definition import Section
 from tunecheck.endpoints.masking import ENV_REFERENCE, Redactor, resolved_text
 from tunecheck.jsontext import JSON, dumps
+from tunecheck.paths import MISSING, Missing, ValuePath, find, parse_path
 from tunecheck.suggest import did_you_mean
 
-__all__ = ["MISSING", "Missing", "RequestTemplate", "ValuePath", "find", "parse_path"]
-
-ValuePath: TypeAlias = tuple[str | int, ...]
+__all__ = ["RequestTemplate"]
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _NAMES = ("messages", "parameters", "tools")
-_STEP = re.compile(r"""\.?([^.\[\]'"]+)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]""")
-
-
-class Missing:
-    """The type of MISSING."""
-
-
-MISSING: Final = Missing()
-"""What a path that leads nowhere gives; a path may well lead to None."""
-
-
-def parse_path(text: str) -> ValuePath:
-    """`choices[0].message`, `output.0.text`, `data['a column']` as steps; bare digits may be a key or an index.
-
-    Raises:
-        ValueError: the text is not a path.
-    """
-    steps: list[str | int] = []
-    position = 0
-    while position < len(text):
-        match = _STEP.match(text, position)
-        if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):
-            raise ValueError(f"not a path at character {position + 1}: {text!r}")
-        name, index, single, double = match.groups()
-        steps.append(int(index) if index else next(part for part in (name, single, double) if part is not None))
-        position = match.end()
-    return tuple(steps)
-
-
-def find(value: object, path: ValuePath) -> JSON | Missing:
-    """What stands at the end of a path, or MISSING."""
-    for step in path:
-        value = _step(value, step)
-        if isinstance(value, Missing):
-            return value
-    return value  # type: ignore[return-value]  # what holds JSON holds JSON
-
-
-def _step(value: object, step: str | int) -> object:
-    if isinstance(value, Mapping):
-        return value.get(str(step), MISSING)
-    if isinstance(value, list) and (isinstance(step, int) or (step.isascii() and step.isdigit() and len(step) < 10)):
-        index = int(step)
-        return value[index] if index < len(value) else MISSING
-    return MISSING
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,18 @@ class _Tally:
     results: dict[str, Counter[str]] = field(default_factory=dict)
     numbers: dict[str, array[float]] = field(default_factory=dict)
 
+    def number(self, key: str, value: float) -> None:
+        numbers = self.numbers.get(key)
+        if numbers is None:
+            numbers = self.numbers[key] = array("d")
+        numbers.append(_as_float(value))
+
+    def result(self, key: str, word: str) -> None:
+        counter = self.results.get(key)
+        if counter is None:
+            counter = self.results[key] = Counter()
+        counter[word] += 1
+
 
 class Aggregator:
     """Collects outcomes row by row; `group_columns` are `row_kind` and what `--group-by` names."""
@@ -108,20 +120,20 @@ def _has_value(column: str, value: JSON) -> _Filter:
 
 
 def _count(tally: _Tally, output: Output, evaluator: BoundEvaluator) -> None:
-    results = {key: value for key, value in output.items() if key.endswith("_result") and isinstance(value, str)}
+    results: dict[str, str] = {}
+    for key, value in output.items():
+        if isinstance(value, str):
+            if key.endswith("_result"):
+                results[key] = value
+        elif isinstance(value, (bool, int, float)) and not key.endswith(_NO_MEAN_SUFFIXES):
+            tally.number(key, value)
+    for key, result in results.items():
+        tally.result(key, result)
     primary = _primary_result(evaluator, results)
     if primary is not None and results[primary] in _NOT_APPLICABLE:
         tally.not_applicable += 1
     else:
         tally.scored += 1
-    for key, result in results.items():
-        tally.results.setdefault(key, Counter())[result] += 1
-    for key, value in output.items():
-        if isinstance(value, (bool, int, float)) and not key.endswith(_NO_MEAN_SUFFIXES):
-            numbers = tally.numbers.get(key)
-            if numbers is None:
-                numbers = tally.numbers[key] = array("d")
-            numbers.append(_as_float(value))
 
 
 def _as_float(value: float) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from tunecheck.errors import RunError
 from tunecheck.jsontext import JSON, plain
 from tunecheck.pipeline.aggregate import Aggregator, Group
-from tunecheck.pipeline.journal import Journal, Recorded, RowVerdicts
+from tunecheck.pipeline.journal import Journal, RowVerdicts, Takeover
 from tunecheck.pipeline.lanes import AsyncExecutor, Executor, Job, Lane, ThreadExecutor
 from tunecheck.pipeline.processes import ProcessExecutor, can_be_sent
 from tunecheck.pipeline.results import ResultsWriter, RowState, result_row
@@ -61,6 +61,8 @@ class Tally:
     finished: int = 0
     failed: int = 0
     taken_over: int = 0
+    simulated: bool = False
+    """Some answer says of itself that no real model gave it."""
     all_read: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -74,18 +76,14 @@ class Engine:
         journal: Journal,
         results: ResultsWriter,
         aggregator: Aggregator,
-        recorded: Recorded | None = None,
-        *,
-        record_again: bool = False,
+        takeover: Takeover,
     ) -> None:
-        """`recorded` holds what an earlier run finished; `record_again` says that it is another run's journal."""
         self.plan = plan
         self.tally = Tally()
         self._journal = journal
         self._results = results
         self._aggregator = aggregator
-        self._recorded = recorded
-        self._record_again = record_again
+        self._takeover = takeover
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
         self._processes: ProcessExecutor | None = None
@@ -265,6 +263,7 @@ class Engine:
         assert target is not None
         try:
             state.target = await self._columns(target, state.row)
+            self.tally.simulated |= state.target.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except Exception as error:  # noqa: BLE001 - a target may raise anything; it becomes this row's error
@@ -275,15 +274,16 @@ class Engine:
     async def _columns(self, target: Target, row: Row) -> dict[str, JSON]:
         """The answer to a row: the recorded one where there is one, else the target's, recorded before it counts."""
         input_hash = target.input_hash(row)
-        columns = self._recorded.answer(row.index, input_hash) if self._recorded else None
-        if columns is None:
+        found = self._takeover.answer(row.index, input_hash)
+        if found is None:
             context = CallContext(self.plan.run_id, row.id, input_hash or row.fingerprint)
             answer = plain(dict(await target.answer(row, context)), path="answer")
             assert isinstance(answer, dict)
             self._journal.answer(row.index, row.id, input_hash, answer)
             return answer
         self.tally.taken_over += 1
-        if self._record_again:
+        columns, elsewhere = found
+        if elsewhere:
             self._journal.answer(row.index, row.id, input_hash, columns)
         if self.tally.taken_over % _BURST == 0:
             await asyncio.sleep(0)
@@ -307,19 +307,21 @@ class Engine:
     def _job(self, lane: Lane, state: RowState) -> Job | None:
         """A row's work in a lane; None where nothing of it is left to do."""
         job = Job(state, [])
-        taken_over: RowVerdicts = {}
+        again: RowVerdicts = {}
         for evaluator in lane.evaluators:
             arguments, input_hash = self._bind(evaluator, state)
-            if arguments is not None and self._recorded is not None:
-                output = self._recorded.verdict(evaluator.name, state.row.index, input_hash)
-                if output is not None:
+            if arguments is not None and self._takeover:
+                found = self._takeover.verdict(evaluator.name, state.row.index, input_hash)
+                if found is not None:
+                    output, elsewhere = found
                     state.outputs[evaluator.name] = output
-                    taken_over[evaluator.name] = (input_hash, output)
+                    if elsewhere:
+                        again[evaluator.name] = (input_hash, output)
                     arguments = None
             job.arguments.append(arguments)
             job.hashes.append(input_hash)
-        if taken_over and self._record_again:
-            self._record_verdicts([(state.row.index, taken_over)])
+        if again:
+            self._record_verdicts([(state.row.index, again)])
         return job if any(arguments is not None for arguments in job.arguments) else None
 
     def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:

@@ -1,10 +1,9 @@
 """The journal: an append-only file of everything a run has finished, and the reading of one that a run left behind.
 
-One JSON object a line. `{"k": "answer", …}` is a target's answer to one row, `{"k": "verdicts", …}` the verdicts of some
-evaluators on a chunk of rows, `{"k": "error", …}` a failure, for people: failures are tried again and never replayed.
-Each record is handed to the operating system before it counts, so that a killed process loses nothing; the
-file is synced to the disk each second, and at the end. The last line may be torn; it is cut off when the journal is
-opened.
+One JSON object a line. `{"k": "answer", …}` is a target's answer to one row, `{"k": "verdicts", …}` holds the verdicts
+of some evaluators on a chunk of rows, `{"k": "error", …}` notes a failure for people: failures are tried again, never
+replayed. Each record is handed to the operating system before it counts, so that a killed process loses nothing; the
+file is synced to the disk each second and at the end. A torn last line is cut off when the journal is opened.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeAlias, cast
+from typing import BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -24,7 +23,7 @@ from tunecheck.errors import RunError
 from tunecheck.jsontext import JSON, dumps_line, loads
 from tunecheck.pipeline.scoring import Output
 
-__all__ = ["Journal", "Recorded", "RowVerdicts"]
+__all__ = ["Journal", "Recorded", "RowVerdicts", "Takeover"]
 
 RowVerdicts: TypeAlias = dict[str, tuple[str | None, Output]]
 """The verdicts of one row in a chunk: by evaluator, the hash of its inputs and its output."""
@@ -258,6 +257,47 @@ class Recorded:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+Found = TypeVar("Found")
+
+
+class Takeover:
+    """What a run may take over: from its own journal (it goes on), and from that of the run it was made from.
+
+    Each finding comes with whether it stands elsewhere, so that it must be recorded again.
+    """
+
+    def __init__(self, own: Recorded | None = None, parent: Recorded | None = None) -> None:
+        self._own = own
+        self._parent = parent
+
+    def __bool__(self) -> bool:
+        return self._own is not None or self._parent is not None
+
+    def answer(self, index: int, input_hash: str | None) -> tuple[dict[str, JSON], bool] | None:
+        """The answer to a row with these inputs, if there is one."""
+        # The parent is asked in any case: the n-th row with equal inputs gets its n-th answer.
+        elsewhere = self._parent.answer(index, input_hash) if self._parent else None
+        return _first(self._own.answer(index, input_hash) if self._own else None, elsewhere)
+
+    def verdict(self, name: str, index: int, input_hash: str | None) -> tuple[Output, bool] | None:
+        """The verdict of an evaluator on these inputs, if there is one."""
+        own = self._own.verdict(name, index, input_hash) if self._own else None
+        parent = self._parent if own is None else None
+        return _first(own, parent.verdict(name, index, input_hash) if parent else None)
+
+    def close(self) -> None:
+        """Close the files."""
+        for recorded in (self._own, self._parent):
+            if recorded is not None:
+                recorded.close()
+
+
+def _first(own: Found | None, elsewhere: Found | None) -> tuple[Found, bool] | None:
+    if own is not None:
+        return own, False
+    return None if elsewhere is None else (elsewhere, True)
 
 
 def _read_leniently(line: bytes) -> _Record:

@@ -6,12 +6,12 @@ them names takes the target's, else the data's, top-level column of its own name
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tunecheck.errors import ConfigurationError
+from tunecheck.paths import MISSING, Missing, ValuePath, find, parse_path
 from tunecheck.pipeline.signatures import Signature
 from tunecheck.suggest import did_you_mean
 
@@ -29,14 +29,6 @@ __all__ = [
 ]
 
 Source = Literal["data", "target"]
-Step = str | int
-
-_REFERENCE = re.compile(r"\$\{(?P<source>data|target)(?P<path>[.\[].+)\}", re.DOTALL)
-_STEP = re.compile(
-    r"""\.(?P<name>[^.\[\]{}'"]+) | \[(?P<index>\d{1,9})\] | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\]""",
-    re.VERBOSE,
-)
-_MISSING = object()
 
 
 class ColumnMissingError(KeyError):
@@ -51,17 +43,17 @@ class Reference:
     """`${data.a.b}`: where a value comes from and the path to it."""
 
     source: Source
-    steps: tuple[Step, ...]
+    steps: ValuePath
     text: str
 
-    def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
-        """The value at the path in a row's data or target columns, or the marker `_MISSING`."""
-        return _walk(data if self.source == "data" else target, self.steps)
+    def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
+        """The value at the path in a row's data or target columns, or MISSING."""
+        return find(data if self.source == "data" else target, self.steps)
 
     def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
         """The same, None where there is nothing."""
         value = self.resolve(data, target)
-        return None if value is _MISSING else value
+        return None if value is MISSING else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +65,6 @@ class Constant:
 
 Mapped = Reference | Constant
 MappingLayers = Mapping[str, Mapping[str, Mapped]]
-
-
-def _walk(value: object, steps: tuple[Step, ...]) -> object:
-    if not steps:
-        return value
-    first, rest = steps[0], steps[1:]
-    if isinstance(first, int):
-        in_range = isinstance(value, (list, tuple)) and first < len(value)
-        return _walk(value[first], rest) if in_range else _MISSING  # type: ignore[index]
-    if not isinstance(value, Mapping):
-        return _MISSING
-    if first in value:
-        found = _walk(value[first], rest)
-        if found is not _MISSING:
-            return found
-    # A column may be called "meta.id" in so many words (a flattened table): the next step belongs to the name then.
-    if rest and isinstance(rest[0], str):
-        return _walk(value, (f"{first}.{rest[0]}", *rest[1:]))
-    return _MISSING
 
 
 def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped]:
@@ -106,28 +79,22 @@ def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped
 def _parse(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
         return Constant(value)
-    match = _REFERENCE.fullmatch(value.strip())
-    steps = _parse_path(match["path"]) if match else None
-    if match is None or steps is None:
+    reference = _read_reference(value.strip())
+    if reference is None:
         raise ConfigurationError(f"{where}: {value!r} is not a reference{_meant(value)}")
-    source: Source = "data" if match["source"] == "data" else "target"
-    return Reference(source, steps, value.strip())
+    return reference
 
 
-def _parse_path(path: str) -> tuple[Step, ...] | None:
-    steps: list[Step] = []
-    position = 0
-    while position < len(path):
-        match = _STEP.match(path, position)
-        if match is None:
-            return None
-        index, quoted = match["index"], match["single"] if match["single"] is not None else match["double"]
-        if index is not None:
-            steps.append(int(index))
-        else:
-            steps.append(quoted if quoted is not None else match["name"])
-        position = match.end()
-    return tuple(steps)
+def _read_reference(text: str) -> Reference | None:
+    if not (text.startswith("${") and text.endswith("}")):
+        return None
+    try:
+        path = parse_path(text[2:-1])
+    except ValueError:
+        return None
+    if len(path) < 2 or path[0] not in ("data", "target"):
+        return None
+    return Reference("data" if path[0] == "data" else "target", path[1:], text)
 
 
 def _meant(value: str) -> str:
@@ -216,12 +183,12 @@ def _bind(
     for binding in bindings:
         mapped, name = binding.mapped, binding.parameter
         if mapped is None:
-            value = target[name] if name in target else data.get(name, _MISSING)
+            value = target[name] if name in target else data.get(name, MISSING)
         elif isinstance(mapped, Constant):
             value = mapped.value
         else:
             value = mapped.resolve(data, target)
-        if value is not _MISSING:
+        if value is not MISSING:
             arguments[name] = value
         elif binding.required:
             raise ColumnMissingError(_missing_text(name, mapped, what))
@@ -290,7 +257,7 @@ def _check_reference(
     raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
 
 
-def _top_level(steps: tuple[Step, ...]) -> set[str]:
+def _top_level(steps: ValuePath) -> set[str]:
     names, joined = set(), ""
     for step in steps:
         if not isinstance(step, str):

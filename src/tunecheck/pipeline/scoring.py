@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import marshal
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from tunecheck.errors import ConfigurationError, EndpointError
 from tunecheck.fingerprints import content_hash, fingerprint
-from tunecheck.jsontext import JSON, dumps, loads, plain
+from tunecheck.jsontext import JSON, plain
 from tunecheck.pipeline.mapping import Binder, Mapped, Reference, make_binder
 from tunecheck.pipeline.signatures import Signature, is_async, read_signature
 
@@ -25,6 +27,7 @@ __all__ = [
     "call_async",
     "error_entry",
     "failure",
+    "is_being_cancelled",
     "private_copies",
 ]
 
@@ -89,8 +92,12 @@ class BoundEvaluator(Scorer):
             return None
 
 
-def bind_evaluator(name: str, evaluator: object, mapping: Mapping[str, Mapped]) -> BoundEvaluator:
+def bind_evaluator(
+    name: str, evaluator: object, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None = None
+) -> BoundEvaluator:
     """Make an evaluator ready to run; a class is used as an instance.
+
+    `target_columns` are the target's, where they are known; empty where there is no target.
 
     Raises:
         ConfigurationError: it cannot be called, or a class cannot be made without arguments.
@@ -103,19 +110,38 @@ def bind_evaluator(name: str, evaluator: object, mapping: Mapping[str, Mapped]) 
         signature=signature,
         bind=make_binder(signature, mapping, f"evaluator {name!r}"),
         asynchronous=is_async(function),
-        needs_target=_needs_target(signature, mapping),
+        needs_target=_needs_target(signature, mapping, target_columns),
         cpu_bound=bool(getattr(function, "cpu_bound", False)),
         fingerprint=fingerprint(function),
-        primary=getattr(function, "primary", None),
-        metrics=tuple(getattr(function, "metrics", ())),
+        primary=primary if isinstance(primary := getattr(function, "primary", None), str) else None,
+        metrics=_declared_metrics(function),
     )
 
 
-def _needs_target(signature: Signature, mapping: Mapping[str, Mapped]) -> bool:
+def _declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
+    # A stranger's `metrics` may be anything: only what looks like declarations is taken for some.
+    declared = getattr(function, "metrics", ())
+    if not isinstance(declared, (list, tuple)):
+        return ()
+    return tuple(metric for metric in declared if isinstance(getattr(metric, "name", None), str) and _is_metric(metric))
+
+
+def _is_metric(metric: object) -> bool:
+    return isinstance(getattr(metric, "kind", None), str) and isinstance(
+        getattr(metric, "higher_is_better", None), bool
+    )
+
+
+def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
     """Whether a failed target leaves the evaluator without something: what is not mapped may come from there too."""
     parameters = {name for choice in signature.choices for name in choice} | set(mapping if signature.takes_any else ())
-    mapped = [mapping.get(name) for name in parameters]
-    return any(value is None or (isinstance(value, Reference) and value.source == "target") for value in mapped)
+    for name in parameters:
+        mapped = mapping.get(name)
+        if mapped is None and (target_columns is None or name in target_columns):
+            return True
+        if isinstance(mapped, Reference) and mapped.source == "target":
+            return True
+    return False
 
 
 def _instance(name: str, evaluator: object) -> Callable[..., object]:
@@ -124,28 +150,42 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
             evaluator = evaluator()
         except TypeError as error:
             raise ConfigurationError(f"evaluator {name!r} is a class that needs arguments: {error}") from None
+        except Exception as error:
+            raise ConfigurationError(
+                f"evaluator {name!r} is a class that cannot be made: {type(error).__name__}: {error}"
+            ) from error
     if not callable(evaluator):
         raise ConfigurationError(f"evaluator {name!r} is a {type(evaluator).__name__}, which cannot be called")
     return evaluator
 
 
 def call(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
-    """Call a synchronous evaluator on one row. Never raises."""
+    """Call a synchronous evaluator on one row, in a thread or a worker process. Never raises."""
     try:
         return as_output(evaluator.function(**guarded(evaluator, arguments)), evaluator.name)
-    except Exception as error:  # noqa: BLE001 - an evaluator may raise anything; it becomes this row's error
+    except BaseException as error:  # noqa: BLE001 - it may even ask the interpreter to exit; that is this row's error
         return failure(error)
 
 
 async def call_async(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
-    """Call an asynchronous evaluator on one row. Raises nothing but cancellation."""
+    """Call an asynchronous evaluator on one row. Raises nothing but its own task's cancellation."""
     try:
         result = evaluator.function(**guarded(evaluator, arguments))
         if inspect.isawaitable(result):
             result = await result
         return as_output(result, evaluator.name)
-    except Exception as error:  # noqa: BLE001 - as in `call`
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
         return failure(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as in `call`
+        return failure(error)
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody cancels this task; else a CancelledError is some code's own, an error like any other."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
@@ -156,15 +196,31 @@ def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
-    """The arguments with every list and dict among them copied, so that a stranger may change them."""
-    return {name: _copy(value) if isinstance(value, (list, dict)) else value for name, value in arguments.items()}
+    """The arguments with every list and dict in them copied, so that a stranger may change them.
+
+    What is no plain data (somebody's own object in a row made in memory) is passed on as it is.
+    """
+    return {name: value if type(value) in _SCALARS else _copy(value) for name, value in arguments.items()}
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_DEEPEST_COPY = 200
 
 
 def _copy(value: object) -> object:
     try:
-        return loads(dumps(value))
-    except (TypeError, ValueError):
-        return value  # not JSON: somebody's own objects, which only they can copy
+        return marshal.loads(marshal.dumps(value))  # type: ignore[arg-type]  # noqa: S302 - written right here
+    except ValueError:  # not plain data throughout, or a deep chain
+        return _copy_nested(value, 0)
+
+
+def _copy_nested(value: object, depth: int) -> object:
+    if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
+        return value
+    if isinstance(value, dict):
+        return {key: _copy_nested(item, depth + 1) for key, item in value.items()}
+    copied = [_copy_nested(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
+    return copied if type(value) is list else tuple(copied)
 
 
 def as_output(result: object, name: str) -> Output:
@@ -179,22 +235,30 @@ def as_output(result: object, name: str) -> Output:
         converted = plain(dict(result), path=name)
         assert isinstance(converted, dict)
         return converted
-    number = plain(result, path=name)
-    if isinstance(number, (bool, int, float)) or number is None:
-        return {name: number}
-    raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError("it returned a coroutine that nobody awaits: define the evaluator with `async def`")
+    number = plain(result, path="it") if isinstance(result, (int, float)) or hasattr(result, "item") else result
+    if result is None or not isinstance(number, (bool, int, float, type(None))):
+        raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
+    return {name: number}
 
 
 def _is_plain(value: object) -> bool:
     kind = type(value)
-    return kind is str or kind is bool or value is None or kind is int or (kind is float and math.isfinite(value))  # type: ignore[arg-type]
+    if kind is float:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    return kind is str or kind is bool or value is None or (kind is int and value.bit_length() <= 64)  # type: ignore[attr-defined]
 
 
 def failure(error: BaseException) -> Failure:
     """An exception as a row's error: its type and one line of text."""
-    text = " ".join(str(error).split()) or "no message"
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - an exception's text is somebody's code, too
+        text = ""
     request_id = error.request_id if isinstance(error, EndpointError) else None
-    return Failure(type(error).__name__, text[:2000], request_id)
+    return Failure(type(error).__name__, text[:2000] or "no message", request_id)
 
 
 def error_entry(error: Failure) -> dict[str, JSON]:

@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from tunecheck.datasets import Dataset, Scan
 from tunecheck.errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.aggregate import Aggregator, Metrics
-from tunecheck.pipeline.engine import Engine, Plan
-from tunecheck.pipeline.journal import Journal, Recorded
+from tunecheck.pipeline.engine import Engine, Plan, Tally
+from tunecheck.pipeline.journal import Journal, Recorded, Takeover
 from tunecheck.pipeline.mapping import MappingLayers, check_binding
 from tunecheck.pipeline.results import ResultsWriter, RowsView
 from tunecheck.pipeline.rowkind import row_kind_reader
@@ -97,8 +98,8 @@ class Execution:
         else:
             parent = find_run(reuse, self.results_dir) if reuse is not None else None
             folder = create_run(self.results_dir, self.name)
-            manifest = {**described, "id": folder.id, "created": _time(), "parent": parent.id if parent else None}
-        finished = self._run_in(folder, manifest, scan, resume is not None, reuse)
+            manifest = {**described, "id": folder.id, "created": _time(), "parent": _reference(parent, folder)}
+        finished = self._run_in(folder, manifest, scan, resumed=resume is not None)
         if output_path is not None:
             write_azure_results(output_path, finished.rows, finished.metrics, None)
         return finished
@@ -159,16 +160,14 @@ class Execution:
 
     # -- the run
 
-    def _run_in(
-        self, run: Run, manifest: dict[str, JSON], scan: Scan, resumed: bool, reuse: str | os.PathLike[str] | None
-    ) -> Finished:
+    def _run_in(self, run: Run, manifest: dict[str, JSON], scan: Scan, *, resumed: bool) -> Finished:
         journal = Journal(run.journal)  # first of all: it locks the folder
         try:
-            recorded, notes = self._recorded(run, manifest, resumed, reuse)
+            takeover, notes = self._takeover(run, manifest, resumed)
             run.write_manifest({**manifest, "status": "running", "started": _time()})
             results = ResultsWriter(run.results)
             aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
-            engine = Engine(self._plan(run, scan), journal, results, aggregator, recorded, record_again=not resumed)
+            engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover)
             engine.tally.notes += notes
             try:
                 _run_engine(engine, self.target, self._show(scan))
@@ -176,11 +175,10 @@ class Execution:
                 results.abandon()
                 raise self._stopped(run, manifest, error) from error
             finally:
-                if recorded is not None:
-                    recorded.close()
+                takeover.close()
         finally:
             journal.close()
-        return self._finish(run, manifest, results, aggregator, engine.tally.notes)
+        return self._finish(run, manifest, results, aggregator, engine.tally)
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
         return Plan(
@@ -211,21 +209,32 @@ class Execution:
         value = row.values.get(column)
         return None if value is None else str(value)
 
+    def _takeover(self, run: Run, manifest: Mapping[str, JSON], resumed: bool) -> tuple[Takeover, list[str]]:
+        """What may be taken over: from the run's own journal, and from that of the run it was made from."""
+        notes: list[str] = []
+        own = self._recorded(run, manifest, manifest, notes, by_row=True) if resumed else None
+        parent = None
+        if manifest.get("parent"):
+            source = self._parent(run, str(manifest["parent"]), notes, resumed)
+            parent = self._recorded(source, source.manifest(), manifest, notes, by_row=False) if source else None
+        return Takeover(own, parent), list(dict.fromkeys(notes))
+
+    def _parent(self, run: Run, parent: str, notes: list[str], resumed: bool) -> Run | None:
+        try:
+            return find_run(parent, run.folder.parent)
+        except ConfigurationError:
+            if not resumed:
+                raise
+            notes.append(f"run {parent}, from which this one takes over, is no longer there")
+            return None
+
     def _recorded(
-        self, run: Run, manifest: Mapping[str, JSON], resumed: bool, reuse: str | os.PathLike[str] | None
-    ) -> tuple[Recorded | None, list[str]]:
-        """What may be taken over: from the run's own journal, or from another run's."""
-        if resumed:
-            source, before = run, manifest
-        elif reuse is not None:
-            source = find_run(reuse, self.results_dir)
-            before = source.manifest()
-        else:
-            return None, []
-        old, new = before.get("target"), manifest.get("target")
-        answers, notes = _may_take_answers(old, new)
-        evaluators = manifests.same_evaluators(before, manifest)
-        return Recorded(source.journal, by_row=resumed, evaluators=evaluators, answers=answers), notes
+        self, source: Run, before: Mapping[str, JSON], now: Mapping[str, JSON], notes: list[str], *, by_row: bool
+    ) -> Recorded:
+        answers, note = _may_take_answers(before.get("target"), now.get("target"))
+        notes += note
+        evaluators = manifests.same_evaluators(before, now)
+        return Recorded(source.journal, by_row=by_row, evaluators=evaluators, answers=answers)
 
     def _show(self, scan: Scan) -> Callable[[Progress], None] | None:
         if self.progress is False or self.progress is None:
@@ -254,8 +263,9 @@ class Execution:
         manifest: Mapping[str, JSON],
         results: ResultsWriter,
         aggregator: Aggregator,
-        notes: list[str],
+        tally: Tally,
     ) -> Finished:
+        simulated = self._simulated or tally.simulated
         columns = results.columns
         rows = results.finish()
         metrics, by_group = aggregator.metrics(rows), aggregator.by_group(rows)
@@ -265,12 +275,13 @@ class Execution:
             "by": {column: dict(values) for column, values in by_group.items()},
             "rows": aggregator.rows,
             "failed_rows": aggregator.failed_rows,
-            "simulated": self._simulated,
-            "notes": list(notes),
+            "simulated": simulated,
+            "notes": list(tally.notes),
         }
         write_file(run.metrics_file, dumps_readably(summary))
-        run.write_manifest({**manifest, "status": "finished", "ended": _time(), "row_count": aggregator.rows})
-        return Finished(run, rows, metrics, by_group, aggregator.rows, aggregator.failed_rows, self._simulated, notes)
+        ended: dict[str, JSON] = {"status": "finished", "ended": _time(), "row_count": aggregator.rows}
+        run.write_manifest({**manifest, **ended, "simulated": simulated})
+        return Finished(run, rows, metrics, by_group, aggregator.rows, aggregator.failed_rows, simulated, tally.notes)
 
 
 def _taken_up(run: Run, described: dict[str, JSON]) -> dict[str, JSON]:
@@ -283,6 +294,14 @@ def _taken_up(run: Run, described: dict[str, JSON]) -> dict[str, JSON]:
             f"Undo that, or start a new run that takes over what still holds: --reuse {run.id}"
         )
     return {**before, "status": "running"}
+
+
+def _reference(parent: Run | None, run: Run) -> str | None:
+    """How a run names the one it was made from: by its id, where both are in one folder."""
+    if parent is None:
+        return None
+    beside = parent.folder.resolve().parent == run.folder.resolve().parent
+    return parent.id if beside else str(parent.folder.resolve())
 
 
 def _may_take_answers(old: JSON, new: JSON) -> tuple[bool, list[str]]:
@@ -352,27 +371,30 @@ def _moment(engine: Engine) -> Progress:
 
 @contextlib.contextmanager
 def _interruptible(engine: Engine, running: asyncio.Task[object]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; a second one leaves them."""
+    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; a second one leaves them, at once.
+
+    The loop's own signal handlers would not do: they wait for their turn, which code that blocks the loop never gives.
+    """
     loop = asyncio.get_running_loop()
     asked = False
 
-    def interrupt() -> None:
-        nonlocal asked
-        if asked:
-            running.cancel()
-            return
-        asked = True
+    def stop() -> None:
         engine.stop(RunInterruptedError(None))
         loop.call_later(_GRACE_S, running.cancel)
 
-    signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    try:
-        for number in signals:
-            loop.add_signal_handler(number, interrupt)
-    except NotImplementedError:  # Windows has no such handlers; Ctrl-C then ends the run at once
-        signals = ()
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        loop.call_soon_threadsafe(stop)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)

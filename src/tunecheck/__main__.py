@@ -1,0 +1,8 @@
+"""`python -m tunecheck`: the command line."""
+
+import sys
+
+from tunecheck.cli.app import main
+
+if __name__ == "__main__":
+    sys.exit(main())

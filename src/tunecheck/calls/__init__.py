@@ -1,0 +1,17 @@
+"""Function calls as data: one shape for all of them, and the wire formats they come and go in."""
+
+from tunecheck.calls.model import FunctionCall, Reading
+from tunecheck.calls.python_text import bind_positional
+from tunecheck.calls.reading import read_calls, read_python_calls
+from tunecheck.calls.writing import FORMATS, canonical_text, write_calls
+
+__all__ = [
+    "FORMATS",
+    "FunctionCall",
+    "Reading",
+    "bind_positional",
+    "canonical_text",
+    "read_calls",
+    "read_python_calls",
+    "write_calls",
+]

@@ -1,0 +1,1 @@
+"""Evaluators: what is right and wrong about an answer, row by row."""

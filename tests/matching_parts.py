@@ -1,0 +1,27 @@
+"""What tests of matching share: calls in a line, and whether a match is a full one."""
+
+from __future__ import annotations
+
+from tunecheck.calls import FunctionCall
+from tunecheck.calls.matching import Match, match_calls
+from tunecheck.calls.matching_policy import MatchPolicy
+from tunecheck.calls.schemas import ToolDefinitions
+from tunecheck.jsontext import JSON
+
+
+def call(name: str, **arguments: JSON) -> FunctionCall:
+    return FunctionCall(name, arguments)
+
+
+def passes(match: Match) -> bool:
+    return match.complete and match.arguments_right and not match.extra
+
+
+def matched(expected: dict[str, JSON], actual: dict[str, JSON], policy: MatchPolicy | None = None) -> bool:
+    """Whether one call with these arguments matches one with those."""
+    return passes(match_calls([FunctionCall("f", actual)], [FunctionCall("f", expected)], policy))
+
+
+def tools(schema: JSON, name: str = "f") -> ToolDefinitions:
+    """One function with these parameters."""
+    return ToolDefinitions.read([{"name": name, "parameters": schema}])

@@ -1,0 +1,271 @@
+"""What is written is read back equal, in every format; and readers agree with Python's own where theirs apply."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tunecheck import jsontext
+from tunecheck.calls import FORMATS, FunctionCall, read_calls, write_calls
+from tunecheck.calls.bounds import UnreadableError
+from tunecheck.calls.python_text import PythonScanner
+from tunecheck.calls.strict_json import decode
+from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON
+
+MARKS = [
+    *("<tool_call>", "</tool_call>", "<|endoftext|>", "<functioncall>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>"),
+    *("<|eom_id|>", "</s>", "<think>", "</think>", "```", "```json\n", '{"tool_uses": [', "'}", "'", '"', "\\", "\\'"),
+    *('\\"', "\n", "\r\n", "#", "; {", ")]", "(", "[f(a=1)]", "{}", "true", "None", "\x00", "\ud83d", "\u2028", "”"),
+    *("functions.", "role", "assistant", "tool_calls", "function_call", "recipient_name", "name", "arguments", "type"),
+]
+
+
+def is_text(value: str) -> bool:
+    """Whether JSON can carry it: two surrogates side by side are one character there."""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") == value
+
+
+texts = st.one_of(
+    st.text(max_size=20),
+    st.lists(st.one_of(st.sampled_from(MARKS), st.text(max_size=5)), max_size=5).map("".join).filter(is_text),
+)
+numbers = st.one_of(st.integers(), st.integers(2**64, 2**200), st.floats(allow_nan=False, allow_infinity=False))
+values: st.SearchStrategy[JSON] = st.recursive(
+    st.one_of(st.none(), st.booleans(), numbers, texts),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
+    max_leaves=12,
+)
+argument_names = st.one_of(texts, st.sampled_from(["0", "1", "2", "10", "a", "b_c", "größe", "a-b", "class"]))
+arguments = st.dictionaries(argument_names, values, max_size=5)
+ids = st.one_of(st.none(), texts)
+python_names = st.from_regex(r"[^\W\d]\w{0,8}([.\-]\w{1,8}){0,2}", fullmatch=True)
+any_names = st.one_of(python_names, texts.filter(lambda name: bool(name.strip())))
+
+
+def calls_named(names: st.SearchStrategy[str]) -> st.SearchStrategy[list[FunctionCall]]:
+    return st.lists(st.builds(FunctionCall, names, arguments, ids), max_size=4)
+
+
+def typed(value: object) -> object:
+    """A value in which 1, 1.0 and True differ, whatever order its keys are in."""
+    if isinstance(value, dict):
+        return {key: typed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [typed(item) for item in value]
+    return type(value).__name__, repr(value)
+
+
+def shown(calls: Any) -> list[tuple[str, object]]:
+    return [(call.name, typed(call.arguments)) for call in calls]
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObject) -> None:
+    calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
+    written = write_calls(calls, wire_format)
+    reading = read_calls(written)
+    assert (reading.problem, shown(reading.calls)) == (None, shown(calls))
+    if calls:
+        assert (reading.format, reading.text) == (wire_format, "")
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_what_is_written_survives_a_json_file(wire_format: str, data: st.DataObject) -> None:
+    calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
+    written = jsontext.dumps(write_calls(calls, wire_format))
+    assert shown(read_calls(jsontext.loads(written)).calls) == shown(calls)
+    if not isinstance(jsontext.loads(written), str):
+        assert shown(read_calls(written.decode()).calls) == shown(calls)
+
+
+@pytest.mark.parametrize("wire_format", ["openai", "azure_agent"])
+@given(calls=calls_named(any_names))
+def test_ids_are_written_and_read_back_and_given_where_they_are_missing(
+    wire_format: str, calls: list[FunctionCall]
+) -> None:
+    read = read_calls(write_calls(calls, wire_format)).calls
+    missing = [new.id for old, new in zip(calls, read, strict=True) if old.id is None]
+    assert all(new.id == old.id for old, new in zip(calls, read, strict=True) if old.id is not None)
+    assert len(set(missing)) == len(missing)
+    assert not set(missing) & {old.id for old in calls if old.id is not None}
+
+
+beside = st.text(st.characters(exclude_characters="<>[]{}`'\"", exclude_categories=["Cs"]), max_size=30)
+
+
+@pytest.mark.parametrize("wire_format", ["glaive", "hermes", "mistral", "llama", "tool_uses", "tool_uses_text"])
+@settings(deadline=None)
+@given(before=beside, after=beside, calls=calls_named(any_names).filter(bool))
+@example(before="", after="; and", calls=[FunctionCall("f")])
+def test_text_around_written_calls_is_kept_beside_them(
+    wire_format: str, before: str, after: str, calls: list[FunctionCall]
+) -> None:
+    written = write_calls(calls, wire_format)
+    text = written if isinstance(written, str) else json.dumps(written)
+    reading = read_calls(f"{before}\n{text}\n{after}")
+    assert shown(reading.calls) == shown(calls)
+    assert reading.text == "\n".join(part.strip() for part in (before, after) if part.strip())
+
+
+def test_call_text_that_is_written_is_python() -> None:
+    call = FunctionCall("weather.get", {"0": "Paris", "1": -1, "days": 3, "a b": {"x": [None, True]}})
+    written = write_calls([call], "bfcl_text")
+    assert written == "[weather.get('Paris', -1, days=3, **{'a b': {'x': [None, True]}})]"
+    parsed = ast.parse(str(written), mode="eval")
+    assert ast.unparse(parsed) == written
+
+
+@pytest.mark.parametrize(
+    ("wire_format", "written"),
+    [
+        ("openai", [{"id": "call_0", "type": "function", "function": {"name": "f", "arguments": '{"a":"x"}'}}]),
+        ("function_call", {"function_call": {"name": "f", "arguments": '{"a":"x"}'}}),
+        ("tool_uses", {"tool_uses": [{"recipient_name": "functions.f", "parameters": {"a": "x"}}]}),
+        ("tool_uses_text", "{'tool_uses': [{'recipient_name': 'functions.f', 'parameters': {'a': 'x'}}]}"),
+        ("glaive", """<functioncall> {"name": "f", "arguments": '{"a":"x"}'}"""),
+        ("bfcl_text", "[f(a='x')]"),
+        ("bfcl", [{"f": '{"a":"x"}'}]),
+        ("hermes", '<tool_call>\n{"name":"f","arguments":{"a":"x"}}\n</tool_call>'),
+        ("mistral", '[TOOL_CALLS] [{"name":"f","arguments":{"a":"x"}}]'),
+        ("llama", '<|python_tag|>{"name":"f","parameters":{"a":"x"}}'),
+        (
+            "azure_agent",
+            [
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_call", "tool_call_id": "call_0", "name": "f", "arguments": {"a": "x"}}],
+                }
+            ],
+        ),
+    ],
+)
+def test_each_format_is_written_as_its_makers_write_it(wire_format: str, written: object) -> None:
+    assert write_calls([FunctionCall("f", {"a": "x"})], wire_format) == written
+
+
+def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match=r"unknown format of function calls 'opnai'; did you mean 'openai'\?"):
+        write_calls([], "opnai")
+
+
+@pytest.mark.parametrize(
+    ("call", "wire_format", "message"),
+    [
+        (
+            FunctionCall("f", {"a": float("nan")}),
+            "openai",
+            "the arguments of 'f' cannot be written: nan is no JSON number",
+        ),
+        (FunctionCall(" "), "openai", "' ' is no name of a function"),
+        (FunctionCall("two words"), "bfcl_text", "'two words' is no name in Python's syntax"),
+        (FunctionCall("multi_tool_use.parallel"), "hermes", "is no name of a function"),
+    ],
+)
+def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_format: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        write_calls([call], wire_format)
+
+
+# -- the readers against Python's own ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=500, deadline=None)
+@given(values)
+def test_every_json_value_as_python_writes_it_is_read_as_python_reads_it(value: JSON) -> None:
+    text = repr(value)
+    assert typed(PythonScanner(text).value()) == typed(ast.literal_eval(text)) == typed(value)
+
+
+PIECES = [
+    "'a'",
+    '"b"',
+    r"'\x41\u00e9\n\d'",
+    "r'\\d'",
+    "u'x'",
+    "'''y'''",
+    "1",
+    "-2",
+    "+3",
+    "0x1f",
+    "0b11",
+    "0o7",
+    "1_000",
+]
+PIECES += [
+    "1.",
+    ".5",
+    "1e5",
+    "1E-3",
+    "007",
+    "0",
+    "00",
+    "1__0",
+    "True",
+    "None",
+    "[",
+    "]",
+    "(",
+    ")",
+    "{",
+    "}",
+    ",",
+    ":",
+    " ",
+]
+PIECES += [
+    "\n",
+    "'",
+    '"',
+    "\\",
+    "#c\n",
+    "- 1",
+    "--1",
+    "1j",
+    "...",
+    "b'z'",
+    "f'z'",
+    "1.5.2",
+    "'\\N{BULLET}'",
+    "'\\400'",
+    "x",
+]
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=7).map("".join))
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
+def test_no_text_is_read_otherwise_than_python_reads_it(text: str) -> None:
+    scanner = PythonScanner(text)
+    try:
+        value = scanner.value()
+        whole = scanner.at_end()
+    except UnreadableError:
+        return
+    if whole:  # what Python takes for more (a set, bytes) is not read at all; what is read is the same
+        expected = ast.literal_eval(f"(\n{text.strip()}\n)")
+        assert typed(value) == typed(json.loads(json.dumps(expected)))
+
+
+@settings(max_examples=1500, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*'{}[]:,"\\ ', '"a"', '"b"', "1", "-0.0", "1e5", "true", "null", "NaN", "\n"]), max_size=9
+    )
+)
+def test_no_json_is_read_otherwise_than_the_standard_library_reads_it(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    try:
+        value = decode(text)
+    except UnreadableError:
+        return
+    assert typed(value) == typed(json.loads(text))

@@ -1,0 +1,115 @@
+"""What all built-in evaluators share: the eight keys, arguments, pickling, and every policy by its name."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tunecheck.calls.matching_policy import MatchPolicy
+from tunecheck.errors import ConfigurationError
+from tunecheck.evaluators.argument_match import ArgumentMatchEvaluator
+from tunecheck.evaluators.base import Evaluator, Metric, verdict
+from tunecheck.evaluators.call_comparison import CallEvaluator
+from tunecheck.evaluators.function_call_match import FunctionCallMatchEvaluator
+from tunecheck.evaluators.match import MatchEvaluator
+from tunecheck.jsontext import dumps
+
+EVALUATORS: list[type[CallEvaluator]] = [FunctionCallMatchEvaluator, ArgumentMatchEvaluator, MatchEvaluator]
+CALL = [{"type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}]
+
+
+def test_a_verdict_has_azures_eight_keys_in_azures_order() -> None:
+    assert list(verdict("m", score=0.5, passed=True, threshold=0.5).items()) == [
+        ("m", 0.5),
+        ("m_score", 0.5),
+        ("m_passed", True),
+        ("m_result", "pass"),
+        ("m_reason", None),
+        ("m_status", "completed"),
+        ("m_threshold", 0.5),
+        ("m_properties", None),
+    ]
+
+
+def test_a_verdict_that_is_not_applicable_has_no_score() -> None:
+    found = verdict("m", score=1.0, passed=True, not_applicable=True)
+    assert (found["m"], found["m_score"], found["m_passed"]) == (None, None, None)
+    assert (found["m_result"], found["m_status"]) == ("not_applicable", "skipped")
+
+
+def test_empty_properties_take_no_room() -> None:
+    assert verdict("m", score=0, passed=False, properties={})["m_properties"] is None
+
+
+def test_an_evaluators_arguments_cannot_be_changed_from_outside() -> None:
+    evaluator = Evaluator(threshold=0.5)
+    evaluator.arguments["threshold"] = 1
+    assert evaluator.arguments == {"threshold": 0.5}
+    assert repr(evaluator) == "Evaluator(threshold=0.5)"
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_every_policy_is_a_keyword_of_every_evaluator_of_calls(kind: type[CallEvaluator]) -> None:
+    given: dict[str, Any] = dict(MatchPolicy(ordered=True, absolute_tolerance=1, use_defaults=False).options())
+    evaluator = kind(**given)
+    assert evaluator.policy == MatchPolicy(ordered=True, absolute_tolerance=1, use_defaults=False)
+    assert {name: evaluator.arguments[name] for name in given} == given
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_an_unknown_keyword_is_an_error_that_names_it(kind: type[CallEvaluator]) -> None:
+    with pytest.raises(ConfigurationError, match="'ignore_cases'; did you mean 'ignore_case'"):
+        kind(ignore_cases=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_evaluators_can_be_pickled_and_built_again_from_their_arguments(kind: type[CallEvaluator]) -> None:
+    evaluator = kind(ordered=True)
+    copies: list[Any] = [pickle.loads(pickle.dumps(evaluator)), kind(**evaluator.arguments)]  # type: ignore[arg-type]
+    for copy in copies:
+        assert copy.arguments == evaluator.arguments
+        assert copy(response=CALL, ground_truth=CALL) == evaluator(response=CALL, ground_truth=CALL)
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_parameters_are_keywords_only_and_the_definitions_optional(kind: type[CallEvaluator]) -> None:
+    parameters = inspect.signature(kind()).parameters
+    assert {name: one.default for name, one in parameters.items()} == {
+        "response": inspect.Parameter.empty,
+        "ground_truth": inspect.Parameter.empty,
+        "tool_definitions": None,
+    }
+    assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_verdicts_are_plain_json(kind: type[CallEvaluator]) -> None:
+    for response in (CALL, "text", None, [], "<tool_call>{", CALL * 2):
+        found = kind()(response=response, ground_truth=CALL)
+        assert dumps(found)
+        assert all(value is None or isinstance(value, (str, float, bool, dict)) for value in found.values())
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_evaluators_declare_what_their_metrics_mean(kind: type[CallEvaluator]) -> None:
+    assert kind.primary in {metric.name for metric in kind.metrics}
+    assert all(metric.range == (0, 1) and metric.higher_is_better for metric in kind.metrics)
+    assert isinstance(kind.metrics[0], Metric)
+    assert not kind.cpu_bound
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_one_evaluator_serves_many_threads(kind: type[CallEvaluator]) -> None:
+    evaluator = kind()
+    rows = [(number, number % 3) for number in range(300)]
+
+    def judge(row: tuple[int, int]) -> bool:
+        made, wanted = ({"name": "f", "arguments": {"x": value}} for value in (row[0] % 3, row[1]))
+        return evaluator(response=made, ground_truth=wanted)[f"{kind.primary}_passed"] is True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(judge, rows))

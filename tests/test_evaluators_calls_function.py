@@ -1,0 +1,213 @@
+"""`function_call_match`: the right functions were called, whatever their arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tunecheck.calls import FORMATS, FunctionCall, write_calls
+from tunecheck.evaluators.base import Verdict
+from tunecheck.evaluators.function_call_match import FunctionCallMatchEvaluator
+from tunecheck.jsontext import dumps
+
+WEATHER = FunctionCall("get_weather", {"city": "Paris"})
+BOOK = FunctionCall("book", {"room": "Orion", "hours": 2})
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}},
+    },
+    {"name": "book", "parameters": {"properties": {"room": {}, "hours": {"type": "integer"}}, "required": ["room"]}},
+]
+
+
+def judge(response: object, ground_truth: object, tools: object = None, **policies: Any) -> Verdict:
+    return FunctionCallMatchEvaluator(**policies)(response=response, ground_truth=ground_truth, tool_definitions=tools)
+
+
+def passed(response: object, ground_truth: object, **policies: Any) -> bool:
+    found = judge(response, ground_truth, **policies)
+    assert (found["function_call_match_result"] == "pass") is found["function_call_match_passed"]
+    assert (
+        found["function_call_match"]
+        == found["function_call_match_score"]
+        == float(bool(found["function_call_match_passed"]))
+    )
+    return found["function_call_match_passed"] is True
+
+
+def reason(response: object, ground_truth: object, **policies: Any) -> str:
+    found = judge(response, ground_truth, **policies)["function_call_match_reason"]
+    assert isinstance(found, str)
+    return found
+
+
+def properties(response: object, ground_truth: object, tools: object = None, **policies: Any) -> dict[str, Any]:
+    found = judge(response, ground_truth, tools, **policies)["function_call_match_properties"]
+    assert found is None or isinstance(found, dict)
+    return found or {}
+
+
+@pytest.mark.parametrize("one", FORMATS)
+@pytest.mark.parametrize("other", FORMATS)
+def test_both_sides_may_be_in_any_format(one: str, other: str) -> None:
+    assert passed(write_calls([WEATHER], one), write_calls([WEATHER], other))
+    assert not passed(write_calls([BOOK], one), write_calls([WEATHER], other))
+
+
+def test_wrong_arguments_do_not_count() -> None:
+    assert passed([FunctionCall("book", {"room": 5})], [BOOK])
+
+
+def test_functions_may_come_in_any_order_unless_asked() -> None:
+    assert passed([BOOK, WEATHER], [WEATHER, BOOK])
+    assert not passed([BOOK, WEATHER], [WEATHER, BOOK], ordered=True)
+    assert passed([WEATHER, BOOK], [WEATHER, BOOK], ordered=True)
+    assert "out of order" in reason([BOOK, WEATHER], [WEATHER, BOOK], ordered=True)
+
+
+def test_an_extra_call_fails_unless_allowed() -> None:
+    assert not passed([WEATHER, BOOK], [WEATHER])
+    assert passed([WEATHER, BOOK], [WEATHER], allow_extra_calls=True)
+    assert reason([WEATHER, BOOK], [WEATHER]) == 'extra call book(room="Orion", hours=2)'
+
+
+def test_a_missing_call_fails_even_where_extra_calls_are_allowed() -> None:
+    assert not passed([WEATHER], [WEATHER, BOOK], allow_extra_calls=True)
+    assert reason([WEATHER], [WEATHER, BOOK]) == 'missing call book(room="Orion", hours=2)'
+
+
+def test_a_misnamed_call_fails_and_is_named() -> None:
+    found = reason([FunctionCall("getWeather", {"city": "Paris"})], [WEATHER])
+    assert found == 'misnamed call getWeather(city="Paris"), expected get_weather(city="Paris")'
+
+
+def test_each_expected_call_must_be_made_as_often_as_expected() -> None:
+    assert passed([WEATHER, WEATHER], [WEATHER, WEATHER])
+    assert not passed([WEATHER], [WEATHER, WEATHER])
+    assert not passed([WEATHER, WEATHER], [WEATHER])
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], "Sunny.", {"role": "assistant", "content": "Sunny."}, float("nan")])
+def test_an_answer_where_an_answer_was_wanted_passes(nothing: object) -> None:
+    assert passed(nothing, "It is sunny.")
+    assert passed("It is sunny.", nothing)
+    assert properties(nothing, "It is sunny.") == {}
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_a_call_where_an_answer_was_wanted_fails(extra: bool) -> None:
+    assert not passed([WEATHER], "It is sunny.", allow_extra_calls=extra)
+    assert reason([WEATHER], "It is sunny.") == 'called get_weather(city="Paris") when it should have answered'
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], "Sunny.", {"role": "assistant", "content": "Sunny."}, float("nan")])
+def test_an_answer_where_a_call_was_wanted_fails(nothing: object) -> None:
+    assert not passed(nothing, [WEATHER])
+    assert reason(nothing, [WEATHER]) == 'answered when it should have called get_weather(city="Paris")'
+
+
+def test_text_beside_a_call_does_no_harm() -> None:
+    message = {"role": "assistant", "content": "Let me see.", "tool_calls": write_calls([WEATHER], "openai")}
+    assert passed(message, [WEATHER])
+    assert passed("Let me see. " + str(write_calls([WEATHER], "hermes")), [WEATHER])
+
+
+@pytest.mark.parametrize("ground_truth", [[WEATHER], "It is sunny."])
+def test_a_call_that_cannot_be_read_fails_with_the_reason_why(ground_truth: object) -> None:
+    broken = '<tool_call>{"name": "get_weather", "arguments": {</tool_call>'
+    assert not passed(broken, ground_truth)
+    assert reason(broken, ground_truth).startswith("the response's call cannot be read: ")
+    assert properties(broken, ground_truth)["unreadable"] == 1
+
+
+def test_ten_thousand_calls_are_a_reason_and_no_hang() -> None:
+    many = [{"type": "function", "function": {"name": "f", "arguments": json.dumps({"x": n})}} for n in range(10_000)]
+    assert "cannot be read" in reason(many, [WEATHER])
+
+
+@pytest.mark.parametrize(
+    "ground_truth",
+    ['<tool_call>{"name": "f", "arguments": {</tool_call>', {"function": {"x": 1}, "a": 2}, [{"x": 1}], [1, 2]],
+)
+def test_a_ground_truth_that_cannot_be_read_is_the_rows_error(ground_truth: object) -> None:
+    with pytest.raises(ValueError, match="the ground truth"):
+        judge("text", ground_truth)
+
+
+def test_tool_definitions_that_cannot_be_read_are_the_rows_error() -> None:
+    with pytest.raises(ValueError, match="tool_definitions is not JSON"):
+        judge([WEATHER], [WEATHER], "not json")
+
+
+def test_absent_definitions_are_none() -> None:
+    assert passed([WEATHER], [WEATHER])
+    assert judge([WEATHER], [WEATHER], float("nan")) == judge([WEATHER], [WEATHER], None)
+
+
+def test_a_ground_truth_may_be_one_call_by_name() -> None:
+    assert passed([WEATHER], {"get_weather": {"city": "Paris"}})
+    assert passed({"get_weather": {"city": "Paris"}}, [WEATHER])
+    assert not passed([BOOK], {"get_weather": {"city": "Paris"}})
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_possible_answers_are_read_as_they_stand(as_text: bool) -> None:
+    answers: Any = [{"get_weather": {"city": ["Paris", "Paris, France"], "unit": ["", "c"]}}]
+    for ground_truth in (answers, answers[0]):
+        given = dumps(ground_truth).decode() if as_text else ground_truth
+        assert passed([WEATHER], given, alternatives=True)
+        assert not passed([BOOK], given, alternatives=True)
+
+
+def test_an_answer_in_json_is_an_answer() -> None:
+    assert passed("The answer.", '{"result": {"degrees": 5}}')
+
+
+def test_a_passing_row_holds_three_counts_and_nothing_else() -> None:
+    found = judge([WEATHER], [WEATHER])
+    assert found["function_call_match_properties"] == {"expected": 1, "called": 1, "matched": 1}
+    assert found["function_call_match_reason"] is None
+    assert found["function_call_match_threshold"] is None
+
+
+def test_a_failing_row_has_precision_and_recall() -> None:
+    found = properties([WEATHER, BOOK, BOOK], [WEATHER, FunctionCall("z")])
+    assert found == {"expected": 2, "called": 3, "matched": 1, "precision": 1 / 3, "recall": 1 / 2}
+    assert properties("text", [WEATHER]) == {"expected": 1, "called": 0, "matched": 0, "recall": 0.0}
+    assert properties([WEATHER], "text") == {"expected": 0, "called": 1, "matched": 0, "precision": 0.0}
+
+
+def test_broken_schemas_are_counted_and_do_not_fail_the_row_unless_asked() -> None:
+    broken = FunctionCall("book", {"hours": "two"})
+    found = properties([broken], [BOOK], TOOLS)
+    assert (found["checked"], found["schema_invalid"]) == (1, 1)
+    (violation,) = found["schema_violations"]
+    assert set(violation.removeprefix("book: ").split("; ")) == {
+        '"room" is a required property',
+        'hours: "two" is not of type "integer"',
+    }
+    assert judge([broken], [BOOK], TOOLS)["function_call_match_passed"] is True
+
+
+def test_unknown_functions_are_counted_and_fail_the_row_where_asked() -> None:
+    rm = FunctionCall("rm")
+    assert properties([WEATHER, rm], [WEATHER, rm], TOOLS)["unknown_functions"] == ["rm"]
+    assert properties([WEATHER, rm], [WEATHER, rm], TOOLS)["unknown"] == 1
+    assert judge([rm], [rm], TOOLS)["function_call_match_passed"] is True
+    strict = judge([rm], [rm], TOOLS, validate_schema=True)
+    assert strict["function_call_match_passed"] is False
+    assert strict["function_call_match_reason"] == "rm is not among the tools"
+
+
+def test_a_schema_that_cannot_be_used_is_noted() -> None:
+    tools = [{"name": "get_weather", "parameters": {"type": "strange"}}]
+    found = properties([WEATHER], [WEATHER], tools)
+    assert "the schema of get_weather cannot be used" in found["notes"]
+    assert "checked" not in found
+
+
+def test_definitions_may_be_json_text() -> None:
+    assert properties([WEATHER], [WEATHER], json.dumps(TOOLS)) == properties([WEATHER], [WEATHER], TOOLS)

@@ -1,0 +1,201 @@
+"""The policies of matching, one by one."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from tests.matching_parts import matched
+
+from tunecheck.calls.matching_policy import MatchPolicy, PolicyOptions
+from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON, dumps, loads
+
+
+def equal(expected: JSON, actual: JSON, **policy: Any) -> bool:
+    return matched({"x": expected}, {"x": actual}, MatchPolicy(**policy))
+
+
+def test_the_default_is_strict() -> None:
+    policy = MatchPolicy()
+    on = [field.name for field in fields(policy) if getattr(policy, field.name)]
+    assert on == ["use_defaults"]
+
+
+def test_a_policy_is_plain_data_and_can_be_pickled() -> None:
+    policy = MatchPolicy(ordered=True, absolute_tolerance=0.5)
+    assert MatchPolicy.of(loads(dumps(policy.options()))) == policy  # type: ignore[arg-type]
+    assert pickle.loads(pickle.dumps(policy)) == policy
+
+
+def test_the_keywords_of_evaluators_are_the_policies() -> None:
+    assert list(PolicyOptions.__annotations__) == [field.name for field in fields(MatchPolicy)]
+
+
+def test_an_unknown_policy_is_named_with_what_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match="no matching policy 'orderd'; did you mean 'ordered'"):
+        MatchPolicy.of({"orderd": True})  # type: ignore[typeddict-unknown-key]
+
+
+@pytest.mark.parametrize("value", [1, 0, "true", None])
+def test_a_switch_takes_true_or_false_only(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="ignore_case is on or off"):
+        MatchPolicy(ignore_case=value)
+
+
+@pytest.mark.parametrize("value", [-1, "0.1", True, float("nan"), float("inf"), None])
+def test_a_tolerance_is_a_finite_number_of_at_least_zero(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="relative_tolerance is a number of at least 0"):
+        MatchPolicy(relative_tolerance=value)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"), [(5, 5.0), (5.0, 5), (2**60, float(2**60)), ([1, {"a": 2}], [1.0, {"a": 2.0}])]
+)
+def test_int_equals_float(expected: JSON, actual: JSON) -> None:
+    assert equal(expected, actual, int_equals_float=True)
+    assert not equal(expected, actual)
+
+
+def test_int_equals_float_is_exact_beyond_two_to_the_53() -> None:
+    assert not equal(2**53 + 1, float(2**53), int_equals_float=True)
+    assert not equal(1, True, int_equals_float=True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"), [("Paris", "PARIS"), ("Straße", "STRASSE"), (["a", {"b": "C"}], ["A", {"b": "c"}])]
+)
+def test_ignore_case(expected: JSON, actual: JSON) -> None:
+    assert equal(expected, actual, ignore_case=True)
+    assert not equal(expected, actual)
+
+
+def test_ignore_case_is_not_for_keys() -> None:
+    assert not matched({"City": "x"}, {"city": "x"}, MatchPolicy(ignore_case=True))
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"), [("a b", " a  b\n"), ("SELECT a,b", "SELECT a, b"), ("x\u00a0y", "x y")]
+)
+def test_ignore_whitespace(expected: JSON, actual: JSON) -> None:
+    assert equal(expected, actual, ignore_whitespace=True)
+    assert not equal(expected, actual)
+
+
+def test_ignore_case_and_whitespace_together() -> None:
+    assert equal("New York", "new  york ", ignore_case=True, ignore_whitespace=True)
+    assert not equal("New York", "new  york ", ignore_case=True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [([1, 2, 3], [3, 1, 2]), ([[1, 2], [3]], [[3], [2, 1]]), ([{"a": [1, 2]}, {"b": 1}], [{"b": 1}, {"a": [2, 1]}])],
+)
+def test_ignore_list_order(expected: JSON, actual: JSON) -> None:
+    assert equal(expected, actual, ignore_list_order=True)
+    assert not equal(expected, actual)
+
+
+def test_ignore_list_order_counts_how_often_an_item_stands() -> None:
+    assert not equal([1, 1, 2], [1, 2, 2], ignore_list_order=True)
+    assert not equal([1, 2], [1, 2, 2], ignore_list_order=True)
+    assert not equal([1], [True], ignore_list_order=True)
+
+
+def test_ignore_list_order_works_with_other_policies() -> None:
+    assert equal(["A", "b"], ["B", "a"], ignore_list_order=True, ignore_case=True)
+    # 1.1 is the only partner of 1.2, although it equals the first item.
+    assert equal([1.1, 1.0], [1.2, 1.1], ignore_list_order=True, absolute_tolerance=0.1)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"), [(5, "5"), ("5", 5), (-1.5, "-1.5"), (10**30, str(10**30)), ("1e3", 1000.0)]
+)
+def test_number_text_equals_number(expected: JSON, actual: JSON) -> None:
+    assert equal(expected, actual, number_text_equals_number=True)
+    assert not equal(expected, actual)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"), [(1, "true"), (True, "1"), (5, "5.0"), (5, "five"), (5, "5 km"), ("1", "1.0"), (1, "0x1")]
+)
+def test_number_text_is_a_plain_number_and_nothing_else(expected: JSON, actual: JSON) -> None:
+    assert not equal(expected, actual, number_text_equals_number=True)
+
+
+def test_number_text_and_int_float_together() -> None:
+    assert equal(5, "5.0", number_text_equals_number=True, int_equals_float=True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        (10, 11, True),
+        (10, 9.5, True),
+        (10, 11.01, False),
+        (1.1, 1.0, True),
+        (10**400, 10**400 + 1, True),
+        (10, True, False),
+    ],
+)
+def test_absolute_tolerance(expected: JSON, actual: JSON, same: bool) -> None:
+    assert equal(expected, actual, absolute_tolerance=1) is same
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [(100, 110, True), (100, 111, False), (110, 99, True), (-100, -90, True), (-100, 100, False), (0, 0.001, False)],
+)
+def test_relative_tolerance_is_relative_to_the_expected_number(expected: JSON, actual: JSON, same: bool) -> None:
+    assert equal(expected, actual, relative_tolerance=0.1) is same
+
+
+def test_a_decimal_tolerance_is_taken_at_its_word() -> None:
+    assert equal(1.0, 1.1, absolute_tolerance=0.1)  # although 1.1 - 1.0 > 0.1 in binary
+
+
+POSSIBLE: dict[str, JSON] = {"a": [1, 2], "b": ["", "x"]}
+
+
+@pytest.mark.parametrize(
+    ("actual", "same"),
+    [
+        ({"a": 1, "b": "x"}, True),
+        ({"a": 2}, True),
+        ({"a": 3}, False),
+        ({"a": True}, False),
+        ({"a": [1, 2]}, False),
+        ({"b": "x"}, False),
+        ({"a": 1, "b": "y"}, False),
+        ({"a": 1, "b": ""}, False),
+        ({"a": 1, "c": 1}, False),
+    ],
+)
+def test_alternatives(actual: dict[str, JSON], same: bool) -> None:
+    assert matched(POSSIBLE, actual, MatchPolicy(alternatives=True)) is same
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ([""], "", True),  # the only accepted value
+        ([[1, 2], [2, 1]], [2, 1], True),
+        ([[1, 2]], [2, 1], False),
+        ([{"k": ["v", "w"], "o": ["", 1]}], {"k": "w"}, True),
+        ([{"k": ["v", "w"], "o": ["", 1]}], {"k": "w", "o": 1}, True),
+        ([{"k": ["v", "w"]}], {"k": "u"}, False),
+        ([{"k": ["v"]}], {"k": "v", "z": 1}, False),
+        ([[{"k": [1, 2]}, {"k": [3]}]], [{"k": 2}, {"k": 3}], True),
+        ([[{"k": [1, 2]}, {"k": [3]}]], [{"k": 3}, {"k": 2}], False),
+        (5, 5, True),  # not a list: the one accepted value
+    ],
+)
+def test_alternatives_inside_lists_and_objects(expected: JSON, actual: JSON, same: bool) -> None:
+    assert equal(expected, actual, alternatives=True) is same
+
+
+def test_an_argument_that_may_only_be_left_out_may_be_left_out() -> None:
+    assert matched({"x": [""]}, {}, MatchPolicy(alternatives=True))
+    assert not matched({"x": ["a"]}, {}, MatchPolicy(alternatives=True))

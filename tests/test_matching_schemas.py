@@ -1,0 +1,316 @@
+"""Tool definitions: every form is read, calls are held against them, and no schema can do harm."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.matching_parts import call, tools
+
+from tunecheck.calls.matching import match_calls
+from tunecheck.calls.schemas import FunctionDefinition, ToolDefinitions
+from tunecheck.calls.schemas_check import Check
+from tunecheck.jsontext import JSON
+
+PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "fahrenheit"]}},
+    "required": ["city"],
+}
+BARE = {"name": "get_weather", "description": "d", "parameters": PARAMETERS}
+OPENAI = {"type": "function", "function": BARE}
+
+
+def checked(schema: JSON, arguments: dict[str, JSON]) -> Check:
+    definition = tools(schema).get("f")
+    assert definition is not None
+    return definition.check(arguments)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [OPENAI],
+        OPENAI,
+        [BARE],
+        BARE,
+        (OPENAI,),
+        {"tools": [OPENAI]},
+        {"functions": [BARE]},
+        {"type": "function", **BARE},
+        {"name": "get_weather", "input_schema": PARAMETERS},
+        {"name": "get_weather", "parameters": json.dumps(PARAMETERS)},
+        json.dumps([OPENAI]),
+        json.dumps(BARE),
+        [json.dumps(BARE)],
+        [{"type": "openapi", "functions": [BARE]}],
+    ],
+)
+def test_every_form_of_a_definition_is_read(value: object) -> None:
+    definition = ToolDefinitions.read(value).get("get_weather")
+    assert definition is not None
+    assert definition.parameter_names == ("city", "unit")
+    assert definition.check({"unit": "kelvin"}).violations
+    assert not definition.check({"city": "Paris", "unit": "celsius"}).violations
+
+
+@pytest.mark.parametrize("value", [None, "", [], {}, (), "[]"])
+def test_nothing_is_no_definitions(value: object) -> None:
+    definitions = ToolDefinitions.read(value)
+    assert not definitions
+    assert not match_calls([call("f")], [call("f")], None, definitions).unknown
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("not json", "tool_definitions is not JSON: "),
+        (5, "tool_definitions is no tool definition but int"),
+        ([OPENAI, 5], r"tool_definitions\[1\] is no tool definition but int"),
+        ([{"parameters": {}}], r"tool_definitions\[0\] has no name"),
+        ([{"function": {"name": 5}}], r"tool_definitions\[0\].function has no name"),
+        ([[[[[[[[]]]]]]]], "nested too deeply"),
+    ],
+)
+def test_what_is_no_definition_is_refused_with_its_place(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ToolDefinitions.read(value)
+
+
+@pytest.mark.parametrize("parameters", [None, [], "x", 5, {}])
+def test_a_function_without_a_schema_takes_anything(parameters: JSON) -> None:
+    definition = ToolDefinitions.read([{"name": "f", "parameters": parameters}]).get("f")
+    assert definition == FunctionDefinition("f", {})
+    assert definition.check({"x": 1}) == Check()
+
+
+def test_of_two_definitions_of_a_name_the_first_counts() -> None:
+    definitions = ToolDefinitions.read([BARE, {"name": "get_weather", "parameters": {}}])
+    assert len(definitions) == 1
+    assert definitions.get("get_weather") == FunctionDefinition("get_weather", PARAMETERS)
+
+
+def test_violations_name_place_and_fault() -> None:
+    check = checked(PARAMETERS, {"unit": "kelvin"})
+    assert check.violations == (
+        '"city" is a required property',
+        'unit: "kelvin" is not one of "celsius" or "fahrenheit"',
+    )
+
+
+def test_a_nested_violation_names_its_path() -> None:
+    schema: JSON = {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}}
+    (violation,) = checked(schema, {"a": [{"b": 1}, {"b": "x"}]}).violations
+    assert violation.startswith("a[1].b: ")
+
+
+def test_unknown_functions_are_those_no_definition_has() -> None:
+    match = match_calls([call("get_weather", city="x"), call("rm")], [], None, ToolDefinitions.read([OPENAI]))
+    assert [one.name for one in match.unknown] == ["rm"]
+    assert match.checked == 1
+
+
+def test_leaderboard_type_names_are_understood() -> None:
+    schema: JSON = {
+        "type": "dict",
+        "properties": {
+            "a": {"type": "float"},
+            "b": {"type": "tuple", "items": {"type": "integer"}},
+            "c": {"type": "any"},
+            "type": {"type": "string", "default": {"type": "dict"}},
+        },
+        "required": ["a"],
+    }
+    assert checked(schema, {"a": 1.5, "b": [1], "c": {"x": None}, "type": "dict"}) == Check()
+    assert len(checked(schema, {"a": "x", "b": [1.5]}).violations) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "strange"}, "strange"),
+        ({"type": 5}, "5"),
+        ({"required": "city"}, "not of type"),
+        ({"properties": {"a": {"pattern": "("}}}, "regex"),
+        ({"properties": {"a": {"pattern": "^(?=x)y"}}}, "regex"),
+        ({"properties": {"a": {"pattern": "((a{1000}){1000}){1000}"}}}, "regex"),
+        ({"properties": {"a": {"$ref": "#/$defs/nowhere"}}}, "nowhere"),
+        ({"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "only references such as"),
+        ({"properties": {"a": {"$ref": "other.json"}}}, "only references such as"),
+        ({"$schema": "http://example.invalid/meta", "type": "object"}, "meta"),
+        ({"properties": {"a": {"$id": "http://x/", "type": "string"}}}, "inside"),
+        ({"properties": {"a": {"description": "x" * 300_000}}}, "longer than"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_a_reason_and_not_a_violation(schema: JSON, why: str) -> None:
+    check = checked(schema, {"a": "x"})
+    assert check.violations == ()
+    assert check.problem is not None
+    assert why in check.problem
+    match = match_calls([call("f", a="x")], [call("f", a="x")], None, tools(schema))
+    assert match.notes == (check.problem,)
+    assert match.checked == 0
+
+
+def test_references_out_of_a_schema_are_never_fetched() -> None:
+    asked = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.5)
+
+        def listen() -> None:
+            try:
+                asked.append(server.accept())
+            except TimeoutError:
+                return
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"
+        schemas: list[JSON] = [
+            {"properties": {"a": {"$ref": url}}},
+            {"$schema": url},
+            {"allOf": [{"$dynamicRef": url}]},
+        ]
+        for schema in schemas:
+            assert checked(schema, {"a": 1}).problem
+        listener.join()
+    assert not asked
+
+
+def test_a_schema_may_refer_to_itself() -> None:
+    tree: JSON = {"properties": {"v": {"type": "integer"}, "left": {"$ref": "#"}, "right": {"$ref": "#"}}}
+    value: JSON = {"v": 1}
+    for _ in range(8):
+        value = {"v": 1, "left": value, "right": {"v": 2}}
+    assert isinstance(value, dict)
+    assert checked(tree, value) == Check()
+    assert checked(tree, {"left": {"left": {"v": "x"}}}).violations
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}])
+def test_a_schema_that_is_nothing_but_itself_ends(schema: JSON) -> None:
+    checked(schema, {"a": 1})
+    match_calls([call("f", a=1.0)], [call("f", a=1)], None, tools(schema))
+
+
+def doubling(levels: int, combine: str) -> JSON:
+    """A few lines that ask for 2^levels checks of one value."""
+    levelled: dict[str, JSON] = {f"d{n}": {combine: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    return {"$defs": {**levelled, f"d{levels}": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+
+
+@pytest.mark.parametrize("combine", ["allOf", "anyOf", "oneOf"])
+def test_a_schema_whose_references_multiply_is_refused(combine: str) -> None:
+    assert "too large" in (checked(doubling(60, combine), {"a": 1}).problem or "")
+    assert checked(doubling(4, combine), {"a": 1}).violations
+
+
+def test_a_schema_that_multiplies_with_the_depth_of_a_value_is_refused_for_deep_values() -> None:
+    twice: JSON = {"anyOf": [{"required": ["z"], "properties": {"a": {"$ref": "#"}}}] * 2}
+    deep: JSON = {}
+    for _ in range(60):
+        deep = {"a": deep}
+    assert isinstance(deep, dict)
+    assert "too large" in (checked(twice, deep).problem or "")
+    assert checked(twice, {"a": {}}).violations
+
+
+def test_a_pattern_that_would_take_forever_elsewhere_takes_no_time() -> None:
+    schema: JSON = {"properties": {"a": {"pattern": "^(a+)+$"}}}
+    assert checked(schema, {"a": "a" * 100_000 + "b"}).violations
+
+
+def test_a_long_chain_of_references_is_refused_and_does_not_overflow_the_stack() -> None:
+    chain: dict[str, JSON] = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)}
+    schema: JSON = {"$defs": {**chain, "d3000": {}}, "$ref": "#/$defs/d0"}
+    assert "too large" in (checked(schema, {}).problem or "")
+
+
+def test_deep_arguments_are_refused_and_do_not_overflow_the_stack() -> None:
+    deep: JSON = 1
+    for _ in range(100_000):
+        deep = {"a": deep}
+    assert isinstance(deep, dict)
+    assert "too large" in (checked({"properties": {"a": {"$ref": "#"}}}, deep).problem or "")
+    while isinstance(deep, dict):  # so that the interpreter need not take it apart recursively
+        deep = deep.pop("a")
+
+
+@pytest.mark.parametrize("value", ["\ud83d", 10**5000, float("inf")], ids=["half a character", "huge", "infinite"])
+def test_values_that_the_validator_cannot_hold_are_no_crash(value: JSON) -> None:
+    checked({"properties": {"a": {"type": "integer"}}}, {"a": value})
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(max_size=5)
+        | st.sampled_from(["#", "#/properties", "string"]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "type",
+                        "$ref",
+                        "$id",
+                        "$schema",
+                        "properties",
+                        "items",
+                        "anyOf",
+                        "not",
+                        "required",
+                        "default",
+                        "enum",
+                        "pattern",
+                        "a",
+                    ]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=15,
+    )
+)
+def test_no_schema_raises_anything(schema: JSON) -> None:
+    definitions = tools(schema)
+    match_calls([call("f", a=1.0), call("f", a={"a": [1]})], [call("f", a=1), call("f")], None, definitions)
+
+
+def test_one_definition_is_checked_by_many_threads() -> None:
+    definitions = ToolDefinitions.read(json.dumps([OPENAI]))
+
+    def go(number: int) -> int:
+        match = match_calls([call("get_weather", city=number)], [call("get_weather", city="x")], None, definitions)
+        return len(match.violations)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(go, range(500))) == 500
+
+
+def test_the_same_schema_is_compiled_once() -> None:
+    from tunecheck.calls import schemas_check
+
+    schemas_check._cached.cache_clear()
+    for _ in range(50):
+        checked(json.loads(json.dumps(PARAMETERS)), {"city": "x"})
+    assert schemas_check._cached.cache_info().misses == 1
+    assert schemas_check._cached.cache_info().maxsize == 512
+
+
+def test_time_is_not_spent_on_definitions_that_are_not_called() -> None:
+    from tunecheck.calls import schemas_check
+
+    schemas_check._cached.cache_clear()
+    many = [{"name": f"f{n}", "parameters": PARAMETERS | {"title": str(n)}} for n in range(400)]
+    match_calls([call("f7", city="x")], [call("f7", city="x")], None, ToolDefinitions.read(many))
+    assert schemas_check._cached.cache_info().misses == 1

@@ -1,0 +1,210 @@
+"""Plugins are found by name: installed ones through entry points, the workspace's in its folders."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tunecheck import evaluate
+from tunecheck.errors import PluginError
+from tunecheck.plugins import discover, find
+
+GROUP = "tunecheck.evaluators"
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """`install(distribution, module, source, entry_points)`: a third party's package, as an installer leaves it."""
+    before = set(sys.modules)
+
+    def made(distribution: str, module: str, source: str, entry_points: str) -> Path:
+        site = tmp_path / f"site-{distribution}"
+        info = site / f"{distribution}-1.2.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
+        (info / "entry_points.txt").write_text(entry_points)
+        (site / f"{module}.py").write_text(source)
+        monkeypatch.syspath_prepend(site)
+        return site
+
+    yield made
+    for name in set(sys.modules) - before:
+        if name.startswith(("acme_", "tunecheck_workspace")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / "workspace"
+    (folder / "evaluators").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("tunecheck_workspace")]:
+        del sys.modules[name]
+
+
+ACME = "def length(*, response):\n    return {'length': len(response)}\n"
+POINTS = "[tunecheck.evaluators]\nacme_length = acme_evals:length\n"
+
+
+def test_an_installed_distribution_s_evaluator_is_used_by_name(install: Install, tmp_path: Path) -> None:
+    install("acme_evals", "acme_evals", ACME, POINTS)
+    result = evaluate(data=[{"response": "four"}], evaluators={"n": "acme_length"}, results_dir=tmp_path / "runs")
+    assert result["metrics"]["n.length"] == 4  # type: ignore[index]
+
+
+def test_an_installed_plugin_says_which_distribution_it_is_of(install: Install) -> None:
+    install("acme_evals", "acme_evals", ACME, POINTS)
+    origins = {plugin.name: plugin.origin for plugin in discover(GROUP)}
+    assert origins["acme_length"] == "acme_evals:length of acme_evals"
+
+
+def test_our_own_evaluators_are_found_in_the_same_way() -> None:
+    assert {"bleu", "function_call_match", "match"} <= {plugin.name for plugin in discover(GROUP)}
+
+
+def test_nothing_is_imported_before_it_is_asked_for(install: Install) -> None:
+    install("acme_evals", "acme_evals", "raise RuntimeError('imported')", POINTS)
+    discover(GROUP)
+    assert "acme_evals" not in sys.modules
+
+
+def test_two_distributions_of_one_name_are_an_error_that_names_both(install: Install) -> None:
+    install("acme_evals", "acme_evals", ACME, POINTS)
+    install("acme_other", "acme_other", ACME, POINTS.replace("acme_evals", "acme_other"))
+    with pytest.raises(
+        PluginError, match=r"'acme_length'.*acme_evals:length of acme_evals and acme_other:length of acme"
+    ):
+        find(GROUP, "acme_length")
+
+
+def test_a_distribution_seen_twice_on_the_path_is_one(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = install("acme_evals", "acme_evals", ACME, POINTS)
+    link = tmp_path / "again"
+    link.symlink_to(site)
+    monkeypatch.syspath_prepend(link)
+    assert callable(find(GROUP, "acme_length"))
+
+
+def test_a_workspace_file_and_a_distribution_of_one_name_are_an_error_that_names_both(
+    install: Install, workspace: Path
+) -> None:
+    install("acme_evals", "acme_evals", ACME, POINTS)
+    (workspace / "evaluators" / "acme_length.py").write_text(ACME)
+    with pytest.raises(PluginError, match=r"acme_evals:length of acme_evals and evaluators/acme_length\.py"):
+        find(GROUP, "acme_length")
+
+
+def test_a_distribution_whose_module_fails_is_named(install: Install) -> None:
+    install("acme_evals", "acme_evals", "import sys\nsys.exit('not\\nhere')", POINTS)
+    with pytest.raises(
+        PluginError, match=r"'acme_length' \(acme_evals:length of .*\) does not load: SystemExit: not here"
+    ):
+        find(GROUP, "acme_length")
+
+
+def test_an_entry_point_to_nothing_is_named(install: Install) -> None:
+    install("acme_evals", "acme_evals", ACME, POINTS.replace(":length", ":lenght"))
+    with pytest.raises(PluginError, match="does not load: AttributeError"):
+        find(GROUP, "acme_length")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def word_count(response): return len(response.split())",
+        "class word_count:\n    def __call__(self, response): return len(response.split())",
+        "import math\ndef evaluator(response): return len(response.split())\ndef other(): pass",
+        "from math import sqrt\ndef _cut(text): return text.split()\ndef counted(response): return len(_cut(response))",
+        "class Counter:\n    def __call__(self, *, response): return len(response.split())",
+    ],
+    ids=["by the file's name", "a class by the file's name", "as evaluator", "the only function", "the only class"],
+)
+def test_a_file_dropped_into_the_workspace_is_used_by_its_name(workspace: Path, source: str) -> None:
+    (workspace / "evaluators" / "word_count.py").write_text(source)
+    result = evaluate(data=[{"response": "two words"}], evaluators={"n": "word_count"}, workers=0)
+    assert result["metrics"]["n.n"] == 2  # type: ignore[index]
+
+
+def test_a_workspace_s_evaluator_runs_in_worker_processes_too(workspace: Path) -> None:
+    (workspace / "evaluators" / "where.py").write_text(
+        "import os\n\nclass Where:\n    def __call__(self, *, response):\n        return {'pid': os.getpid()}\n"
+    )
+    result = evaluate(data=[{"response": "x"}] * 5, evaluators={"where": "where"}, workers=1)
+    pids = {row["outputs.where.pid"] for row in result["rows"]}  # type: ignore[attr-defined]
+    assert len(pids) == 1
+    assert pids != {os.getpid()}
+    assert result.notes == []
+
+
+def test_a_changed_workspace_file_is_loaded_again(workspace: Path) -> None:
+    file = workspace / "evaluators" / "constant.py"
+    values = []
+    for number in (1, 2):
+        file.write_text(f"def constant(response): return {number}")
+        result = evaluate(data=[{"response": "x"}], evaluators={"c": "constant"}, workers=0)
+        values.append(result["metrics"]["c.c"])  # type: ignore[index]
+    assert values == [1, 2]
+
+
+def test_loading_a_workspace_file_leaves_nothing_beside_it(workspace: Path) -> None:
+    (workspace / "evaluators" / "constant.py").write_text("def constant(response): return 1")
+    find(GROUP, "constant")
+    assert [path.name for path in (workspace / "evaluators").iterdir()] == ["constant.py"]
+
+
+def test_a_file_that_offers_several_things_says_how_to_choose(workspace: Path) -> None:
+    (workspace / "evaluators" / "pair.py").write_text("def a(): pass\ndef b(): pass\n")
+    with pytest.raises(PluginError, match="defines 2 public classes and functions; name the one to use 'pair' or"):
+        find(GROUP, "pair")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def broken(:", r"SyntaxError: .*broken\.py, line 1"),
+        ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at_all'"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("x = '\0'", "does not load"),
+    ],
+)
+def test_a_broken_plugin_file_is_one_line_that_names_it(workspace: Path, source: str, said: str) -> None:
+    (workspace / "evaluators" / "broken.py").write_text(source)
+    with pytest.raises(PluginError, match=said) as refusal:
+        find(GROUP, "broken")
+    assert "evaluators/broken.py" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_broken_plugin_file_does_not_disturb_the_others(workspace: Path) -> None:
+    (workspace / "evaluators" / "broken.py").write_text("def broken(:")
+    (workspace / "evaluators" / "fine.py").write_text("def fine(response): return 1")
+    assert callable(find(GROUP, "fine"))
+
+
+def test_private_files_and_names_that_are_no_identifiers_are_left_alone(workspace: Path) -> None:
+    for name in ("_private.py", "two words.py", "__init__.py", "notes.txt"):
+        (workspace / "evaluators" / name).write_text("raise RuntimeError")
+    assert not [plugin for plugin in discover(GROUP) if plugin.origin.startswith("evaluators")]
+
+
+def test_an_unknown_name_says_what_was_probably_meant() -> None:
+    with pytest.raises(
+        PluginError, match="no plugin 'function_cal_match' among the evaluators; did you mean 'function_c"
+    ):
+        find(GROUP, "function_cal_match")
+
+
+def test_the_workspace_s_endpoint_definitions_are_no_code(workspace: Path) -> None:
+    (workspace / "endpoints").mkdir()
+    (workspace / "endpoints" / "evil.py").write_text("raise RuntimeError")
+    assert "evil" not in {plugin.name for plugin in discover("tunecheck.endpoints")}

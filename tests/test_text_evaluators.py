@@ -1,0 +1,359 @@
+"""The text metrics as evaluators: names, parameters, verdicts, and what they do with calls and missing values."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import tunecheck
+from tunecheck.errors import ConfigurationError
+from tunecheck.evaluators.base import Evaluator
+from tunecheck.evaluators.text import (
+    BleuScoreEvaluator,
+    F1ScoreEvaluator,
+    GleuScoreEvaluator,
+    MeteorScoreEvaluator,
+    RougeScoreEvaluator,
+    RougeType,
+    rouge_l_f,
+)
+from tunecheck.evaluators.textmetrics import words
+from tunecheck.evaluators.textmetrics.memory import TextMemory
+
+ALL: tuple[Callable[..., Evaluator], ...] = (
+    BleuScoreEvaluator,
+    GleuScoreEvaluator,
+    MeteorScoreEvaluator,
+    RougeScoreEvaluator,
+    F1ScoreEvaluator,
+)
+CALL = [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}]
+CALL_TEXT = 'get_weather(city="Paris")'
+
+every_metric = pytest.mark.parametrize("evaluator", [make() for make in ALL], ids=lambda made: made.primary)
+
+
+# -- what a verdict looks like ----------------------------------------------------------------------------------------
+
+
+@every_metric
+def test_a_verdict_has_the_eight_keys_of_azure_in_its_order(evaluator: Evaluator) -> None:
+    verdict = evaluator(response="It will rain.", ground_truth="It will rain.")
+    name = evaluator.primary
+    endings = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
+    assert list(verdict) == [name + ending for ending in endings]
+    assert verdict[name] == verdict[f"{name}_score"]
+    assert (verdict[f"{name}_passed"], verdict[f"{name}_result"]) == (True, "pass")
+    assert (verdict[f"{name}_status"], verdict[f"{name}_reason"]) == ("completed", None)
+
+
+def test_metrics_have_the_names_of_azure() -> None:
+    assert [make().primary for make in ALL] == ["bleu", "gleu", "meteor", "rouge", "f1_score"]
+
+
+def test_rouge_has_precision_recall_and_f1_in_its_properties() -> None:
+    evaluator = RougeScoreEvaluator(RougeType.ROUGE_L, precision_threshold=0.8, recall_threshold=0.8)
+    verdict = evaluator(response="the cat sat down", ground_truth="the cat sat")
+    assert verdict["rouge_properties"] == {
+        "rouge_precision": 0.75,
+        "rouge_recall": 1.0,
+        "rouge_f1_score": pytest.approx(6 / 7),
+        "rouge_precision_result": "fail",
+        "rouge_recall_result": "pass",
+        "rouge_f1_score_result": "pass",
+        "rouge_precision_passed": False,
+        "rouge_recall_passed": True,
+        "rouge_f1_score_passed": True,
+        "rouge_precision_threshold": 0.8,
+        "rouge_recall_threshold": 0.8,
+        "rouge_f1_score_threshold": 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "bleu", "meteor", "rouge", "f1"),
+    [
+        ("yes", 1.0, 0.5, 1.0, 1.0),
+        ("yes sir", 0.221, 0.938, 1.0, 1.0),
+        ("a b c", 0.576, 0.981, 1.0, 1.0),
+        ("今天天气很好", 1.0, 0.5, 0.0, 1.0),
+        ("привет мир как дела", 1.0, 0.992, 0.0, 1.0),
+        ("the", 1.0, 0.5, 1.0, 0.0),
+        ("", 0.0, 0.0, 0.0, 0.0),
+        ("!!!", 0.576, 0.981, 0.0, 0.0),
+    ],
+)
+def test_identical_texts_score_as_azure_scores_them(
+    text: str, bleu: float, meteor: float, rouge: float, f1: float
+) -> None:
+    scores = [make()(response=text, ground_truth=text) for make in ALL]
+    assert scores[0]["bleu"] == pytest.approx(bleu, abs=6e-4)
+    assert scores[1]["gleu"] == (1.0 if text else 0.0)
+    assert scores[2]["meteor"] == pytest.approx(meteor, abs=6e-4)
+    assert (scores[3]["rouge"], scores[4]["f1_score"]) == (rouge, f1)
+
+
+# -- parameters -------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_passes_from_the_threshold_on() -> None:
+    pair = {"response": "the cat sat down", "ground_truth": "the cat sat"}
+    assert F1ScoreEvaluator(threshold=0.8)(**pair)["f1_score_result"] == "pass"  # cat, sat of cat, sat, down: 0.8
+    assert F1ScoreEvaluator(threshold=0.81)(**pair)["f1_score_result"] == "fail"
+
+
+def test_thresholds_may_be_whole_numbers() -> None:
+    verdict = RougeScoreEvaluator(f1_score_threshold=1)(response="so it is", ground_truth="so it is")
+    assert (verdict["rouge_threshold"], verdict["rouge_result"]) == (1, "pass")
+
+
+def test_a_rouge_type_may_be_given_as_its_text() -> None:
+    by_text = RougeScoreEvaluator("rouge2")(response="a b c", ground_truth="b c d")
+    by_member = RougeScoreEvaluator(RougeType.ROUGE_2)(response="a b c", ground_truth="b c d")
+    assert by_text == by_member
+    assert by_text["rouge"] == 0.5
+
+
+def test_an_unknown_rouge_type_says_which_there_are_and_what_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match=r"rouge1, .*rougeLsum, not 'rougel', did you mean rougeL\?"):
+        RougeScoreEvaluator("rougel")
+
+
+@pytest.mark.parametrize("threshold", ["0.5", None, True, float("nan"), float("inf")])
+def test_a_threshold_that_is_no_number_is_refused_by_name(threshold: object) -> None:
+    makes: tuple[Callable[..., Evaluator], ...] = (BleuScoreEvaluator, MeteorScoreEvaluator, F1ScoreEvaluator)
+    for make in makes:
+        with pytest.raises(ConfigurationError, match="threshold must be a number, not"):
+            make(threshold=threshold)
+    with pytest.raises(ConfigurationError, match="recall_threshold must be a number"):
+        RougeScoreEvaluator(recall_threshold=threshold)  # type: ignore[arg-type]
+
+
+def test_meteors_parameters_come_in_azures_order() -> None:
+    assert MeteorScoreEvaluator(0.8, 2.0, 0.4).arguments == {
+        "alpha": 0.8,
+        "beta": 2.0,
+        "gamma": 0.4,
+        "threshold": 0.5,
+        "render_calls": False,
+    }
+
+
+def test_without_a_penalty_meteor_is_the_weighted_mean() -> None:
+    # one of two words found, one of one word given: P = 1, R = 1/2, PR / (0.9 P + 0.1 R)
+    verdict = MeteorScoreEvaluator(gamma=0)(response="rain", ground_truth="rain today")
+    assert verdict["meteor"] == pytest.approx(0.5 / 0.95)
+
+
+@every_metric
+def test_an_evaluator_tells_its_arguments_and_survives_pickling(evaluator: Evaluator) -> None:
+    copy = pickle.loads(pickle.dumps(evaluator))
+    assert copy.arguments == evaluator.arguments
+    assert repr(copy) == repr(evaluator)
+    row = {"response": "It rains in Paris.", "ground_truth": "It is raining in Paris."}
+    assert copy(**row) == evaluator(**row)
+
+
+@every_metric
+def test_an_evaluator_declares_that_it_burns_cpu_and_what_its_metric_is(evaluator: Evaluator) -> None:
+    assert evaluator.cpu_bound
+    assert [(metric.name, metric.range, metric.higher_is_better) for metric in evaluator.metrics] == [
+        (evaluator.primary, (0, 1), True)
+    ]
+
+
+@every_metric
+def test_parameters_are_given_by_name_only(evaluator: Evaluator) -> None:
+    with pytest.raises(TypeError):
+        evaluator("It rains.", "It rains.")
+
+
+# -- calls, messages, missing values ----------------------------------------------------------------------------------
+
+
+@every_metric
+@pytest.mark.parametrize(
+    "ground_truth",
+    [CALL, '<functioncall> {"name": "get_weather", "arguments": \'{"city": "Paris"}\'}', "[get_weather(city='Paris')]"],
+)
+def test_a_row_whose_ground_truth_is_a_call_is_not_applicable(evaluator: Evaluator, ground_truth: object) -> None:
+    verdict = evaluator(response="It rains.", ground_truth=ground_truth)
+    name = evaluator.primary
+    assert (verdict[name], verdict[f"{name}_passed"], verdict[f"{name}_result"]) == (None, None, "not_applicable")
+    assert verdict[f"{name}_status"] == "skipped"
+    assert "render_calls" in str(verdict[f"{name}_reason"])
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_rendered_calls_are_compared_as_text_in_any_format(make: Callable[..., Evaluator]) -> None:
+    evaluator = make(render_calls=True)
+    name = evaluator.primary
+    same = evaluator(
+        response='<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>', ground_truth=CALL
+    )
+    other = evaluator(response="[get_time(zone='Paris')]", ground_truth=CALL)
+    as_text = make()(response=CALL_TEXT, ground_truth=CALL_TEXT)
+    assert same[name] == as_text[name]
+    assert float(str(other[name])) < float(str(same[name]))
+
+
+@every_metric
+def test_a_response_that_calls_instead_of_answering_scores_0_with_a_reason(evaluator: Evaluator) -> None:
+    verdict = evaluator(response=CALL, ground_truth="It rains in Paris.")
+    name = evaluator.primary
+    assert (verdict[name], verdict[f"{name}_result"]) == (0, "fail")
+    assert verdict[f"{name}_reason"] == "the response calls get_weather; there is no text to score"
+
+
+def test_the_text_beside_a_call_is_what_is_scored() -> None:
+    response = {"role": "assistant", "content": "It rains in Paris.", "tool_calls": CALL}
+    verdict = BleuScoreEvaluator()(response=response, ground_truth="It rains in Paris.")
+    assert verdict["bleu"] == pytest.approx(1.0)
+    assert verdict["bleu_reason"] == "the response calls get_weather; its text beside the call is scored"
+
+
+def test_a_response_with_an_unreadable_call_says_so() -> None:
+    response = [{"type": "function", "function": {"name": "f", "arguments": "{broken"}}]
+    verdict = GleuScoreEvaluator()(response=response, ground_truth="It rains.")
+    assert verdict["gleu"] == 0
+    assert str(verdict["gleu_reason"]).startswith("the response holds a call that cannot be read: ")
+
+
+def test_a_chat_message_counts_as_its_text() -> None:
+    message = [{"role": "assistant", "content": "It rains."}]
+    assert (
+        BleuScoreEvaluator()(response=message, ground_truth=message)["bleu"]
+        == BleuScoreEvaluator()(response="It rains.", ground_truth="It rains.")["bleu"]
+    )
+
+
+@every_metric
+@pytest.mark.parametrize("response", [None, []])
+def test_no_response_scores_0_with_a_reason(evaluator: Evaluator, response: object) -> None:
+    verdict = evaluator(response=response, ground_truth="It rains.")
+    name = evaluator.primary
+    assert (verdict[name], verdict[f"{name}_result"], verdict[f"{name}_reason"]) == (0, "fail", "no response")
+
+
+@every_metric
+def test_a_missing_ground_truth_is_an_error_of_the_row(evaluator: Evaluator) -> None:
+    with pytest.raises(ValueError, match=r"^ground_truth is missing\Z"):
+        evaluator(response="It rains.", ground_truth=None)
+
+
+@pytest.mark.parametrize("value", [3, 2.5, True, {"city": "Paris"}, ["It rains."], b"It rains."])
+def test_what_is_neither_text_nor_call_is_refused_by_parameter_and_type(value: object) -> None:
+    kind = type(value).__name__
+    for arguments, name in (
+        ({"response": value, "ground_truth": "It rains."}, "response"),
+        ({"response": "It rains.", "ground_truth": value}, "ground_truth"),
+    ):
+        with pytest.raises(TypeError, match=f"^{name} must be text or function calls, not (a )?{kind}"):
+            BleuScoreEvaluator()(**arguments)
+
+
+# -- how it works inside ----------------------------------------------------------------------------------------------
+
+
+def test_a_text_is_tokenised_once_whatever_the_number_of_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenised: list[str] = []
+    tokenise = words._tokenize
+
+    def counting(text: str) -> tuple[str, ...]:
+        tokenised.append(text)
+        return tokenise(text)
+
+    monkeypatch.setattr(words, "_tokenize", counting)
+    row = {"response": "Only this test has this response.", "ground_truth": "Only this test has this ground truth."}
+    for make in ALL:
+        make()(**row)
+    assert sorted(tokenised) == sorted(row.values())
+
+
+def test_the_memory_of_texts_is_bounded_and_forgets_the_oldest() -> None:
+    memory: TextMemory[str, str] = TextMemory(10)
+    made: list[str] = []
+
+    def make(text: str) -> str:
+        made.append(text)
+        return text.upper()
+
+    for text in ("aaaa", "bbbb", "aaaa", "cccc", "bbbb", "aaaa", "much too long to be kept", "cccc"):
+        assert memory.get(text, len(text), make) == text.upper()
+    assert made == ["aaaa", "bbbb", "cccc", "aaaa", "much too long to be kept"]  # the third pushed the first out
+
+
+def test_threads_get_the_same_verdicts_as_one_alone() -> None:
+    rows = [
+        {"response": f"The {n} cats can't sit. {n * n}!", "ground_truth": f"{n} cats cannot sit."} for n in range(300)
+    ]
+    evaluators = [make() for make in ALL]
+
+    def score(row: dict[str, str]) -> list[object]:
+        return [evaluator(**row) for evaluator in evaluators]
+
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(score, rows * 3))
+    assert together == [score(row) for row in rows] * 3
+
+
+def test_texts_that_would_keep_rouge_lsum_busy_for_minutes_are_refused() -> None:
+    text = "word " * 20_000
+    with pytest.raises(ValueError, match="too long"):
+        RougeScoreEvaluator("rougeLsum")(response=text, ground_truth=text)
+    assert RougeScoreEvaluator("rougeL")(response=text, ground_truth=text)["rouge"] == 1.0
+
+
+def test_rouge_l_f_takes_word_forms_for_equal_with_a_stemmer() -> None:
+    assert rouge_l_f("the cats are sleeping", "the cat was sleeping", stemmer=False) == 0.5
+    assert rouge_l_f("the cats are sleeping", "the cat was sleeping", stemmer=True) == 0.75
+
+
+def run(code: str, *, path: Path | None = None, cwd: Path) -> str:
+    """What a fresh interpreter prints that has neither network nor nltk's data."""
+    package = path or Path(tunecheck.__file__).parents[1]
+    offline = "import socket\ndef refuse(*a, **k): raise OSError('no network')\nsocket.socket.connect = refuse\n"
+    environment = {"PYTHONPATH": str(package), "HOME": str(cwd), "NLTK_DATA": str(cwd)}
+    done = subprocess.run(
+        [sys.executable, "-c", offline + code], env=environment, cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert not done.stderr
+    return done.stdout
+
+
+SCORE_ALL = """
+from tunecheck.evaluators.text import *
+kinds = (BleuScoreEvaluator, GleuScoreEvaluator, MeteorScoreEvaluator, RougeScoreEvaluator, F1ScoreEvaluator)
+def score(response, ground_truth):
+    return [kind()(response=response, ground_truth=ground_truth) for kind in kinds]
+"""
+
+
+def test_importing_the_metrics_and_scoring_a_plain_row_loads_no_large_library(tmp_path: Path) -> None:
+    code = SCORE_ALL + "score('It rains. We stay.', 'It is raining, so we stay in.')\nimport sys\n"
+    code += "print([name for name in ('nltk', 'numpy', 'pandas', 'rouge_score', 'scipy') if name in sys.modules])"
+    assert run(code, cwd=tmp_path) == "[]\n"
+
+
+def test_scoring_needs_no_network_and_no_downloads(tmp_path: Path) -> None:
+    row = "'Mr. Smith said \"Go!\" No. 5 went… café', 'Dr. Who said \"Stop.\" 5 p.m. is late. So he went.'"
+    printed = run(SCORE_ALL + f"print(score({row}) == score({row}), len(score({row})))", cwd=tmp_path)
+    assert printed == "True 5\n"
+
+
+def test_the_metrics_work_from_a_zipped_package(tmp_path: Path) -> None:
+    source = Path(tunecheck.__file__).parent
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+        for file in source.rglob("*"):
+            if file.suffix in (".py", ".txt", ".bin") and file.is_file():
+                archive.write(file, Path("tunecheck") / file.relative_to(source))
+    row = "'Mr. Smith is happy. 5 cats.', 'Mr. Smith is glad. No. 5 cats. é'"
+    code = SCORE_ALL + f"print([list(verdict.values())[0] for verdict in score({row})])"
+    assert run(code, path=tmp_path / "package.zip", cwd=tmp_path) == run(code, cwd=tmp_path) != ""

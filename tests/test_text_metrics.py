@@ -1,0 +1,165 @@
+"""The numbers are nltk's and rouge-score's, to the last bit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.text_fragments import ascii_texts, international_texts
+
+from tunecheck.evaluators.text import rouge_l_f
+from tunecheck.evaluators.textmetrics import rouge
+from tunecheck.evaluators.textmetrics.meteor import align, meteor
+from tunecheck.evaluators.textmetrics.ngrams import bleu, common_ngrams, gleu
+from tunecheck.evaluators.textmetrics.porter import stem
+from tunecheck.evaluators.textmetrics.squad import token_f1
+from tunecheck.evaluators.textmetrics.wordnet import wordnet
+
+Tokens = tuple[str, ...]
+
+FEW_WORDS = st.lists(st.sampled_from("a b c d the The".split()), max_size=12).map(tuple)
+WORDS = st.lists(
+    st.sampled_from(
+        "the The cat cats dog dogs run running ran automobile cars car happy happily glad gladness best good well "
+        "children child kid better purchase buy bought buying ice_cream icecream . , ! 今天 é".split()
+    ),
+    max_size=20,
+).map(tuple)
+PAIRS = st.one_of(st.tuples(FEW_WORDS, FEW_WORDS), st.tuples(WORDS, WORDS), WORDS.map(lambda words: (words, words)))
+
+
+@settings(max_examples=1000, deadline=None)
+@given(pair=PAIRS)
+@example(pair=((), ()))
+@example(pair=(("a",), ()))
+@example(pair=((), ("a",)))
+@example(pair=(("a",), ("a",)))
+def test_bleu_is_nltks_with_smoothing_method_4(pair: tuple[Tokens, Tokens]) -> None:
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    reference, candidate = pair
+    theirs = sentence_bleu([list(reference)], list(candidate), smoothing_function=SmoothingFunction().method4)
+    assert bleu(reference, candidate) == theirs
+
+
+@settings(max_examples=1000, deadline=None)
+@given(pair=PAIRS)
+def test_gleu_is_nltks(pair: tuple[Tokens, Tokens]) -> None:
+    from nltk.translate.gleu_score import sentence_gleu
+
+    reference, candidate = pair
+    assert gleu(reference, candidate) == sentence_gleu([list(reference)], list(candidate))
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    pair=PAIRS,
+    alpha=st.sampled_from((0.9, 0.5, 0.0, 1.0)),
+    beta=st.sampled_from((3.0, 1, 0.5)),
+    gamma=st.sampled_from((0.5, 0, 1.0)),
+)
+def test_meteor_is_nltks_over_the_same_wordnet(
+    pair: tuple[Tokens, Tokens], alpha: float, beta: float, gamma: float
+) -> None:
+    from nltk.translate.meteor_score import meteor_score
+
+    reference, candidate = pair
+    theirs = meteor_score([reference], candidate, wordnet=wordnet(), alpha=alpha, beta=beta, gamma=gamma)
+    assert meteor(reference, candidate, alpha=alpha, beta=beta, gamma=gamma) == theirs
+
+
+@settings(max_examples=500, deadline=None)
+@given(pair=PAIRS)
+def test_words_are_aligned_as_nltk_aligns_them(pair: tuple[Tokens, Tokens]) -> None:
+    from nltk.translate.meteor_score import align_words
+
+    reference, candidate = pair
+    theirs, _, _ = align_words(candidate, reference, wordnet=wordnet())
+    assert align(reference, candidate) == theirs
+
+
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rouge3", "rouge4", "rouge5", "rougeL", "rougeLsum"])
+@settings(max_examples=200, deadline=None)
+@given(
+    texts=st.one_of(
+        st.tuples(ascii_texts(), ascii_texts()),
+        st.tuples(international_texts(), international_texts()),
+        st.tuples(FEW_WORDS, FEW_WORDS).map(lambda pair: (" ".join(pair[0]), "\n".join(pair[1]))),
+    )
+)
+def test_rouge_is_googles(kind: str, texts: tuple[str, str]) -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    reference, candidate = texts
+    theirs = RougeScorer([kind]).score(reference, candidate)[kind]
+    assert rouge_of(kind, reference, candidate) == (theirs.precision, theirs.recall, theirs.fmeasure)
+
+
+def rouge_of(kind: str, reference: str, candidate: str) -> rouge.RougeScore:
+    if kind == "rougeLsum":
+        return rouge.rouge_lsum(reference, candidate)
+    wanted, given = rouge.rouge_tokens(reference), rouge.rouge_tokens(candidate)
+    return rouge.rouge_l(wanted, given) if kind == "rougeL" else rouge.rouge_n(wanted, given, int(kind[-1]))
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    pair=st.one_of(
+        st.tuples(ascii_texts(), ascii_texts()), st.tuples(WORDS, WORDS).map(lambda p: tuple(map(" ".join, p)))
+    )
+)
+def test_rouge_l_with_a_stemmer_is_googles(pair: tuple[str, str]) -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    theirs = RougeScorer(["rougeL"], use_stemmer=True).score(*pair)["rougeL"]
+    assert rouge_l_f(*pair, stemmer=True) == theirs.fmeasure
+
+
+@settings(max_examples=3000, deadline=None)
+@given(
+    word=st.builds(
+        str.__add__,
+        st.one_of(st.text("aeiouyssedtlnrbcgmpvzwx*d", max_size=8), st.text(max_size=6)),
+        st.sampled_from(
+            ",s,es,ies,sses,ss,ing,ed,ied,eed,ying,alli,allialli,logi,fulli,bli,ational,izer,ousness,icate,ative,ical,"
+            "ement,ment,ent,ion,tion,sion,ll,e,ness,ably,yyy,*ded,y".split(",")
+        ),
+    )
+)
+@example(word="ab*ded")
+@example(word="İ")
+def test_stems_are_those_of_nltks_porter_stemmer(word: str) -> None:
+    from nltk.stem.porter import PorterStemmer
+
+    assert stem(word) == PorterStemmer().stem(word)
+
+
+def test_meteors_worked_example_comes_out() -> None:
+    # The example of nltk's documentation of meteor_score
+    hypothesis = tuple(
+        "It is a guide to action which ensures that the military always obeys the commands of the party".split()
+    )
+    reference = tuple("It is a guide to action that ensures that the military will forever heed Party commands".split())
+    assert meteor(reference, hypothesis, alpha=0.9, beta=3.0, gamma=0.5) == pytest.approx(0.6944, abs=5e-5)
+    assert meteor(("this", "is", "a", "cat"), ("non", "matching", "words"), alpha=0.9, beta=3.0, gamma=0.5) == 0.0
+
+
+def test_repeated_ngrams_count_as_often_as_both_sides_have_them() -> None:
+    # Papineni et al.: "the" occurs twice in the reference, seven times in the candidate
+    assert common_ngrams(tuple("the cat is on the mat".split()), ("the",) * 7) == (2, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "expected"),
+    [
+        (
+            "The capital of France is Paris.",
+            "paris",
+            2 / 6,
+        ),  # of five words (capital of france is paris) one: P 1, R 1/5
+        ("a cat", "the cat!", 1.0),
+        ("an apple", "the", 0.0),
+    ],
+)
+def test_f1_ignores_case_punctuation_and_articles(reference: str, candidate: str, expected: float) -> None:
+    assert token_f1(reference, candidate) == pytest.approx(expected)

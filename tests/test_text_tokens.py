@@ -1,0 +1,95 @@
+"""Tokens are nltk's tokens: Treebank's and Punkt's for ASCII, NIST's for everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.text_fragments import ascii_texts, international_texts
+
+from tunecheck.evaluators.textmetrics.nist import nist_tokens
+from tunecheck.evaluators.textmetrics.sentences import split_sentences
+from tunecheck.evaluators.textmetrics.treebank import sentence_tokens, treebank_tokens
+from tunecheck.evaluators.textmetrics.words import tokens_of
+
+
+@pytest.fixture(scope="module")
+def nltk_with_data(shared_data: Path) -> Any:
+    import nltk
+
+    folder = str(shared_data / "nltk_data")
+    if folder not in nltk.data.path:
+        nltk.data.path.insert(0, folder)
+    return nltk
+
+
+@settings(max_examples=1500, deadline=None)
+@given(text=ascii_texts())
+@example('"Quoted" at the start')
+@example("''doubly' quoted'' \n\"after a line break\"")
+@example("the\x1ecannot'tis\x1c said\x0c")
+@example("end.> >")
+@example("Lots of ```code``` and ``quotes''")
+def test_ascii_texts_have_the_tokens_of_word_tokenize(nltk_with_data: Any, text: str) -> None:
+    assert treebank_tokens(text) == nltk_with_data.word_tokenize(text)
+
+
+@settings(max_examples=800, deadline=None)
+@given(text=international_texts())
+def test_other_texts_have_the_tokens_of_nltks_nist_tokenizer(nltk_with_data: Any, text: str) -> None:
+    from nltk.tokenize.nist import NISTTokenizer
+
+    assert nist_tokens(text) == NISTTokenizer().international_tokenize(text)
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=ascii_texts())
+def test_sentences_are_those_of_sent_tokenize(nltk_with_data: Any, text: str) -> None:
+    assert [part for part in split_sentences(text) if part] == nltk_with_data.sent_tokenize(text)
+
+
+@settings(max_examples=800, deadline=None)
+@given(text=ascii_texts().map(str.strip))
+def test_a_sentence_is_split_as_by_nltks_treebank_rules(text: str) -> None:
+    from nltk.tokenize import NLTKWordTokenizer
+
+    assert sentence_tokens(text) == NLTKWordTokenizer().tokenize(text)
+
+
+@given(text=st.text(st.sampled_from("ab.!? \"'(),é中1"), max_size=30))
+def test_a_text_is_tokenised_the_same_when_it_is_seen_again(text: str) -> None:
+    assert tokens_of(text) == tokens_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", []),
+        (" \n ", []),
+        ("Yes", ["Yes"]),
+        ("I can't, can I?", ["I", "ca", "n't", ",", "can", "I", "?"]),
+        ("It rained. He left.", ["It", "rained", ".", "He", "left", "."]),
+        ("Mr. Smith met Dr. Who.", ["Mr.", "Smith", "met", "Dr.", "Who", "."]),
+        ('She said "no" twice.', ["She", "said", "``", "no", "''", "twice", "."]),
+        ("We cannot pay $3.88 (yet)", ["We", "can", "not", "pay", "$", "3.88", "(", "yet", ")"]),
+    ],
+)
+def test_english_is_split_at_punctuation_and_clitics(text: str, tokens: list[str]) -> None:
+    # As the Penn Treebank has it: marks and clitics are tokens of their own, abbreviations keep their full stop.
+    assert list(tokens_of(text)) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Müsli €5", ["M", "ü", "sli", "€", "5"]),
+        ("今天天气", ["今天天气"]),
+        ("これは test です", ["これは", "test", "です"]),
+        ("a &lt;b&gt; é", ["a", "<", "b", ">", "é"]),
+    ],
+)
+def test_other_scripts_are_parted_from_ascii(text: str, tokens: list[str]) -> None:
+    assert list(tokens_of(text)) == tokens
