@@ -191,7 +191,10 @@ def exception_lines(source: Source, senses: dict[str, list[int]]) -> bytes:
 
 
 def punkt_lines(source: Source) -> Iterator[str]:
-    """Lines of a kind (abbreviations, starters, collocation, context) and tab-separated values; contexts begin with flags."""
+    """Lines of a kind (abbreviations, starters, collocation, context) and tab-separated values.
+
+    A context line holds the flags of an orthographic context, then all words that were seen in it.
+    """
     yield "\t".join(["abbreviations", *sorted(source.lines("abbrev_types.txt"))])
     yield "\t".join(["starters", *sorted(source.lines("sent_starters.txt"))])
     for line in sorted(source.lines("collocations.tab")):

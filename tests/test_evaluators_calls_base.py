@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tunecheck.calls.matching_policy import MatchPolicy
 from tunecheck.errors import ConfigurationError
@@ -113,3 +115,50 @@ def test_one_evaluator_serves_many_threads(kind: type[CallEvaluator]) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(judge, rows))
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "arguments", "function", "role", "content", "tool_calls", "type", "f"])
+            | st.text(max_size=3),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+@given(response=ANY_JSON)
+def test_no_response_raises_anything(kind: type[CallEvaluator], response: object) -> None:
+    for ground_truth in (CALL, "It is sunny."):
+        found = kind()(response=response, ground_truth=ground_truth)
+        assert found[f"{kind.primary}_result"] in ("pass", "fail", "not_applicable")
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+@given(ground_truth=ANY_JSON, tools=ANY_JSON)
+def test_other_input_is_judged_or_a_value_error(kind: type[CallEvaluator], ground_truth: object, tools: object) -> None:
+    try:
+        found = kind()(response=CALL, ground_truth=ground_truth, tool_definitions=tools)
+    except ValueError as error:
+        assert str(error)
+    else:
+        assert found[f"{kind.primary}_result"] in ("pass", "fail")
+
+
+@pytest.mark.parametrize("unit", ["celsius", "fahrenheit"])
+def test_the_verdicts_of_both_stay_small_beside_a_row(unit: str) -> None:
+    call = {"get_weather": {"city": "Paris", "unit": "celsius", "days": 3}}
+    made = {"get_weather": {"city": "Paris", "unit": unit, "days": 3}}
+    row: dict[str, object] = {"id": "row-1", "query": "q" * 400, "ground_truth": call, "response": made}
+    written: dict[str, object] = {f"inputs.{name}": value for name, value in row.items()}
+    for kind in (FunctionCallMatchEvaluator, ArgumentMatchEvaluator):
+        for key, value in kind()(response=made, ground_truth=call).items():
+            written[f"outputs.{kind.primary}.{key}"] = value
+    assert 540 < len(dumps(row)) < 600
+    assert len(dumps(written)) < 4 * len(dumps(row))

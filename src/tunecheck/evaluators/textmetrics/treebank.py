@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from tunecheck.evaluators.textmetrics.sentences import is_abbreviation, split_sentences
@@ -96,37 +97,48 @@ class _Piece(NamedTuple):
 
 def treebank_tokens(text: str) -> list[str]:
     """The tokens of a text in ASCII, as nltk's `word_tokenize` gives them."""
-    pieces = text.split()
-    if not pieces:
-        return []
-    tokens = _remembered_tokens(text, pieces)
+    tokens = _plain_text_tokens(text)
     if tokens is None:
-        return [token for sentence in split_sentences(text) for token in sentence_tokens(sentence)]
+        return [token for sentence in split_sentences(text) for token in _remembered_tokens(sentence)]
     return tokens
 
 
-def _remembered_tokens(text: str, pieces: list[str]) -> list[str] | None:
-    """Tokens put together piece by piece; None where a rule might look further than one piece."""
-    if text.startswith(('"', "''")) or (not text.isprintable() and _ACROSS_BLANKS.search(text)):
+def _plain_text_tokens(text: str) -> list[str] | None:
+    """Tokens put together piece by piece; None where a rule might look further, or sentences are not plain to see."""
+    if _looks_across_blanks(text):
         return None
-    last = pieces.pop()
     tokens: list[str] = []
+    *pieces, last = text.split() or [""]
     ended = False
     for piece in pieces:
-        inside, at_end, ends, _ = _look_at(piece) if len(piece) <= _MAX_REMEMBERED else _look_at.__wrapped__(piece)
+        inside, at_end, ends, _ = _look_at(piece)
         if ends is None or (ended and piece[0] in _CLOSING):
             return None
         tokens += at_end if ends else inside
         ended = ends
-    _, at_end, _, glued = _look_at(last) if len(last) <= _MAX_REMEMBERED else _look_at.__wrapped__(last)
-    if not glued or (ended and last[0] in _CLOSING):
+    if not _look_at(last).glued or (ended and last[0] in _CLOSING):
         return None
-    tokens += at_end
+    tokens += _look_at(last).at_end
     return tokens
 
 
-@lru_cache(maxsize=1 << 15)
+def _remembered_tokens(sentence: str) -> list[str]:
+    """The tokens of one sentence, put together piece by piece where no rule looks further."""
+    *pieces, last = sentence.split() or [""]
+    if _looks_across_blanks(sentence) or _CLOSING.issuperset(last):
+        return sentence_tokens(sentence)
+    return [*chain.from_iterable(_look_at(piece).inside for piece in pieces), *_look_at(last).at_end]
+
+
+def _looks_across_blanks(text: str) -> bool:
+    return text.startswith(('"', "''")) or not (text.isprintable() or _ACROSS_BLANKS.search(text) is None)
+
+
 def _look_at(piece: str) -> _Piece:
+    return _remembered(piece) if len(piece) <= _MAX_REMEMBERED else _work_out(piece)
+
+
+def _work_out(piece: str) -> _Piece:
     plain = _PLAIN_WORD.match(piece)
     if plain and plain[1].lower() not in _SHORT_FORMS:
         inside = tuple(filter(None, plain.groups()))
@@ -137,10 +149,13 @@ def _look_at(piece: str) -> _Piece:
     return _Piece(inside, at_end, _ends_sentence(piece), _is_glued(piece))
 
 
+_remembered = lru_cache(maxsize=1 << 15)(_work_out)
+
+
 def _ends_sentence(piece: str) -> bool | None:
     if _END_CANDIDATE.search(piece):
         return None
-    if piece[-1] not in ".?!":
+    if not piece.endswith((".", "?", "!")):
         return False
     return True if _PLAIN_END.match(piece) and not is_abbreviation(piece) else None
 
