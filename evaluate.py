@@ -1,0 +1,10 @@
+"""Evaluate an endpoint: `python evaluate.py --dataset val.jsonl`. The same as `tunecheck evaluate`."""
+
+import sys
+
+if __name__ == "__main__":
+    try:
+        from tunecheck.cli.app import evaluate_main
+    except ModuleNotFoundError as missing:
+        sys.exit(f"error: the package {missing.name} is not installed; first run:  pip install -e .")
+    sys.exit(evaluate_main())

@@ -1,0 +1,178 @@
+"""`--dry-run`: what a run would ask and cost, everything checked that can be checked without asking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tunecheck.cli.console import clean, counted
+from tunecheck.cli.job import Job
+from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON, dumps
+from tunecheck.targets import Row
+
+if TYPE_CHECKING:
+    from tunecheck.datasets import Dataset
+    from tunecheck.endpoints import Endpoint, EndpointTarget
+    from tunecheck.pipeline.mapping import MappingLayers
+
+__all__ = ["Estimate", "estimate"]
+
+CHARACTERS_PER_TOKEN = 4
+"""The usual rule of thumb for English text."""
+
+_MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+
+
+@dataclass(slots=True)
+class Estimate:
+    """What would be asked. `unaskable` counts the rows that no request can be made of; `problem` is the first's.
+
+    Tokens are estimates: a quarter of the characters of messages and tools; for answers the most that may come
+    (`output_is_limit`), else the length of the ground truth.
+    """
+
+    rows: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    output_is_limit: bool = False
+    cost: float | None = None
+    currency: str = ""
+    unaskable: int = 0
+    problem: str = ""
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {
+            "dry_run": True,
+            "rows": self.rows,
+            "calls": self.calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost": self.cost,
+            "currency": self.currency or None,
+            "unaskable_rows": self.unaskable,
+        }
+
+    def lines(self, *, at_most: bool) -> Iterator[str]:
+        """For people; `at_most`: another run's answers will be taken over, nobody knows yet how many."""
+        most = " at most" if at_most else ""
+        yield f"{counted(self.rows, 'row')}, {counted(self.calls, 'call')}{most}"
+        if self.calls:
+            how = "their limit" if self.output_is_limit else "by the ground truth"
+            yield f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} tokens out ({how})"
+        if self.cost is not None:
+            yield f"about {self.cost:,.2f} {self.currency}"
+        if self.unaskable:
+            yield f"{counted(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
+        yield "nothing was asked, nothing written"
+
+
+def estimate(job: Job) -> Estimate:
+    """Check the job and add up what it would ask.
+
+    Raises:
+        ConfigurationError: a mapping, a column or an evaluator does not fit.
+    """
+    if job.source is None:
+        assert job.recorded is not None
+        return Estimate(rows=len(job.recorded.rows()))
+    target = _target(job)
+    layers = _check(job, target)
+    dataset = job.source.dataset
+    if target is None:
+        return Estimate(rows=sum(1 for _ in dataset.rows()))
+    return _asked(dataset, target, layers)
+
+
+def _target(job: Job) -> EndpointTarget | None:
+    from tunecheck.endpoints import EndpointTarget
+
+    assert job.source is not None
+    if job.source.endpoint is None:
+        return None
+    mapping = job.config.get("target", {}).get("column_mapping")
+    entries = mapping.items() if isinstance(mapping, dict) else ()
+    return EndpointTarget(job.source.endpoint, {name: str(value) for name, value in entries})
+
+
+def _check(job: Job, target: EndpointTarget | None) -> MappingLayers:
+    """What `evaluate()` checks before its first row."""
+    from tunecheck.pipeline.mapping import check_binding, read_layers
+    from tunecheck.pipeline.scoring import bind_evaluator
+    from tunecheck.suggest import did_you_mean
+
+    assert job.source is not None
+    dataset = job.source.dataset
+    columns = dataset.scan().columns
+    layers = read_layers(job.config, job.evaluators, dataset.defaults.column_mapping)
+    for name, evaluator in job.evaluators.items():
+        check_binding(
+            bind_evaluator(name, evaluator, layers[name]).signature,
+            layers[name],
+            f"evaluator {name!r}",
+            columns=columns,
+            target_columns=target.columns if target is not None else None,
+            has_target=target is not None,
+        )
+    for column in job.options.group_by or ():
+        if column not in columns:
+            raise ConfigurationError(f"group_by: there is no column {column!r}{did_you_mean(column, columns)}")
+    return layers
+
+
+def _asked(dataset: Dataset, target: EndpointTarget, layers: MappingLayers) -> Estimate:
+    ground_truth = _ground_truth_reader(layers)
+    limit = _output_limit(target.endpoint)
+    found = Estimate(output_is_limit=limit is not None)
+    for row in dataset.rows():
+        found.rows += 1
+        _add(found, row, target, limit, ground_truth)
+    price = target.endpoint.price
+    if price is not None:
+        tokens_cost = found.input_tokens * price.input_per_million + found.output_tokens * price.output_per_million
+        found.cost, found.currency = tokens_cost / 1_000_000, price.currency
+    return found
+
+
+def _add(
+    found: Estimate,
+    row: Row,
+    target: EndpointTarget,
+    limit: int | None,
+    ground_truth: Callable[[Mapping[str, JSON]], object],
+) -> None:
+    try:
+        request = target.request(row)
+    except ValueError as error:
+        found.unaskable += 1
+        found.problem = found.problem or f"{row.id}: {error}"
+        return
+    found.calls += 1
+    found.input_tokens += _tokens([list(request.messages), list(request.tools or ())])
+    expected = ground_truth(row.values)
+    found.output_tokens += limit if limit is not None else _tokens(expected) if expected is not None else 0
+
+
+def _tokens(value: object) -> int:
+    text = value if isinstance(value, str) else dumps(value).decode("utf-8")
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def _output_limit(endpoint: Endpoint) -> int | None:
+    parameters = endpoint.settings().get("parameters")
+    values = [parameters.get(name) for name in _MOST_TOKENS] if isinstance(parameters, dict) else []
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
+
+
+def _ground_truth_reader(layers: MappingLayers) -> Callable[[Mapping[str, JSON]], object]:
+    from tunecheck.pipeline.mapping import Reference
+
+    mapped = next(
+        (layer["ground_truth"] for layer in (layers["default"], *layers.values()) if "ground_truth" in layer), None
+    )
+    if isinstance(mapped, Reference) and mapped.source == "data":
+        return lambda values: mapped.value_in(values, {})
+    return lambda values: values.get("ground_truth")

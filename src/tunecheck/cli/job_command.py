@@ -1,0 +1,159 @@
+"""What `evaluate` and `score` do once their options are read: run the job, show what came of it, give the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tunecheck.cli.console import clean, console, stop_writing
+from tunecheck.cli.dry_run import Estimate, estimate
+from tunecheck.cli.figures import declared
+from tunecheck.cli.gates import Outcome, check_error_rate
+from tunecheck.cli.invocation import Invocation
+from tunecheck.cli.job import Job, completed, prepare, refuse_simulated
+from tunecheck.cli.options import Options
+from tunecheck.cli.reasons import Failures, read_failures
+from tunecheck.cli.report import SIMULATED, Summary, show
+from tunecheck.jsontext import JSON, dumps_line
+
+if TYPE_CHECKING:
+    from tunecheck.evaluate import EvaluationResult
+    from tunecheck.progress import ProgressBar
+
+__all__ = ["run_job"]
+
+DONE, FAILED, GATE_NOT_MET = 0, 1, 3
+
+
+def run_job(given: Options, config: str | None, invocation: Invocation) -> int:
+    """Run what the options ask for; gives the exit code.
+
+    Raises:
+        ConfigurationError: wrong use (exit code 2).
+        RunError: the run was stopped (exit code 1).
+    """
+    options = completed(given, config)
+    invocation.debug |= bool(options.debug)
+    invocation.results_dir = options.results_dir or invocation.results_dir
+    job = prepare(options)
+    if options.dry_run:
+        _show_estimate(job, estimate(job))
+        return DONE
+    result = job.run(_progress(job))
+    invocation.finished = str(result.run_dir)
+    summary = _summary(job, result)
+    try:
+        _show(job.options, summary, result)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the gates were judged all the same
+        stop_writing()
+    return _exit_code(summary)
+
+
+def _progress(job: Job) -> ProgressBar | None:
+    from tunecheck.progress import ProgressBar
+
+    shown = console(sys.stderr)
+    if job.options.quiet or not shown.is_terminal:
+        return None
+    return ProgressBar(job.options.name or (job.source.dataset.name if job.source else job.label), console=shown)
+
+
+def _show_estimate(job: Job, found: Estimate) -> None:
+    if job.options.json:
+        _write_json({**found.as_json(), "simulated": job.simulated})
+        return
+    print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
+    print(*found.lines(at_most=bool(job.options.resume or job.options.reuse)), sep="\n")
+
+
+def _summary(job: Job, result: EvaluationResult) -> Summary:
+    from tunecheck.runs.store import Run
+
+    run = Run(result.run_dir)
+    evaluators = declared(run.manifest())
+    primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
+    failures = read_failures(run.rows(), primaries)
+    metrics = result["metrics"]
+    assert isinstance(metrics, dict)
+    return Summary(
+        name=run.id,
+        data=_data(job),
+        source=job.label,
+        folder=str(run.folder),
+        rows=result.row_count,
+        failed_rows=result.failed_row_count,
+        simulated=result.simulated,
+        metrics=metrics,
+        by=result.by_group,
+        evaluators=evaluators,
+        failures=failures,
+        gates=_outcomes(job, result, metrics, primaries, failures),
+        notes=[*result.notes, *job.remarks()],
+    )
+
+
+def _data(job: Job) -> str:
+    dataset = job.source.dataset if job.source is not None else None
+    return str(dataset.path or dataset.name) if dataset is not None else "recorded rows"
+
+
+def _outcomes(
+    job: Job,
+    result: EvaluationResult,
+    metrics: Mapping[str, JSON],
+    primaries: Mapping[str, str | None],
+    failures: Failures,
+) -> list[Outcome]:
+    allowed = job.options.max_error_rate
+    if not job.gates and allowed is None:
+        return []
+    if failures.simulated_answers:  # a replayed or recorded answer may be simulated, too
+        refuse_simulated(job.options)
+    outcomes = [gate.check(metrics, result.by_group, primaries) for gate in job.gates]
+    return [*outcomes, check_error_rate(allowed or 0.0, result.failed_row_count, result.row_count)]
+
+
+def _exit_code(summary: Summary) -> int:
+    if summary.rows and summary.failed_rows == summary.rows:
+        print("error: every row ended in an error", file=sys.stderr)
+        return FAILED
+    return DONE if all(outcome.met for outcome in summary.gates) else GATE_NOT_MET
+
+
+def _show(options: Options, summary: Summary, result: EvaluationResult) -> None:
+    if options.json:
+        _write_json(_as_json(summary, result))
+    elif options.quiet:
+        print(summary.folder)
+        _warn(summary)
+    else:
+        show(summary, console(sys.stdout))
+
+
+def _warn(summary: Summary) -> None:
+    """What even a quiet run says, on standard error."""
+    if summary.simulated or summary.failures.simulated_answers:
+        print(SIMULATED, file=sys.stderr)
+    for outcome in summary.gates:
+        if not outcome.met:
+            print(f"gate not met: required {outcome.gate}, found {outcome.found}", file=sys.stderr)
+
+
+def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
+    return {
+        "run": summary.name,
+        "run_dir": summary.folder,
+        "metrics": dict(summary.metrics),
+        "by": {column: {value: dict(of) for value, of in values.items()} for column, values in result.by_group.items()},
+        "rows": summary.rows,
+        "failed_rows": summary.failed_rows,
+        "gates": [outcome.as_json() for outcome in summary.gates],
+        "simulated": summary.simulated or bool(summary.failures.simulated_answers),
+        "notes": list(summary.notes),
+    }
+
+
+def _write_json(value: Mapping[str, JSON]) -> None:
+    sys.stdout.write(dumps_line(dict(value)).decode("utf-8"))

@@ -1,0 +1,134 @@
+"""The options that commands share, as typer declares them: names, help, and where they stand in the help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "AllowSimulated",
+    "Concurrency",
+    "Config",
+    "Debug",
+    "EvaluatorNames",
+    "FailUnder",
+    "GroupBy",
+    "Json",
+    "Mapping",
+    "MaxErrorRate",
+    "Quiet",
+    "ResultsDir",
+    "RunName",
+    "Set",
+    "Workers",
+]
+
+SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
+
+EvaluatorNames = Annotated[
+    str | None,
+    typer.Option(
+        "--evaluators",
+        metavar="A,B",
+        help="Names from `tunecheck plugins`; by default the data set's.",
+        rich_help_panel=SCORING,
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="E.PARAMETER=VALUE",
+        help="An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).",
+        rich_help_panel=SCORING,
+    ),
+]
+Mapping = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mapping",
+        metavar="PARAMETER=COLUMN",
+        help="Where a parameter's value comes from, e.g. 'response=${target.response}'; for one evaluator only: "
+        "'bleu.response=${data.answer}' (repeatable).",
+        rich_help_panel=SCORING,
+    ),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A YAML file with these options as keys; the command line wins.",
+        rich_help_panel=RUNNING,
+    ),
+]
+RunName = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The run's name; by default the data set's.", rich_help_panel=RUNNING),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        metavar="N",
+        min=1,
+        help="Calls under way at once; by default the endpoint's limit, else 10.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=0,
+        help="Processes for evaluators that burn CPU; 0: threads only.",
+        rich_help_panel=RUNNING,
+    ),
+]
+GroupBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group-by",
+        metavar="COLUMN",
+        help="Metrics by this column's values, too (repeatable).",
+        rich_help_panel=RUNNING,
+    ),
+]
+ResultsDir = Annotated[
+    str | None,
+    typer.Option(
+        "--results-dir", metavar="DIR", help="Where run folders are; by default eval_results.", rich_help_panel=RUNNING
+    ),
+]
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-under",
+        metavar="GATE",
+        help="Exit with 3 unless this holds, e.g. 'function_call_match>=0.8', 'rouge.rouge>0.5', "
+        "'match\\[call]>=0.7' for the rows of one group (repeatable).",
+        rich_help_panel=GATING,
+    ),
+]
+MaxErrorRate = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error-rate",
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Exit with 3 if more rows than this share have an error; 0 where there is a gate.",
+        rich_help_panel=GATING,
+    ),
+]
+AllowSimulated = Annotated[
+    bool,
+    typer.Option("--allow-simulated", help="Let gates judge a run that asked no model.", rich_help_panel=GATING),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="Print the run's folder and nothing else.", rich_help_panel=SHOWING)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=SHOWING)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.", rich_help_panel=SHOWING)]

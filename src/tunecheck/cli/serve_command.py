@@ -1,0 +1,101 @@
+"""`tunecheck serve`: a local server with a model's answers, recorded or simulated, for trying things out."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tunecheck.cli.console import clean
+from tunecheck.cli.parameters import Debug
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints.serve import Served
+    from tunecheck.endpoints.serve_sources import EndpointSource
+
+__all__ = ["serve"]
+
+SIMULATED = "SIMULATED answers"
+
+ReplayFile = Annotated[
+    str | None,
+    typer.Option("--replay", metavar="FILE", help="Recorded answers: JSON Lines with messages (or id) and response."),
+]
+SimulatedData = Annotated[
+    str | None,
+    typer.Option("--simulated", metavar="DATASET", help="The simulated model, answering the rows of this data set."),
+]
+IdsOf = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="DATASET", help="With --replay: the data set whose row ids FILE goes by."),
+]
+Host = Annotated[str, typer.Option("--host", metavar="HOST", help="Others can reach it only with a key.")]
+Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="0: any free one.")]
+KeyEnv = Annotated[
+    str | None,
+    typer.Option("--key-env", metavar="NAME", help="Ask for the key that this environment variable holds."),
+]
+Latency = Annotated[float, typer.Option("--latency-ms", metavar="MS", min=0, help="Wait before each answer.")]
+FaultRates = Annotated[
+    list[str] | None,
+    typer.Option("--fault", metavar="STATUS=RATE", help="Fail so often on purpose, e.g. 429=0.05 (repeatable)."),
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Of the simulated model and the faults.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No line for each request.")]
+
+
+def serve(
+    replay: ReplayFile = None,
+    simulated: SimulatedData = None,
+    dataset: IdsOf = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    key_env: KeyEnv = None,
+    latency_ms: Latency = 0.0,
+    fault: FaultRates = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C."""
+    from tunecheck.endpoints.serve import serve as run
+    from tunecheck.endpoints.serve_guards import parse_faults
+
+    run(
+        _source(replay, simulated, dataset, seed),
+        host=host,
+        port=port,
+        key_env=key_env,
+        latency_ms=latency_ms,
+        faults=parse_faults(fault or []),
+        seed=seed or 0,
+        on_ready=lambda url: _say_ready(url, SIMULATED if simulated is not None else f"answers of {replay}"),
+        on_request=None if quiet else _log,
+    )
+    return 0
+
+
+def _source(replay: str | None, simulated: str | None, dataset: str | None, seed: int | None) -> EndpointSource:
+    from tunecheck.cli.answer_source import load_named
+    from tunecheck.datasets import open_dataset
+    from tunecheck.endpoints.replay import ReplayEndpoint
+    from tunecheck.endpoints.serve_sources import EndpointSource
+    from tunecheck.errors import ConfigurationError
+
+    if (replay is None) == (simulated is None):
+        raise ConfigurationError("say what to serve: --replay FILE, or --simulated DATASET")
+    if simulated is not None:
+        return EndpointSource(load_named("simulated", seed), open_dataset(simulated).rows())
+    assert replay is not None
+    return EndpointSource(ReplayEndpoint(replay), open_dataset(dataset).rows() if dataset is not None else None)
+
+
+def _say_ready(url: str, what: str) -> None:
+    print(f"serving {clean(what)} on {url} (POST /score, /v1/chat/completions); Ctrl-C ends it", flush=True)
+
+
+def _log(served: Served) -> None:
+    again = " (repeated)" if served.repeated else ""
+    line = f"{served.method} {clean(served.path, 200)} {served.status} {served.duration_ms:.0f} ms{again}"
+    print(line, file=sys.stderr)

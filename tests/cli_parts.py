@@ -1,0 +1,128 @@
+"""What the tests of the command line share: a small workspace, and running commands in it, as a process or here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunecheck.cli.app import main
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SIDECAR = """\
+column_mapping:
+  ground_truth: ${data.answer}
+  tool_definitions: ${data.tools}
+  response: ${target.response}
+evaluators: [function_call_match, match]
+"""
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "book",
+            "parameters": {
+                "type": "object",
+                "properties": {"day": {"type": "string"}, "people": {"type": "integer"}, "note": {"type": "string"}},
+                "required": ["day"],
+            },
+        },
+    }
+]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Said]
+
+
+def call(day: str = "2026-03-05", people: object = 2, name: str = "book") -> dict[str, object]:
+    """A ground truth or a response that calls the one function there is."""
+    return {"tool_uses": [{"recipient_name": f"functions.{name}", "parameters": {"day": day, "people": people}}]}
+
+
+def rows(count: int = 6, **columns: object) -> list[dict[str, object]]:
+    """Rows that ask for a call and for an answer, in turns."""
+    return [
+        {
+            "id": f"r{number}",
+            "query": [{"role": "user", "content": f"question {number}"}],
+            "answer": call(people=number + 2) if number % 2 == 0 else f"the answer to question {number} is this one",
+            "tools": TOOLS,
+            "city": "Oslo" if number < 2 else "Rome",
+            **columns,
+        }
+        for number in range(count)
+    ]
+
+
+def write_lines(path: Path, values: Sequence[Mapping[str, object]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), "utf-8")
+    return path
+
+
+def workspace(folder: Path, data: Sequence[Mapping[str, object]] | None = None) -> Path:
+    """A folder with `datasets/small.jsonl` and its sidecar."""
+    write_lines(folder / "datasets" / "small.jsonl", rows() if data is None else data)
+    (folder / "datasets" / "small.yaml").write_text(SIDECAR, "utf-8")
+    (folder / "endpoints").mkdir(exist_ok=True)
+    return folder
+
+
+def replay(folder: Path, answers: Mapping[str, object], name: str = "recorded") -> Path:
+    """An endpoint that answers each row id as given."""
+    write_lines(folder / "endpoints" / f"{name}.jsonl", [{"id": key, "response": it} for key, it in answers.items()])
+    path = folder / "endpoints" / f"{name}.yaml"
+    path.write_text(f"kind: replay\npath: {name}.jsonl\n", "utf-8")
+    return path
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tunecheck", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100", "NO_COLOR": "1", **more}
+
+
+def process(folder: Path, *arguments: str, **more: str) -> Said:
+    """Run a command as a process of its own."""
+    done = subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> Said:
+    """Run a command in this process, in the current folder."""
+    capsys.readouterr()
+    code = main(arguments)
+    said = capsys.readouterr()
+    return Said(code, said.out, said.err)

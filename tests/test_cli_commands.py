@@ -1,0 +1,245 @@
+"""The smaller commands: runs, plugins, init, datasets convert, endpoints check, serve."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import ROOT, command, environment, here, process, replay, rows, workspace, write_lines
+from tests.fault_server import FaultServer, answer
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(workspace(tmp_path))
+    return tmp_path
+
+
+# -- runs
+
+
+def test_runs_lists_the_oldest_first_with_how_they_ended(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", "one")
+    replay(small, {"r0": "hello"})
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", "two", "--endpoint", "recorded")
+    said = here(capsys, "runs")
+    assert said.out.index("one-") < said.out.index("two-")
+    assert "6 rows · SIMULATED" in said.out
+    assert "6 rows · 5 rows with an error" in said.out
+    assert "match 0.0%" in said.out
+
+
+def test_runs_as_json(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer")
+    (run,) = here(capsys, "runs", "--json").json()
+    assert (run["status"], run["rows"], run["failed_rows"], run["simulated"]) == ("finished", 6, 0, False)
+    assert run["figures"] == {"function_call_match": "100.0%", "match": "100.0%"}
+
+
+def test_a_damaged_run_hides_no_other(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here(capsys, "evaluate", "--dataset", "small.jsonl")
+    (small / "eval_results" / "broken").mkdir()
+    (small / "eval_results" / "broken" / "run.json").write_text('{"evaluators": ')
+    found = here(capsys, "runs", "--json").json()
+    assert sorted(run["status"] for run in found) == ["damaged", "finished"]
+    said = here(capsys, "runs")
+    assert said.code == 0
+    assert "run.json: cannot be read" in " ".join(said.out.split())
+
+
+def test_only_the_last_runs_are_listed_where_so_many_are_asked_for(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        here(capsys, "evaluate", "--dataset", "small.jsonl", "--name", name, "--quiet")
+    assert len(here(capsys, "runs", "--json", "--limit", "1").json()) == 1
+
+
+def test_a_workspace_without_runs_says_so(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert here(capsys, "runs").out == "there are no runs in eval_results\n"
+    assert here(capsys, "runs", "--json").json() == []
+
+
+# -- plugins
+
+
+def test_plugins_are_listed_with_where_they_come_from(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (small / "evaluators").mkdir()
+    (small / "evaluators" / "mine.py").write_text("def mine(*, response): return 1\n")
+    found = here(capsys, "plugins", "--json").json()
+    assert {"name": "mine", "origin": "evaluators/mine.py"} in found["evaluators"]
+    assert "simulated" in [plugin["name"] for plugin in found["endpoints"]]
+    assert "evaluators/mine.py" in here(capsys, "plugins").out
+
+
+# -- init
+
+
+def test_init_makes_a_workspace_in_which_the_main_job_runs(tmp_path: Path) -> None:
+    made = process(tmp_path, "init", "work")
+    assert made.code == 0
+    folder = tmp_path / "work"
+    folders = {path.name for path in folder.iterdir() if path.is_dir()}
+    assert folders == {"evaluators", "prompty", "endpoints", "datasets", "eval_results"}
+    assert (folder / "datasets" / "val.jsonl").read_bytes() == (ROOT / "datasets" / "val.jsonl").read_bytes()
+    said = process(folder, "evaluate", "--dataset", "val.jsonl", "--evaluators", "asks_back,match", "--json")
+    assert said.code == 0
+    assert said.json()["metrics"]["asks_back.not_applicable_count"] > 0
+
+
+def test_init_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(tmp_path / "datasets" / "val.jsonl", [{"mine": 1}])
+    said = here(capsys, "init", str(tmp_path))
+    assert f"kept  {tmp_path / 'datasets' / 'val.jsonl'}" in said.out
+    assert (tmp_path / "datasets" / "val.jsonl").read_text() == '{"mine": 1}\n'
+
+
+def test_init_where_no_folder_can_be_made_is_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    said = here(capsys, "init", str(tmp_path / "file"))
+    assert said.code == 2
+    assert "cannot be made" in said.err
+
+
+@pytest.mark.parametrize("name", ["azure_ml", "azure_openai", "openai", "simulated"])
+def test_every_endpoint_of_a_new_workspace_can_be_loaded(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tunecheck import load_endpoint
+
+    here(capsys, "init", str(tmp_path))
+    for variable in ("ENDPOINT_KEY", "AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(variable, "not-a-real-key")
+    assert load_endpoint(tmp_path / "endpoints" / f"{name}.yaml").kind == name
+
+
+# -- datasets convert
+
+CONVERSATION = {
+    "system": 'SYSTEM: You can use these functions - {"name": "f", "parameters": {"type": "object", "properties": {}}}',
+    "chat": 'USER: hi\n\n\nASSISTANT: <functioncall> {"name": "f", "arguments": \'{}\'} <|endoftext|>\n\n\n',
+}
+
+
+def test_conversations_are_converted_and_what_cannot_be_read_is_named_by_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw.json").write_text(json.dumps([CONVERSATION, 5, CONVERSATION]))
+    said = here(capsys, "datasets", "convert", "glaive", "raw.json", "--out", "datasets/x.jsonl")
+    assert said.code == 0
+    assert "2 of 3 conversations: 2 rows, 2 with 2 function calls" in said.out
+    assert "left out number 2:" in said.out
+    assert here(capsys, "evaluate", "--dataset", "x.jsonl", "--quiet").code == 0
+    again = here(capsys, "datasets", "convert", "glaive", "raw.json", "--out", "datasets/x.jsonl")
+    assert (again.code, "exists" in again.err) == (2, True)
+    assert (
+        here(capsys, "datasets", "convert", "glaive", "raw.json", "--out", "datasets/x.jsonl", "--overwrite").code == 0
+    )
+
+
+# -- endpoints check
+
+
+def test_check_says_what_came_back(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    function = {"name": "get_weather", "arguments": '{"city": "Lisbon\\u001b[2J"}'}
+    message = {"content": "one\x1b[2Jtwo", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+    reply = answer({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+    with FaultServer(lambda request, attempt: reply) as server:
+        definition = f"kind: openai\nurl: {server.url}/v1\nmodel: m\n"
+        (small / "endpoints" / "local.yaml").write_text(definition)
+        said = here(capsys, "endpoints", "check", "local")
+    assert (said.code, said.err) == (0, "")
+    assert "local (openai): answered" in said.out
+    assert "get_weather" in said.out
+    assert "\x1b" not in said.out
+
+
+def test_check_of_an_endpoint_that_does_not_answer_exits_with_one_and_says_what_to_do(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (small / "endpoints" / "dead.yaml").write_text("kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\nretries: 0\n")
+    said = here(capsys, "endpoints", "check", "dead")
+    assert said.code == 1
+    assert "dead (openai): failed" in said.out
+    assert "cannot connect" in said.out
+
+
+def test_check_of_a_wrong_definition_exits_with_two(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (small / "endpoints" / "wrong.yaml").write_text("kind: openai\nurl: http://example.com/v1\nmodel: m\n")
+    said = here(capsys, "endpoints", "check", "wrong")
+    assert said.code == 2
+    assert "wrong.yaml, line 2: url: plain http goes to this machine only" in said.err
+
+
+# -- serve
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    server = subprocess.Popen(
+        command("serve", "--port", "0", *arguments), cwd=folder, env=environment(**more),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        assert "http://" in line, server.stderr.read() if server.stderr else ""
+        yield server, next(word for word in line.split() if word.startswith("http://"))
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=30)
+
+
+def asked(url: str, body: object, **headers: str) -> object:
+    request = urllib.request.Request(
+        url, json.dumps(body).encode(), {"Content-Type": "application/json", **headers}, method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return json.load(reply)
+
+
+def test_serve_gives_recorded_answers_and_ends_in_order(small: Path) -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    write_lines(small / "answers.jsonl", [{"messages": messages, "response": "hello"}])
+    with serving(small, "--replay", "answers.jsonl") as (server, url):
+        assert asked(f"{url}/score", {"input_data": messages, "params": {}}) == {"result": "hello"}
+    assert server.returncode == 0
+
+
+def test_serve_gives_recorded_answers_by_the_row_ids_of_a_data_set(small: Path) -> None:
+    write_lines(small / "answers.jsonl", [{"id": "r1", "response": "hello"}])
+    with serving(small, "--replay", "answers.jsonl", "--dataset", "small.jsonl") as (_, url):
+        assert asked(f"{url}/score", {"input_data": rows()[1]["query"], "params": {}}) == {"result": "hello"}
+
+
+def test_a_run_against_the_served_simulated_model_asks_it_over_http(small: Path) -> None:
+    with serving(small, "--simulated", "small.jsonl", "--key-env", "SERVE_KEY", SERVE_KEY="s3cret-key") as (_, url):
+        (small / "endpoints" / "served.yaml").write_text(
+            f'kind: azure_ml\nurl: {url}/score\nauth: {{type: key, value: "${{env:SERVE_KEY}}"}}\nresponse: result\n'
+        )
+        said = process(
+            small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "served", "--json", SERVE_KEY="s3cret-key"
+        )
+    assert said.code == 0
+    assert (said.json()["rows"], said.json()["failed_rows"]) == (6, 0)
+    assert all("s3cret-key" not in path.read_text() for path in (small / said.json()["run_dir"]).iterdir())
+
+
+# -- start-up
+
+
+def test_help_comes_quickly_because_nothing_heavy_is_loaded() -> None:
+    code = (
+        "import sys; from tunecheck.cli.app import main; main(['--help']); "
+        "print(sorted({'aiohttp', 'nltk', 'numpy', 'pandas', 'asyncio', 'rouge_score', 'yaml'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

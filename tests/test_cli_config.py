@@ -1,0 +1,106 @@
+"""Options in a YAML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunecheck.cli.options import Options
+from tunecheck.cli.stored_options import read_config, recorded_options
+from tunecheck.errors import ConfigurationError
+
+EVERYTHING = """\
+dataset: val.jsonl
+endpoint: prod
+evaluators: [bleu, match]
+set: {bleu: {threshold: 0.4}, match.ordered: true}
+mapping:
+  response: ${target.text}
+  bleu: {response: "${data.x}"}
+name: it-7
+limit: 5
+concurrency: 2
+workers: 0
+group-by: [city, length]
+seed: 0
+fail-under: match>=0.5
+max_error_rate: 0
+allow-simulated: true
+results-dir: out
+dry-run: true
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "eval.yaml").write_text(text, "utf-8")
+    return str(folder / "eval.yaml")
+
+
+def test_every_option_can_stand_in_a_file_with_dashes_or_underscores(tmp_path: Path) -> None:
+    assert read_config(written(tmp_path, EVERYTHING)) == Options(
+        dataset="val.jsonl",
+        endpoint="prod",
+        evaluators=["bleu", "match"],
+        set={"bleu.threshold": 0.4, "match.ordered": True},
+        mapping={"response": "${target.text}", "bleu.response": "${data.x}"},
+        name="it-7",
+        limit=5,
+        concurrency=2,
+        workers=0,
+        group_by=["city", "length"],
+        seed=0,
+        fail_under=["match>=0.5"],
+        max_error_rate=0.0,
+        allow_simulated=True,
+        results_dir="out",
+        dry_run=True,
+    )
+
+
+def test_names_may_stand_between_commas_as_on_the_command_line(tmp_path: Path) -> None:
+    assert read_config(written(tmp_path, "evaluators: bleu, match\n")).evaluators == ["bleu", "match"]
+
+
+def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
+    assert read_config(written(tmp_path, "# nothing yet\n")) == Options()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("dataset: d\nlimt: 5\n", r"eval.yaml, line 2: limt: unknown key; did you mean 'limit'\?"),
+        ("\nlimit: ten\n", "eval.yaml, line 2: limit: must be a whole number"),
+        ("limit: 0\n", "line 1: limit: must be a whole number"),
+        ("limit: true\n", "line 1: limit: must be a whole number"),
+        ("dataset: 5\n", "line 1: dataset: must be a text"),
+        ("quiet: yes\n", "line 1: quiet: must be true or false"),
+        ("max-error-rate: 2\n", "line 1: max_error_rate: must be a number"),
+        ("max-error-rate: -0.1\n", "line 1: max_error_rate: must be a share from 0 to 1"),
+        ("group-by: [a, 3]\n", "line 1: group_by: must be a text or a list of texts"),
+        ("set: 5\n", "line 1: set: must be a mapping"),
+        ("set: {bleu: {a: 1}, bleu.a: 2}\n", "line 1: set: gives 'bleu.a' twice"),
+        ("group-by: a\ngroup_by: b\n", "line 2: the option 'group_by' stands here twice"),
+        ("- dataset\n", "a configuration holds options"),
+        ("dataset: [\n", "eval.yaml, line 2"),
+        ("config: other.yaml\n", "line 1: config: unknown key"),
+    ],
+)
+def test_a_mistake_is_named_with_file_line_and_key(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        read_config(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nope\.yaml: cannot be read"):
+        read_config(str(tmp_path / "nope.yaml"))
+
+
+def test_what_a_run_records_is_read_back_as_it_was() -> None:
+    options = Options(dataset="d", set={"bleu.threshold": 0.4}, group_by=["a"], max_error_rate=0.5, workers=0, seed=3)
+    assert recorded_options("r", options.recorded()) == options
+
+
+def test_a_record_of_another_version_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match="the command recorded in run r: judge: unknown key"):
+        recorded_options("r", {"judge": "gpt"})

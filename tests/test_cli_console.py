@@ -1,0 +1,49 @@
+"""Model output on its way to a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tunecheck.cli.console import clean, console, counted, printable
+
+
+def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:
+    assert clean("a\x1b[31mred\x1b]0;title\x07b\x9bc") == "a[31mred]0;titlebc"
+
+
+def test_line_breaks_and_tabs_become_single_spaces() -> None:
+    assert clean(" one\r\n\ttwo\u2028three ") == "one two three"
+
+
+def test_marks_that_turn_the_writing_direction_are_gone() -> None:
+    assert clean("safe\u202egnp.exe\u2066x\u200b") == "safegnp.exex"
+
+
+def test_lone_surrogates_are_gone() -> None:
+    assert clean("a\ud83db") == "ab"
+
+
+def test_a_long_text_is_cut() -> None:
+    assert clean("x" * 50, 10) == "xxxxxxxxx…"
+
+
+def test_spaces_of_a_line_that_was_laid_out_stay() -> None:
+    assert printable("  text       a\x1bb") == "  text       ab"
+
+
+@given(st.text())
+def test_whatever_is_cleaned_is_one_printable_line(text: str) -> None:
+    assert clean(text).isprintable()
+
+
+def test_markup_in_a_text_is_text() -> None:
+    stream = io.StringIO()
+    console(stream).print("[red]x[/red] [link=file:///etc]y[/link] :smile:")
+    assert stream.getvalue() == "[red]x[/red] [link=file:///etc]y[/link] :smile:\n"
+
+
+def test_numbers_and_words_agree() -> None:
+    assert [counted(number, "row") for number in (0, 1, 1000)] == ["0 rows", "1 row", "1,000 rows"]

@@ -1,0 +1,314 @@
+"""`tunecheck evaluate` as a process: what it prints, what it leaves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import ROOT, call, environment, here, process, replay, rows, workspace, write_lines
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]\u202eBOOM[/bold red]"
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of six rows, and the current folder."""
+    monkeypatch.chdir(workspace(tmp_path))
+    return tmp_path
+
+
+def right_answers(data: list[dict[str, object]] | None = None) -> dict[str, object]:
+    return {str(row["id"]): row["answer"] for row in data or rows()}
+
+
+def only_run(folder: Path) -> Path:
+    (run,) = (folder / "eval_results").iterdir()
+    return run
+
+
+def test_the_main_job_needs_nothing_but_data(small: Path) -> None:
+    said = process(small, "evaluate", "--dataset", "small.jsonl")
+    assert (said.code, said.err) == (0, "")
+    assert "SIMULATED answers: no model was asked" in said.out
+    assert "the embedded simulated endpoint" in said.out
+    assert "datasets/small.jsonl · 6 rows" in said.out
+    assert {path.name for path in only_run(small).iterdir()} == {
+        "run.json", "journal.jsonl", "eval_results.jsonl", "eval_results.csv", "metrics.json",
+    }  # fmt: skip
+
+
+def test_evaluate_py_is_the_same_command(small: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "evaluate.py"), "--dataset", "small.jsonl", "--quiet"],
+        cwd=small, env=environment(), capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert Path(small, done.stdout.strip()) == only_run(small)
+    assert done.stderr == "SIMULATED answers: no model was asked\n"
+
+
+def test_the_table_says_how_many_call_rows_match_and_why_the_others_do_not(small: Path) -> None:
+    answers = right_answers() | {"r0": call(people="2"), "r2": call(people=4, day="March 5, 2026"), "r3": call()}
+    replay(small, answers)
+    said = process(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert said.code == 0
+    assert "all 6 rows call (3) answer (3)" in lines
+    assert "match 3 of 6 (50.0%) 1 of 3 (33.3%) 2 of 3 (66.7%)" in lines
+    assert "function_call_match 5 of 6 (83.3%) 3 of 3 (100.0%) 2 of 3 (66.7%)" in lines
+    assert "1 wrong argument: number as text e.g. r0" in lines
+    assert "1 wrong argument: date or time format e.g. r2" in lines
+    assert "1 called when it should have answered e.g. r3" in lines
+    assert "SIMULATED" not in said.out
+
+
+def test_the_table_fits_a_terminal_of_eighty_columns(small: Path) -> None:
+    said = process(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="80")
+    assert max(len(line.rstrip()) for line in said.out.splitlines()) <= 80
+
+
+def test_no_colour_reaches_a_pipe(small: Path) -> None:
+    assert "\x1b" not in process(small, "evaluate", "--dataset", "small.jsonl").out
+
+
+def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None:
+    data = rows()
+    data[0]["id"] = HOSTILE
+    data[0]["city"] = HOSTILE
+    workspace(small, data)
+    answers = right_answers(data) | {HOSTILE: call(name=HOSTILE), "r2": call(people=HOSTILE)}
+    replay(small, answers)
+    said = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--name", HOSTILE, "--group-by", "city"
+    )
+    assert said.code == 0
+    assert not any(letter in said.out for letter in "\x1b\x07\u202e")
+    assert "[bold red]BOOM[/bold red]" in said.out
+
+
+def test_a_group_by_column_gets_a_table_of_its_own(small: Path) -> None:
+    said = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--group-by", "city", "--response-column", "answer"
+    )  # the answer column answers itself rightly
+    lines = [" ".join(line.split()) for line in said.out.splitlines()]
+    assert "city rows function_call_match match" in lines
+    assert lines.index("Rome 4 100.0% 100.0%") < lines.index("Oslo 2 100.0% 100.0%")
+
+
+def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> None:
+    said = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--json", "--fail-under", "match>=0.1", "--allow-simulated"
+    )
+    found = said.json()
+    assert set(found) == {
+        "run", "run_dir", "metrics", "by", "rows", "failed_rows", "gates", "simulated", "notes",
+    }  # fmt: skip
+    assert Path(small, found["run_dir"]) == only_run(small)
+    assert found["run"] == only_run(small).name
+    assert (found["rows"], found["failed_rows"], found["simulated"]) == (6, 0, True)
+    assert found["metrics"]["match.scored_count"] == 6
+    assert [gate["gate"] for gate in found["gates"]] == ["match >= 0.1", "error rate <= 0"]
+
+
+def test_a_response_column_asks_nobody(small: Path) -> None:
+    said = process(small, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer", "--json").json()
+    assert said["metrics"]["match.binary_aggregate"] == 1.0
+    assert said["simulated"] is False
+    manifest = json.loads((small / said["run_dir"] / "run.json").read_text())
+    assert manifest["target"] is None
+
+
+def test_the_simulated_endpoint_of_the_workspace_wins_over_the_embedded_one(small: Path) -> None:
+    (small / "endpoints" / "simulated.yaml").write_text("kind: simulated\nrates: {answered_instead_of_called: 1}\n")
+    found = process(small, "evaluate", "--dataset", "small.jsonl", "--json").json()
+    assert found["by"]["row_kind"]["call"]["function_call_match.binary_aggregate"] == 0.0
+
+
+def test_the_seed_decides_what_the_simulated_endpoint_answers(small: Path) -> None:
+    def responses(seed: str) -> list[object]:
+        found = process(small, "evaluate", "--dataset", "small.jsonl", "--seed", seed, "--json").json()
+        lines = (small / found["run_dir"] / "eval_results.jsonl").read_text().splitlines()
+        return [json.loads(line)["outputs.request_id"] for line in lines]
+
+    assert responses("1") == responses("1") != responses("2")
+
+
+def test_settings_and_mappings_reach_the_evaluators(small: Path) -> None:
+    found = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--evaluators", "bleu,match", "--set", "match.threshold=0.99",
+        "--mapping", "bleu.response=${data.answer}", "--json",
+    ).json()  # fmt: skip
+    manifest = json.loads((small / found["run_dir"] / "run.json").read_text())
+    assert manifest["evaluators"]["match"]["arguments"]["threshold"] == 0.99
+    assert manifest["mapping"]["bleu"]["response"] == "${data.answer}"
+    assert manifest["mapping"]["match"]["response"] == "${target.response}"
+    assert found["metrics"]["bleu.binary_aggregate"] == 1.0
+
+
+def test_a_file_in_the_workspace_is_an_evaluator(small: Path) -> None:
+    (small / "evaluators").mkdir()
+    (small / "evaluators" / "length.py").write_text(
+        "def length(*, response):\n    return {'letters': len(str(response))}\n", "utf-8"
+    )
+    found = process(small, "evaluate", "--dataset", "small.jsonl", "--evaluators", "length", "--json")
+    assert found.json()["metrics"]["length.letters"] > 0
+
+
+def test_the_messages_can_be_mapped_to_another_column(small: Path) -> None:
+    write_lines(small / "datasets" / "small.jsonl", [{**row, "query": None, "asked": "hello"} for row in rows()])
+    (small / "echo.py").write_text("def echo(messages):\n    return messages[0]['content']\n", "utf-8")
+    (small / "endpoints" / "echo.yaml").write_text("kind: python\nfunction: ../echo.py:echo\n", "utf-8")
+    found = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "echo",
+        "--mapping", "target.messages=${data.asked}", "--json",
+    ).json()  # fmt: skip
+    line = (small / found["run_dir"] / "eval_results.jsonl").read_text().splitlines()[0]
+    assert json.loads(line)["outputs.response"] == "hello"
+
+
+def test_a_configuration_file_gives_options_and_the_command_line_wins(small: Path) -> None:
+    (small / "eval.yaml").write_text("dataset: small.jsonl\nlimit: 5\nevaluators: [bleu]\nset: {bleu.threshold: 0.1}\n")
+    found = process(small, "evaluate", "--config", "eval.yaml", "--limit", "2", "--json").json()
+    assert found["rows"] == 2
+    manifest = json.loads((small / found["run_dir"] / "run.json").read_text())
+    assert manifest["evaluators"]["bleu"]["arguments"]["threshold"] == 0.1
+    assert manifest["command"] == {
+        "dataset": "small.jsonl", "limit": 2, "evaluators": ["bleu"], "set": {"bleu.threshold": 0.1},
+    }  # fmt: skip
+
+
+def test_a_gate_that_is_met_leaves_the_exit_code_at_zero(small: Path) -> None:
+    replay(small, right_answers())
+    said = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match[call]>=0.9"
+    )
+    assert said.code == 0
+    assert "gate met required match[call] >= 0.9 found 1" in " ".join(said.out.split())
+
+
+def test_a_gate_that_is_not_met_exits_with_three_and_says_required_and_found(small: Path) -> None:
+    replay(small, right_answers() | {"r0": "no"})
+    said = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9"
+    )
+    assert said.code == 3
+    assert "gate NOT met required match >= 0.9 found 0.833333" in " ".join(said.out.split())
+
+
+def test_a_quiet_run_still_says_which_gate_was_not_met(small: Path) -> None:
+    replay(small, right_answers() | {"r0": "no"})
+    said = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9", "--quiet"
+    )
+    assert said.code == 3
+    assert said.err == f"gate not met: required match >= 0.9, found {5 / 6}\n"
+
+
+def test_with_a_gate_no_row_may_have_an_error_unless_a_share_is_allowed(small: Path) -> None:
+    answers = right_answers()
+    del answers["r5"]
+    replay(small, answers)
+    gated = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9")
+    strict = process(small, *gated)
+    assert strict.code == 3
+    assert "gate NOT met  required error rate <= 0" in strict.out
+    assert "target: NoAnswerError: row r5: no recorded answer" in strict.out
+    assert process(small, *gated, "--max-error-rate", "0.2").code == 0
+
+
+def test_errors_without_a_gate_do_not_fail_the_run(small: Path) -> None:
+    replay(small, {"r0": "hello"})
+    assert process(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded").code == 0
+
+
+def test_a_run_in_which_every_row_has_an_error_exits_with_one(small: Path) -> None:
+    replay(small, {"another": "hello"})
+    said = process(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
+    assert (said.code, said.err) == (1, "error: every row ended in an error\n")
+
+
+def test_a_gate_on_simulated_answers_is_refused_before_anything_is_asked(small: Path) -> None:
+    said = process(small, "evaluate", "--dataset", "small.jsonl", "--fail-under", "match>=0.1")
+    assert said.code == 2
+    assert "the answers are simulated" in said.err
+    assert "--allow-simulated" in said.err
+    assert not (small / "eval_results").exists()
+
+
+def test_a_gate_on_recorded_answers_that_say_they_are_simulated_is_refused_too(small: Path) -> None:
+    replay(small, {})
+    lines = [{"id": key, "response": answer, "simulated": True} for key, answer in right_answers().items()]
+    write_lines(small / "endpoints" / "recorded.jsonl", lines)
+    gated = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.1")
+    assert process(small, *gated).code == 2
+    allowed = process(small, *gated, "--allow-simulated")
+    assert allowed.code == 0
+    assert "SIMULATED answers in 6 rows" in allowed.out
+
+
+def test_a_metric_that_turns_out_to_be_unknown_is_wrong_use(small: Path) -> None:
+    replay(small, right_answers())
+    said = process(
+        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match.meen>=0.1"
+    )
+    assert said.code == 2
+    assert "there is no metric 'match.meen'" in said.err
+
+
+def test_a_dry_run_counts_calls_and_tokens_and_writes_nothing(small: Path) -> None:
+    said = process(small, "evaluate", "--dataset", "small.jsonl", "--dry-run", "--json")
+    found = said.json()
+    messages, tools = rows()[0]["query"], rows()[0]["tools"]
+    least = 6 * len(json.dumps([messages, tools], separators=(",", ":"))) // 4
+    assert (said.code, found["rows"], found["calls"], found["simulated"]) == (0, 6, 6, True)
+    assert least <= found["input_tokens"] <= least + 6
+    assert found["output_tokens"] > 0
+    assert found["cost"] is None
+    assert not (small / "eval_results").exists()
+
+
+def test_a_dry_run_says_what_it_would_cost_by_the_endpoints_price(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (small / "endpoints" / "priced.yaml").write_text(
+        "kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\nparameters: {max_tokens: 500000}\n"
+        "price: {input_per_million: 0, output_per_million: 2, currency: EUR}\n"
+    )
+    said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "priced", "--dry-run")
+    assert "3,000,000 tokens out (their limit)" in said.out
+    assert "about 6.00 EUR" in said.out  # 6 rows of at most half a million tokens, two euros a million
+
+
+def test_a_dry_run_tells_rows_that_cannot_be_asked(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(small / "datasets" / "small.jsonl", [*rows(2), {"id": "odd", "answer": "x", "query": 5}])
+    (small / "endpoints" / "dead.yaml").write_text("kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\n")
+    said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "dead", "--dry-run")
+    assert "1 row cannot be asked, such as odd: column messages or query must hold a text" in said.out
+
+
+def test_a_dry_run_checks_the_mapping(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--dry-run", "--mapping", "response=${data.anwser}")
+    assert said.code == 2
+    assert "no column 'anwser' for ${data.anwser}; did you mean 'answer'" in said.err
+
+
+def test_where_the_data_has_a_response_column_the_way_to_judge_it_is_told(small: Path) -> None:
+    write_lines(small / "datasets" / "small.jsonl", rows(2, response="hi"))
+    assert "add --response-column response" in process(small, "evaluate", "--dataset", "small.jsonl").out
+
+
+def test_a_reader_that_leaves_early_changes_no_exit_code(small: Path) -> None:
+    line = f"{sys.executable} -m tunecheck evaluate --dataset small.jsonl --fail-under 'match>=2' --allow-simulated"
+    done = subprocess.run(
+        ["bash", "-c", f"{line} | true; exit ${{PIPESTATUS[0]}}"],
+        cwd=small, env=environment(), capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_a_terminal_that_knows_only_ascii_ends_no_run(small: Path) -> None:
+    said = process(small, "evaluate", "--dataset", "small.jsonl", PYTHONIOENCODING="ascii")
+    assert (said.code, said.err) == (0, "")

@@ -1,0 +1,131 @@
+"""Gates: how they are written, and what meets them."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tunecheck.cli.gates import Gate, check_error_rate, parse_gate
+from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON
+
+METRICS: dict[str, JSON] = {
+    "calls.calls": 0.9,
+    "calls.binary_aggregate": 0.8,
+    "calls.scored_count": 10,
+    "length.words": 12.5,
+    "length.scored_count": 10,
+    "empty.binary_aggregate": None,
+    "empty.scored_count": 0,
+    "words.note": "text",
+}
+BY: dict[str, dict[str, dict[str, JSON]]] = {
+    "row_kind": {"call": {"calls.binary_aggregate": 0.5}, "answer": {"calls.binary_aggregate": 1.0}},
+    "city": {"Oslo": {"calls.binary_aggregate": 0.25}, "call": {"calls.binary_aggregate": 0.0}},
+}
+PRIMARIES = {"calls": "calls", "length": None, "empty": None, "words": None}
+
+
+def found(text: str) -> tuple[float | None, bool]:
+    outcome = parse_gate(text).check(METRICS, BY, PRIMARIES)
+    return outcome.found, outcome.met
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("calls>=0.8", Gate("calls", None, ">=", 0.8)),
+        (" calls > .5 ", Gate("calls", None, ">", 0.5)),
+        ("calls.error_count==0", Gate("calls.error_count", None, "==", 0.0)),
+        ("a.b<=1e-3", Gate("a.b", None, "<=", 0.001)),
+        ("a<-2", Gate("a", None, "<", -2.0)),
+        ("calls[call]>=80%", Gate("calls", "call", ">=", 0.8)),
+        ("calls[city=New York]>=1", Gate("calls", "city=New York", ">=", 1.0)),
+    ],
+)
+def test_a_gate_is_a_metric_perhaps_a_group_a_sign_and_a_number(text: str, gate: Gate) -> None:
+    assert parse_gate(text) == gate
+
+
+@pytest.mark.parametrize(
+    "text", ["", "calls", "calls=0.8", "calls>=", ">=0.8", "calls>=high", "calls=>0.8", "calls[>=1", "a>=nan", "a>=inf"]
+)
+def test_what_is_no_gate_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read: write metric>=number"):
+        parse_gate(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_gate_or_a_clear_error(text: str) -> None:
+    with contextlib.suppress(ConfigurationError):
+        parse_gate(text)
+
+
+def test_a_bare_evaluator_means_its_pass_rate() -> None:
+    assert found("calls>=0.8") == (0.8, True)
+
+
+def test_a_bare_evaluator_without_a_pass_rate_means_its_main_mean() -> None:
+    assert found("length>=13") == (12.5, False)
+
+
+def test_a_metric_is_taken_by_its_full_name() -> None:
+    assert found("calls.calls>0.9") == (0.9, False)
+
+
+@pytest.mark.parametrize(("sign", "met"), [(">=", True), (">", False), ("<=", True), ("<", False), ("==", True)])
+def test_every_sign_means_what_it_says(sign: str, met: bool) -> None:
+    assert found(f"calls{sign}0.8") == (0.8, met)
+
+
+def test_a_group_is_a_value_of_row_kind_or_of_a_grouping_column() -> None:
+    assert found("calls[answer]>=1") == (1.0, True)
+    assert found("calls[Oslo]>=0.5") == (0.25, False)
+
+
+def test_a_group_that_two_columns_have_must_say_which() -> None:
+    with pytest.raises(ConfigurationError, match=r"write \[row_kind=call\] or \[city=call\]"):
+        found("calls[call]>=0")
+    assert found("calls[city=call]>=0") == (0.0, True)
+
+
+def test_a_group_without_rows_meets_no_gate() -> None:
+    assert found("calls[Rome]>=0") == (None, False)
+
+
+def test_a_metric_that_counted_no_row_meets_no_gate() -> None:
+    assert found("empty<=1") == (None, False)
+
+
+def test_an_unknown_metric_is_told_which_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match=r"no metric 'calls.binary_agregate'; did you mean 'calls.binary_aggr"):
+        found("calls.binary_agregate>=1")
+
+
+def test_a_metric_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"words\.note is not a number"):
+        found("words.note>=1")
+
+
+def test_before_the_run_the_evaluator_must_be_known() -> None:
+    parse_gate("calls.anything>=1").check_names(["calls"], [])
+    with pytest.raises(ConfigurationError, match="no evaluator gives 'cals'; did you mean 'calls'"):
+        parse_gate("cals>=1").check_names(["calls"], [])
+
+
+def test_before_the_run_a_group_must_be_one_that_there_can_be() -> None:
+    parse_gate("calls[call]>=1").check_names(["calls"], [])
+    parse_gate("calls[Oslo]>=1").check_names(["calls"], ["city"])
+    with pytest.raises(ConfigurationError, match="no group 'cal'; did you mean 'call'"):
+        parse_gate("calls[cal]>=1").check_names(["calls"], [])
+    with pytest.raises(ConfigurationError, match="not grouped by 'town'"):
+        parse_gate("calls[town=Oslo]>=1").check_names(["calls"], ["city"])
+
+
+def test_the_error_rate_is_rows_with_an_error_by_rows() -> None:
+    assert check_error_rate(0.1, 1, 10).met
+    assert not check_error_rate(0.0, 1, 10).met
+    assert check_error_rate(0.0, 0, 10).met

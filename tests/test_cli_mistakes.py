@@ -1,0 +1,136 @@
+"""Wrong use of the command line: one clear line, and the exit code 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import here, process, workspace
+
+DATA = ("evaluate", "--dataset", "small.jsonl")
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(workspace(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("evaluate",), "no data: give --dataset FILE"),
+        (("evaluate", "--dataset", "smal.jsonl"), "did you mean 'small.jsonl'"),
+        ((*DATA, "--limt", "3"), "--limit"),
+        ((*DATA, "--limit", "0"), "--limit"),
+        ((*DATA, "--limit", "many"), "--limit"),
+        ((*DATA, "--max-error-rate", "2"), "--max-error-rate"),
+        ((*DATA, "--judge", "gpt"), "--judge"),
+        ((*DATA, "--endpoint", "nowhere"), "there is no endpoint definition 'nowhere'"),
+        ((*DATA, "--endpoint", "simulated", "--response-column", "answer"), "give one of them"),
+        ((*DATA, "--response-column", "anser"), "no column 'anser'; did you mean 'answer'"),
+        ((*DATA, "--response-column", "answer", "--mapping", "response=x"), "say the same twice"),
+        ((*DATA, "--evaluators", "blue"), "no plugin 'blue' among the evaluators; did you mean 'bleu'"),
+        ((*DATA, "--evaluators", "bleu", "--set", "blue.threshold=1"), "did you mean 'bleu'"),
+        ((*DATA, "--evaluators", "bleu", "--set", "bleu.treshold=1"), "did you mean 'threshold'"),
+        ((*DATA, "--evaluators", "bleu", "--set", "bleu.threshold=high"), 'must be a number, not "high"'),
+        ((*DATA, "--evaluators", "bleu", "--set", "bleu.render_calls=yes"), 'must be true or false, not "yes"'),
+        ((*DATA, "--set", "match.ordred=true"), "no matching policy 'ordred'; did you mean 'ordered'"),
+        ((*DATA, "--set", "match.api_key=x"), "a secret given here would stand in the shell's history"),
+        ((*DATA, "--mapping", "response=${targt.response}"), "is not a reference"),
+        ((*DATA, "--mapping", "blue.response=x"), "no evaluator 'blue' takes part"),
+        ((*DATA, "--group-by", "town"), "no column 'town'"),
+        ((*DATA, "--fail-under", "match"), "cannot be read"),
+        ((*DATA, "--fail-under", "mtch>=1"), "did you mean 'match'"),
+        ((*DATA, "--config", "none.yaml"), "none.yaml: cannot be read"),
+        ((*DATA, "--resume", "r", "--reuse", "r"), "give one of them"),
+        (("evaluate", "--resume", "r"), "there is no run 'r'"),
+        (("score", "r"), "there is no run 'r'"),
+        (("score",), "RUN"),
+        (("evalute",), "Did you mean 'evaluate'"),
+        (("compare", "a", "b"), "No such command 'compare'"),
+        (("datasets", "convert", "glave", "x.json", "--out", "y.jsonl"), "did you mean 'glaive'"),
+        (("datasets", "convert", "glaive", "x.json", "--out", "y.jsonl"), "there is no data file 'x.json'"),
+        (("datasets", "convert", "glaive", "x.json"), "--out"),
+        (("endpoints", "check", "nowhere"), "there is no endpoint definition 'nowhere'"),
+        (("serve",), "say what to serve: --replay FILE, or --simulated DATASET"),
+        (("serve", "--simulated", "small.jsonl", "--host", "0.0.0.0"), "--key-env NAME"),
+        (("serve", "--simulated", "small.jsonl", "--key-env", "NOT_SET_AT_ALL"), "NOT_SET_AT_ALL"),
+        (("serve", "--simulated", "small.jsonl", "--fault", "x"), "no fault"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_that_says_what_to_do(
+    small: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    said = here(capsys, *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("error: ")
+    assert problem in said.err
+    assert not (small / "eval_results").exists()
+
+
+def test_a_traceback_comes_only_with_debug(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Traceback" not in here(capsys, *DATA, "--endpoint", "nowhere").err
+    assert "Traceback" in here(capsys, *DATA, "--endpoint", "nowhere", "--debug").err
+
+
+def test_a_configuration_file_can_ask_for_tracebacks(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (small / "eval.yaml").write_text("debug: true\nendpoint: nowhere\n")
+    assert "Traceback" in here(capsys, *DATA, "--config", "eval.yaml").err
+
+
+def test_what_nobody_expected_is_one_line_too(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the sky\nfell")
+
+    monkeypatch.setattr("tunecheck.cli.job_command.prepare", broken)
+    said = here(capsys, *DATA)
+    assert said.code == 1
+    assert said.err == "internal error: RuntimeError: the sky fell (run with --debug to see where)\n"
+
+
+def test_an_evaluator_of_the_workspace_that_does_not_load_is_named(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (small / "evaluators").mkdir()
+    (small / "evaluators" / "broken.py").write_text("import nothing_of_that_name\n")
+    said = here(capsys, *DATA, "--evaluators", "broken")
+    assert said.code == 2
+    assert "broken.py" in said.err
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments", "problem"),
+    [
+        ("def mine(*, response):\n    return 1\n", ("--set", "mine.x=1"), "no class and has no parameters"),
+        ("class mine:\n    def __init__(self, *, model):\n        pass\n", (), "needs model: --set mine.model=…"),
+        ("class mine:\n    def __init__(self, *, n: int = 1):\n        1 / n\n", ("--set", "mine.n=0"), "ZeroDivision"),
+        ("class mine:\n    def __init__(self, n: int | None = 1):\n        pass\n", ("--set", "mine.n=1.5"), "a whole"),
+        ("mine = 5\n", (), "cannot be called"),
+    ],
+)  # fmt: skip
+def test_what_a_custom_evaluator_cannot_be_made_with_is_said(
+    small: Path, capsys: pytest.CaptureFixture[str], body: str, arguments: tuple[str, ...], problem: str
+) -> None:
+    (small / "evaluators").mkdir()
+    (small / "evaluators" / "mine.py").write_text(body)
+    said = here(capsys, *DATA, "--evaluators", "mine", *arguments)
+    assert said.code == 2
+    assert problem in said.err
+
+
+def test_nothing_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    said = here(capsys)
+    assert said.code == 2
+    assert "Usage" in said.out
+
+
+def test_help_names_every_exit_code(tmp_path: Path) -> None:
+    said = process(tmp_path, "evaluate", "--help")
+    assert said.code == 0
+    assert "3 done, but a gate was not met" in said.out
+    for option in ("--dataset", "--resume", "--reuse", "--dry-run", "--fail-under", "--allow-simulated", "--group-by"):
+        assert option in said.out

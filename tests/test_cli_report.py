@@ -1,0 +1,117 @@
+"""The report of a run, as it stands on a terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from tunecheck.cli.console import console
+from tunecheck.cli.figures import Declared
+from tunecheck.cli.gates import Outcome
+from tunecheck.cli.reasons import Failures, Kind
+from tunecheck.cli.report import Summary, show
+from tunecheck.jsontext import JSON
+
+CALLS = Declared("calls", {"calls": "binary"})
+
+
+def metrics(passed: int, rows: int, name: str = "calls") -> dict[str, JSON]:
+    return {
+        f"{name}.binary_aggregate": passed / rows, f"{name}.scored_count": rows, f"{name}.not_applicable_count": 0,
+        f"{name}.error_count": 0, "row_count": rows,
+    }  # fmt: skip
+
+
+def summary(**changed: Any) -> Summary:
+    values: dict[str, Any] = {
+        "name": "it-7",
+        "data": "val.jsonl",
+        "source": "endpoint prod",
+        "folder": "eval_results/it-7",
+        "rows": 150,
+        "failed_rows": 0,
+        "simulated": False,
+        "metrics": metrics(133, 150),
+        "by": {"row_kind": {"answer": metrics(48, 48), "call": metrics(85, 102)}},
+        "evaluators": {"calls": CALLS},
+        "failures": Failures(),
+        "gates": [],
+        "notes": [],
+    }
+    return Summary(**(values | changed))
+
+
+def lines(shown: Summary, width: int = 80) -> list[str]:
+    stream = io.StringIO()
+    terminal = console(stream)
+    terminal.width = width
+    show(shown, terminal)
+    return [" ".join(line.split()) for line in stream.getvalue().splitlines()]
+
+
+def test_calls_stand_before_answers() -> None:
+    found = lines(summary())
+    assert "all 150 rows call (102) answer (48)" in found
+    assert "calls 133 of 150 (88.7%) 85 of 102 (83.3%) 48 of 48 (100.0%)" in found
+
+
+def test_one_kind_of_rows_needs_no_column_of_its_own() -> None:
+    assert "all 150 rows" in lines(summary(by={"row_kind": {"call": metrics(133, 150)}}))
+
+
+def test_reasons_are_counted_the_commonest_first_with_an_example_of_each() -> None:
+    kinds = {"list order": Kind(6, "r2", ""), "number conversion": Kind(11, "r1", "")}
+    found = lines(summary(failures=Failures(failed={"calls": 17}, reasons={"calls": kinds})))
+    start = found.index("calls: 17 rows")
+    assert found[start + 1 : start + 3] == ["11 number conversion e.g. r1", "6 list order e.g. r2"]
+
+
+def test_evaluators_that_fail_for_the_same_reasons_are_told_together() -> None:
+    failures = Failures(
+        failed={"bleu": 2, "calls": 2},
+        reasons={name: {"called": Kind(2, "r1", "")} for name in ("bleu", "calls")},
+    )
+    found = lines(summary(failures=failures, evaluators={"calls": CALLS, "bleu": CALLS}))
+    assert "calls, bleu: 2 rows" in found
+
+
+def test_rare_kinds_are_left_out_and_counted() -> None:
+    kinds = {f"kind {letter}": Kind(1, "r", "") for letter in "abcdefghijkl"}
+    assert "and 4 more, rarer ones" in lines(summary(failures=Failures({"calls": 12}, {"calls": kinds})))
+
+
+def test_errors_are_shown_in_their_own_words() -> None:
+    errors = {"target": {"timed out after …": Kind(3, "r9", "TimedOutError: nothing in 60 s")}}
+    found = lines(summary(failed_rows=3, failures=Failures(errors=errors)), 120)
+    assert found[found.index("errors in 3 rows") + 1] == "3 target: TimedOutError: nothing in 60 s e.g. r9"
+
+
+def test_many_evaluators_by_group_are_split_into_tables_that_fit() -> None:
+    names = [f"evaluator_number_{number}" for number in range(8)]
+    by = {"city": {city: {key: value for name in names for key, value in metrics(1, 2, name).items()} for city in "AB"}}
+    found = lines(summary(evaluators=dict.fromkeys(names, CALLS), by=by))
+    heads = [line for line in found if line.startswith("city rows")]
+    assert len(heads) > 1
+    assert [name for head in heads for name in head.split()[2:]] == names
+
+
+def test_a_column_of_many_values_shows_those_with_the_most_rows() -> None:
+    by = {"user": {f"u{number}": metrics(1, number + 1) for number in range(40)}}
+    found = lines(summary(by=by))
+    assert "u39 40 2.5%" in found
+    assert not any(line.startswith("u0 ") for line in found)
+    assert "and 10 more values of user: see metrics.json" in found
+
+
+def test_notes_and_gates_stand_at_the_end() -> None:
+    gates = [Outcome("calls >= 0.9", 0.8867, False), Outcome("error rate <= 0", 0.0, True)]
+    found = lines(summary(gates=gates, notes=["in threads: calls"]))
+    assert "note: in threads: calls" in found
+    assert "gate NOT met required calls >= 0.9 found 0.8867" in found
+    assert "gate met required error rate <= 0 found 0" in found
+    assert found[-2] == "files in eval_results/it-7"
+
+
+def test_a_gate_that_found_nothing_says_why() -> None:
+    found = lines(summary(gates=[Outcome("calls[x] >= 1", None, False, "no row belongs to this group")]), 100)
+    assert any(line.endswith("found nothing (no row belongs to this group)") for line in found)

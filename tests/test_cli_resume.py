@@ -1,0 +1,324 @@
+"""Runs that are cut off and taken up again, made anew from others, and judged by others."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import ROOT, command, environment, here, process, replay, rows, workspace, write_lines
+
+SLOW = """\
+import pathlib, time
+
+ASKED = pathlib.Path(__file__).with_name("asked.txt")
+
+def slow(messages):
+    with ASKED.open("a") as file:
+        file.write(messages[0]["content"] + "\\n")
+    time.sleep({seconds})
+    return "an answer"
+
+async def blocking(messages):
+    return slow(messages)
+"""
+
+COUNT = 12
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace whose endpoint `slow` writes down each question and takes its time, two at once."""
+    monkeypatch.chdir(workspace(tmp_path, rows(COUNT)))
+    slowly(tmp_path, 0.2)
+    return tmp_path
+
+
+def slowly(folder: Path, seconds: float, function: str = "slow") -> None:
+    (folder / "slow.py").write_text(SLOW.format(seconds=seconds), "utf-8")
+    definition = f"kind: python\nfunction: ../slow.py:{function}\nlimits: {{concurrency: 2}}\n"
+    (folder / "endpoints" / "slow.yaml").write_text(definition, "utf-8")
+
+
+def asked(folder: Path) -> Counter[str]:
+    path = folder / "asked.txt"
+    return Counter(path.read_text().splitlines()) if path.exists() else Counter()
+
+
+def started(folder: Path, *arguments: str, program: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *program, *arguments] if program else command(*arguments),
+        cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """Wait for something that the process does."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def told_command(err: str) -> list[str]:
+    """The command that the last line on standard error gives, its program replaced by this Python."""
+    words = shlex.split(err.strip().splitlines()[-1].partition("go on with: ")[2])
+    assert words[0] == "python"
+    return [sys.executable, *words[1:]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Path, number: signal.Signals) -> None:
+    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--name", "it 7")
+    until(lambda: asked(slow).total() >= 4, running)
+    running.send_signal(number)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (1, "")
+    assert err.startswith("interrupted; go on with: python -m tunecheck evaluate --resume it-7-")
+    assert asked(slow).total() < COUNT
+    finished = subprocess.run(
+        told_command(err), cwd=slow, env=environment(), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "12 rows · endpoint slow" in finished.stdout
+    assert asked(slow) == Counter({f"question {number}": 1 for number in range(COUNT)})
+    assert len(list((slow / "eval_results").iterdir())) == 1
+
+
+def test_evaluate_py_prints_its_own_name_in_the_command_that_resumes(slow: Path) -> None:
+    script = str(ROOT / "evaluate.py")
+    arguments = ("--dataset", "small.jsonl", "--endpoint", "slow", "--results-dir", "my results")
+    running = started(slow, *arguments, program=(script,))
+    until(lambda: asked(slow).total() >= 2, running)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert f"python {script} --resume small-" in err
+    assert "--results-dir 'my results'" in err
+    assert subprocess.run(told_command(err), cwd=slow, env=environment(), check=False, timeout=120).returncode == 0
+
+
+@pytest.mark.parametrize("function", ["slow", "blocking"])
+def test_a_second_interrupt_leaves_calls_that_hang(slow: Path, function: str) -> None:
+    slowly(slow, 1000, function)
+    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
+    until(lambda: asked(slow).total() >= 1, running)
+    running.send_signal(signal.SIGINT)
+    time.sleep(0.3)  # two at once would be one
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "--resume small-" in err
+
+
+def test_a_call_that_never_ends_does_not_hold_a_run_that_is_done(slow: Path) -> None:
+    slowly(slow, 1000)
+    definition = "kind: python\nfunction: ../slow.py:slow\ntimeout_s: 0.2\n"
+    (slow / "endpoints" / "slow.yaml").write_text(definition, "utf-8")
+    said = process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--limit", "2")
+    assert (said.code, said.err) == (1, "error: every row ended in an error\n")
+
+
+def test_an_interrupt_before_the_run_begins_says_so(slow: Path) -> None:
+    os.mkfifo(slow / "datasets" / "endless.jsonl")
+    (slow / "evaluators").mkdir()
+    (slow / "evaluators" / "sleepy.py").write_text(
+        "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(99)\n"
+    )
+    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--evaluators", "sleepy")
+    until(lambda: (slow / "here").exists(), running)
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=60)
+    assert (running.returncode, err) == (1, "interrupted\n")
+
+
+def test_an_interrupt_while_files_are_written_still_tells_how_to_go_on(slow: Path) -> None:
+    (slow / "evaluators").mkdir()
+    (slow / "evaluators" / "late.py").write_text(
+        "import time\n\nclass late:\n    def __call__(self, *, response):\n        return {'n': 1}\n\n"
+        "    def __aggregate__(self, rows):\n        open('here', 'w').close()\n        time.sleep(99)\n"
+    )
+    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--evaluators", "late")
+    until(lambda: (slow / "here").exists(), running)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "go on with: python -m tunecheck evaluate --resume small-" in err
+
+
+def test_a_run_that_was_killed_is_finished_with_the_arguments_it_was_started_with(slow: Path) -> None:
+    running = started(
+        slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--limit", "8", "--evaluators", "bleu",
+        "--set", "bleu.threshold=0.1", "--group-by", "city", "--fail-under", "bleu>=0.99",
+    )  # fmt: skip
+    until(lambda: asked(slow).total() >= 4, running)
+    running.kill()
+    running.communicate()
+    assert "killed" in process(slow, "runs").out
+    finished = process(slow, "evaluate", "--resume", "last", "--json")
+    assert finished.code == 3
+    found = finished.json()
+    assert (found["rows"], set(found["by"])) == (8, {"row_kind", "city"})
+    assert set(asked(slow).values()) <= {1, 2}  # a call in flight when it was killed is sent again
+
+
+def test_a_run_is_not_resumed_with_other_arguments_and_the_change_is_named(slow: Path) -> None:
+    slowly(slow, 0)
+    assert process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
+    said = process(slow, "evaluate", "--resume", "last", "--limit", "3")
+    assert said.code == 2
+    assert "it had 12 rows, now 3 (limit)" in said.err
+    assert "--reuse small-" in said.err
+
+
+def test_a_run_keeps_its_name(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slowly(slow, 0)
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
+    said = here(capsys, "evaluate", "--resume", "last", "--name", "other")
+    assert said.code == 2
+    assert "keeps its name" in said.err
+
+
+def test_a_run_that_was_started_from_python_is_not_resumed_from_here(
+    slow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tunecheck import evaluate
+
+    evaluate(data=[{"response": "a"}], evaluators={"mine": lambda response: 1})
+    said = here(capsys, "evaluate", "--resume", "last")
+    assert said.code == 2
+    assert "was not started from the command line: finish it in Python" in said.err
+
+
+def test_reuse_asks_only_what_has_changed(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slowly(slow, 0)
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    data = rows(COUNT)
+    data[3]["query"] = "another question"
+    write_lines(slow / "datasets" / "small.jsonl", data)
+    before = asked(slow).total()
+    said = here(capsys, "evaluate", "--reuse", "last", "--name", "second", "--evaluators", "match,bleu", "--json")
+    assert said.code == 0
+    assert asked(slow).total() == before + 1
+    manifest = json.loads((slow / said.json()["run_dir"] / "run.json").read_text())
+    assert manifest["name"] == "second"
+    assert list(manifest["evaluators"]) == ["match", "bleu"]
+    assert manifest["parent"].startswith("small-")
+
+
+def test_reuse_of_a_run_from_python_judges_its_answers_and_asks_nobody(
+    slow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tunecheck import evaluate
+
+    run = evaluate(data=rows(2), target=lambda: "hello", evaluators={"mine": lambda response: 1}).run_dir.name
+    mapping = ("--mapping", "ground_truth=${data.answer}")
+    said = here(capsys, "evaluate", "--reuse", run, "--evaluators", "bleu", *mapping, "--json")
+    assert said.code == 0
+    assert said.json()["metrics"]["bleu.scored_count"] == 1
+    unclear = here(capsys, "evaluate", "--reuse", run, "--dataset", "small.jsonl")
+    assert unclear.code == 2
+    assert "say who answers, --endpoint or --response-column" in unclear.err
+
+
+def test_score_judges_recorded_answers_with_other_evaluators_in_a_new_run(
+    slow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slowly(slow, 0)
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    before = asked(slow).total()
+    said = here(
+        capsys, "score", "last", "--evaluators", "bleu,function_call_match", "--fail-under", "bleu>=0.9", "--json"
+    )
+    assert said.code == 3
+    found = said.json()
+    assert asked(slow).total() == before
+    assert found["metrics"]["function_call_match.scored_count"] == COUNT
+    assert len(list((slow / "eval_results").iterdir())) == 2
+
+
+def test_score_without_names_takes_the_runs_own_evaluators_and_settings(
+    slow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay(slow, {str(row["id"]): row["answer"] for row in rows(COUNT)})
+    here(
+        capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--evaluators", "match,bleu",
+        "--set", "bleu.threshold=0.25",
+    )  # fmt: skip
+    said = here(capsys, "score", "last", "--set", "match.threshold=0.9", "--json")
+    manifest = json.loads((slow / said.json()["run_dir"] / "run.json").read_text())
+    assert {name: entry["arguments"]["threshold"] for name, entry in manifest["evaluators"].items()} == {
+        "match": 0.9,
+        "bleu": 0.25,
+    }
+
+
+def test_score_of_a_simulated_run_stays_simulated_and_refuses_gates(
+    slow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here(capsys, "evaluate", "--dataset", "small.jsonl")
+    assert "SIMULATED answers" in here(capsys, "score", "last", "--evaluators", "bleu").out
+    assert here(capsys, "score", "last", "--evaluators", "bleu", "--fail-under", "bleu>=0").code == 2
+
+
+def test_score_that_was_cut_off_is_finished_by_the_command_it_prints(slow: Path) -> None:
+    slowly(slow, 0)
+    assert process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
+    (slow / "evaluators").mkdir()
+    (slow / "evaluators" / "judge.py").write_text(
+        "import pathlib, time\n\ndef judge(*, response):\n"
+        "    with open('judged.txt', 'a') as file:\n        file.write('x\\n')\n"
+        "    time.sleep(0.3)\n    return {'good': 1}\n"
+    )
+    running = started(slow, "score", "last", "--evaluators", "judge", "--concurrency", "1")
+    judged = slow / "judged.txt"
+    until(lambda: judged.exists() and len(judged.read_text()) >= 6, running)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 1
+    finished = subprocess.run(
+        told_command(err), cwd=slow, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert len(judged.read_text()) == 2 * COUNT
+
+
+def test_score_refuses_a_run_that_is_not_finished(slow: Path) -> None:
+    running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
+    until(lambda: asked(slow).total() >= 2, running)
+    running.send_signal(signal.SIGINT)
+    running.communicate()
+    said = process(slow, "score", "last", "--evaluators", "bleu")
+    assert said.code == 2
+    assert "has no results yet: finish it with --resume" in said.err
+
+
+def test_a_terminal_sees_how_far_the_run_is(slow: Path) -> None:
+    leader, follower = pty.openpty()
+    running = subprocess.Popen(
+        command("evaluate", "--dataset", "small.jsonl", "--endpoint", "slow"),
+        cwd=slow, env=environment(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=follower,
+    )  # fmt: skip
+    os.close(follower)
+    seen = b""
+    try:
+        while chunk := os.read(leader, 4096):
+            seen += chunk
+    except OSError:  # the end of a pseudo-terminal
+        pass
+    finally:
+        os.close(leader)
+    assert running.wait(60) == 0
+    assert b"/12" in seen
+    assert b"rows/s" in seen
+    assert b"no errors" in seen
+    assert b" left" in seen

@@ -1,0 +1,96 @@
+"""How far a run is, and how long it still takes."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from tunecheck.progress import Pace, Progress, ProgressBar
+
+
+class HandClock:
+    """A clock that is set by hand, in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def paced(*moments: tuple[float, int]) -> Pace:
+    clock = HandClock()
+    pace = Pace(clock)
+    for seconds, finished in moments:
+        clock.now = 100.0 + seconds
+        pace.note(finished)
+    return pace
+
+
+def test_before_the_second_moment_there_is_no_rate() -> None:
+    assert paced().rate is None
+    assert paced((0, 5)).rate is None
+
+
+def test_the_rate_is_rows_by_seconds() -> None:
+    assert paced((0, 0), (2, 10)).rate == 5
+
+
+def test_rows_taken_over_at_the_start_are_soon_forgotten() -> None:
+    pace = paced((0, 0), (1, 1000), (2, 1002), (22, 1042))
+    assert pace.rate == 2  # of the last 20 seconds
+
+
+def test_where_nothing_was_finished_lately_the_whole_time_counts() -> None:
+    pace = paced((0, 0), (10, 20), (40, 20))
+    assert pace.rate == 0.5
+
+
+def test_the_time_left_is_what_is_left_by_the_rate() -> None:
+    assert paced((0, 0), (10, 20)).left_s(120) == 50
+    assert paced((0, 0), (10, 20)).left_s(None) is None
+    assert paced((0, 0), (10, 0)).left_s(120) is None
+
+
+def shown(*moments: tuple[float, Progress], label: str = "iteration-7", width: int = 80) -> str:
+    clock = HandClock()
+    stream = io.StringIO()
+    terminal = Console(file=stream, force_terminal=True, width=width, color_system=None)
+    bar = ProgressBar(label, console=terminal, clock=clock)
+    for seconds, progress in moments:
+        clock.now = 100.0 + seconds
+        bar(progress)
+    bar.close()
+    return stream.getvalue()
+
+
+def test_the_bar_says_how_far_how_fast_with_how_many_errors_and_how_long_still() -> None:
+    text = shown((0, Progress(1500, 0, 0, 0, 0)), (10, Progress(1500, 120, 100, 3, 0)))
+    for part in ("iteration-7", "100/1500", "10 rows/s", "3 errors", "2:20 left"):
+        assert part in text
+
+
+def test_a_slow_run_is_told_by_the_minute_and_a_long_one_by_the_hour() -> None:
+    text = shown((0, Progress(1000, 0, 0, 0, 0)), (60, Progress(1000, 2, 2, 0, 0)))
+    assert "2.0 rows/min" in text
+    assert "8:19:00 left" in text
+    assert "no errors" in text
+
+
+def test_a_run_whose_rows_nobody_has_counted_has_a_bar_too() -> None:
+    text = shown((0, Progress(None, 0, 0, 0, 0)), (1, Progress(None, 9, 9, 1, 0)))
+    assert "9/?" in text
+    assert "1 error" in text
+
+
+def test_a_name_is_shown_as_text_and_cut() -> None:
+    text = shown((0, Progress(5, 0, 0, 0, 0)), label="[bold]\x1b[2J" + "x" * 50)
+    assert "[bold][2J" in text
+    assert "\x1b[2J" not in text
+
+
+def test_closing_a_bar_that_never_began_or_closing_twice_does_nothing() -> None:
+    bar = ProgressBar("x")
+    bar.close()
+    bar.close()
