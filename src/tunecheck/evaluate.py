@@ -74,7 +74,7 @@ class EvaluationResult(dict[str, object]):
 def evaluate(
     *,
     data: Data | None = None,
-    evaluators: Mapping[str, object],
+    evaluators: Mapping[str, object] | None = None,
     evaluation_name: str | None = None,
     target: TargetLike | None = None,
     evaluator_config: Mapping[str, object] | None = None,
@@ -100,7 +100,7 @@ def evaluate(
     Args:
         data: a path (.jsonl, .json, .csv, .parquet), a list of dicts, a DataFrame, or an iterable of dicts.
         evaluators: by name, anything that can be called with keywords and returns a dict or a number; a class is used
-            as an instance; a text is the name of an installed evaluator.
+            as an instance; a text is the name of an installed evaluator. By default those that the data set declares.
         evaluation_name: the run's name; the data set's by default.
         target: who answers: a function (its parameters name columns), an Endpoint, a Target, or an endpoint's name or
             definition file. None: the data holds the answers already.
@@ -132,17 +132,22 @@ def evaluate(
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
     path = check_output_path(output_path) if output_path is not None else None
     dataset = open_dataset(data, limit=limit)
+    if evaluators is None:
+        evaluators = {name: name for name in dataset.defaults.evaluators}
+    _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, dataset.defaults.column_mapping)
+    concurrency = _at_least(1, "concurrency", concurrency)
     chosen_target = dataset.defaults.target if target is None else target
+    answering = _make_target(chosen_target, evaluator_config, concurrency, user_agent)
     execution = Execution(
         dataset=dataset,
-        target=_make_target(chosen_target, evaluator_config, concurrency, user_agent),
-        evaluators=_bind_evaluators(evaluators, layers, evaluator_config),
+        target=answering,
+        evaluators=_bind_evaluators(evaluators, layers, evaluator_config, answering),
         layers=layers,
-        concurrency=_at_least(1, "concurrency", concurrency),
+        concurrency=concurrency,
         workers=_at_least(0, "workers", workers),
         group_by=[group_by] if isinstance(group_by, str) else list(group_by),
-        name=evaluation_name or dataset.name,
+        name=_read_name(evaluation_name) or dataset.name,
         tags=_read_tags(tags),
         command=command or {},
         results_dir=Path(results_dir),
@@ -175,16 +180,18 @@ def score(
         ConfigurationError: there is no such run, it has not finished, or an argument is wrong.
     """
     recorded = RecordedRun(find_run(run, Path(results_dir)))
-    layers = read_layers(evaluator_config, evaluators, recorded.declared_mapping())
+    _check_names(evaluators)
+    layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
+    answering = recorded.target()
     execution = Execution(
         dataset=recorded.dataset(),
-        target=recorded.target(),
-        evaluators=_bind_evaluators(evaluators, layers, evaluator_config),
+        target=answering,
+        evaluators=_bind_evaluators(evaluators, layers, evaluator_config, answering),
         layers=layers,
         concurrency=_at_least(1, "concurrency", concurrency),
         workers=_at_least(0, "workers", workers),
         group_by=[group_by] if isinstance(group_by, str) else list(group_by),
-        name=evaluation_name or recorded.name,
+        name=_read_name(evaluation_name) or recorded.name,
         tags={},
         command=command or {},
         results_dir=Path(results_dir),
@@ -216,6 +223,12 @@ def _at_least(least: int, name: str, value: int | None) -> int | None:
     return value
 
 
+def _read_name(name: str | None) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise ConfigurationError(f"evaluation_name must be a text, not {name!r}")
+    return name
+
+
 def _read_tags(tags: Mapping[str, str] | None) -> dict[str, str]:
     for name, value in (tags or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
@@ -242,6 +255,8 @@ def _make_target(
         if own:
             raise ConfigurationError("evaluator_config maps columns for 'target', and the target takes whole rows")
         return target
+    if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
+        raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
     if callable(target):
         return CallableTarget(
             target, parse_mapping(own, "evaluator_config['target']"), concurrency or DEFAULT_CONCURRENCY
@@ -263,18 +278,32 @@ def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, ob
 
 
 def _bind_evaluators(
-    evaluators: Mapping[str, object], layers: MappingLayers, config: Mapping[str, object] | None
+    evaluators: Mapping[str, object],
+    layers: MappingLayers,
+    config: Mapping[str, object] | None,
+    target: Target | None,
 ) -> list[BoundEvaluator]:
-    if not isinstance(evaluators, Mapping) or not evaluators:
-        raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
     bound = []
+    columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
-        _check_name(name)
         found = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
-        ready = bind_evaluator(name, found, layers[name])
+        ready = bind_evaluator(name, found, layers[name], columns)
         _check_own_parameters(ready, _own_mapping(config, name))
         bound.append(ready)
     return bound
+
+
+def _check_names(evaluators: object) -> None:
+    if not isinstance(evaluators, Mapping) or not evaluators:
+        raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
+    for name in evaluators:
+        _check_name(name)
+    for name in evaluators:
+        longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
+        if longer is not None:
+            raise ConfigurationError(
+                f"evaluators {name!r} and {longer!r} would share result columns; rename one of them"
+            )
 
 
 def _check_name(name: object) -> None:

@@ -12,6 +12,9 @@ __all__ = ["MISSING", "Missing", "ValuePath", "find", "parse_path"]
 
 ValuePath: TypeAlias = tuple[str | int, ...]
 
+MAX_LENGTH = 1_000
+"""Longest path in characters; following one goes as deep as it has steps."""
+
 _STEP = re.compile(r"""\.?([^.\[\]{}'"]+)|\[(\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]""")
 
 
@@ -31,6 +34,8 @@ def parse_path(text: str) -> ValuePath:
     """
     steps: list[str | int] = []
     position = 0
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"a path of more than {MAX_LENGTH} characters")
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None or (match.group(1) and bool(steps) != (text[position] == ".")):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from tunecheck.fingerprints import content_hash
 from tunecheck.jsontext import JSON
 
-__all__ = ["CallContext", "Row", "Target", "TargetOutput"]
+__all__ = ["CallContext", "Parts", "Row", "Target", "TargetOutput"]
 
 TargetOutput = Mapping[str, object]
 """What a target answers: columns by name; `response` is what evaluators look at by default."""
@@ -30,6 +31,18 @@ class Row:
     fingerprint: str
 
 
+class Parts(Protocol):
+    """Where the finished parts of one row's answer are kept while the answer itself is not finished yet."""
+
+    def recall(self, part: str) -> JSON:
+        """What was recorded for this part, None where nothing was."""
+        ...
+
+    def record(self, part: str, value: JSON) -> None:
+        """Keep what a part came to; it is safe when this returns."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """What the run tells a target about the call that it is about to make."""
@@ -37,6 +50,20 @@ class CallContext:
     run_id: str
     row_id: str
     input_hash: str
+    parts: Parts | None = field(default=None, compare=False)
+
+    def recall(self, part: str) -> JSON:
+        """What an earlier, cut-off attempt at this answer recorded for a part of it; None where it recorded nothing."""
+        return self.parts.recall(part) if self.parts is not None else None
+
+    def record(self, part: str, value: JSON) -> None:
+        """Journal what a part of the answer (a step of a conversation) came to, so that it is never asked again.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        if self.parts is not None:
+            self.parts.record(part, value)
 
     def idempotency_key(self, part: str = "") -> str:
         """A key that is the same each time this run asks for this answer; `part` tells several calls of a row apart."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,8 +30,7 @@ class CallableTarget(Target):
         self.signature: Signature = read_signature(function, "the target")
         self._function = function
         self._bind: Binder = make_binder(self.signature, mapping, "the target")
-        self._asynchronous = is_async(function)
-        self._pool = None if self._asynchronous else ThreadPoolExecutor(concurrency, thread_name_prefix="target")
+        self._pool = None if is_async(function) else ThreadPoolExecutor(concurrency, thread_name_prefix="target")
 
     def _arguments(self, row: Row) -> dict[str, object]:
         arguments = self._bind(row.values, {})
@@ -43,10 +43,17 @@ class CallableTarget(Target):
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Call the function on a row."""
         arguments = private_copies(self._arguments(row))
-        if self._asynchronous:
-            return _columns(await self._function(**arguments))  # type: ignore[misc]
-        call = asyncio.get_running_loop().run_in_executor(self._pool, lambda: self._function(**arguments))
-        return _columns(await call)
+        if self._pool is None:
+            value = self._function(**arguments)
+        else:
+            value = await asyncio.get_running_loop().run_in_executor(self._pool, self._call, arguments)
+        return _columns(await value if inspect.isawaitable(value) else value)
+
+    def _call(self, arguments: dict[str, object]) -> object:
+        try:
+            return self._function(**arguments)
+        except StopIteration as error:  # which no future can hold: whoever awaits it would wait for ever
+            raise RuntimeError(f"StopIteration: {error}") from error
 
     def fingerprint(self) -> str | None:
         """The function's own fingerprint."""

@@ -8,19 +8,22 @@ Rows are read as they are needed. A row is finished when its last evaluator is; 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tunecheck.errors import RunError
 from tunecheck.jsontext import JSON, plain
-from tunecheck.pipeline.aggregate import Aggregator, Group
-from tunecheck.pipeline.journal import Journal, RowVerdicts, Takeover
+from tunecheck.pipeline.aggregate import Aggregator
+from tunecheck.pipeline.journal import Journal, RowVerdicts
 from tunecheck.pipeline.lanes import AsyncExecutor, Executor, Job, Lane, ThreadExecutor
+from tunecheck.pipeline.parts import JournaledParts
 from tunecheck.pipeline.processes import ProcessExecutor, can_be_sent
+from tunecheck.pipeline.recorded import Takeover
 from tunecheck.pipeline.results import ResultsWriter, RowState, result_row
-from tunecheck.pipeline.scoring import BoundEvaluator, Failure, error_entry, failure
+from tunecheck.pipeline.scoring import BoundEvaluator, Failure, error_entry, failure, is_being_cancelled
+from tunecheck.pipeline.waiting import AnswerQueue
 from tunecheck.targets import CallContext, Row, Target
 
 __all__ = ["Engine", "Plan", "Tally"]
@@ -32,7 +35,8 @@ _GROUPED_WINDOW = 65_536
 """The same where rows wait for the one before them in their group."""
 
 _BURST = 256
-"""Rows fed before the loop gets a turn."""
+_TURN_S = 0.01
+"""Rows fed, and seconds spent on it, before the loop gets a turn: reading may be slow."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,13 @@ class Plan:
     evaluators: Sequence[BoundEvaluator]
     concurrency: int
     workers: int
+    """Processes for synchronous evaluators; 0: none."""
     row_kind: Callable[[Mapping[str, object], Mapping[str, object]], str | None]
     group_key: Callable[[Row], str | None] = lambda row: None
-    group_columns: Sequence[str] = ()
     row_count: int | None = None
     fail_on_evaluator_errors: bool = False
+    send_strangers: bool = True
+    """Whether evaluators that do not declare themselves `cpu_bound` go to worker processes, too."""
 
 
 @dataclass(slots=True)
@@ -87,11 +93,9 @@ class Engine:
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
         self._processes: ProcessExecutor | None = None
-        self._ready: deque[RowState | None] = deque()
-        self._groups: dict[str, deque[RowState]] = {}
+        self._queue = AnswerQueue()
         self._under_way = 0
         self._changed = asyncio.Event()
-        self._has_ready = asyncio.Event()
         self._stop: BaseException | None = None
 
     # -- the run
@@ -108,11 +112,10 @@ class Engine:
             async with asyncio.TaskGroup() as group:
                 for lane in self._lanes:
                     group.create_task(lane.serve())
-                answerers = [group.create_task(self._answer_rows()) for _ in range(self._answerers())]
+                for _ in range(self._answerers()):
+                    group.create_task(self._answer_rows())
                 await self._feed()
-                if answerers:
-                    self._push_ready(None)
-                    await asyncio.wait(answerers)
+                self._queue.close()
                 await self._until(lambda: self._under_way == 0)
                 for lane in self._lanes:
                     lane.close()
@@ -128,11 +131,11 @@ class Engine:
         if self._stop is not None:
             return
         self._stop = reason
+        self._under_way -= self._queue.clear()
         for lane in self._lanes:
             for job in lane.take_all():
                 self._count_down(job.state, abandon=True)
         self._changed.set()
-        self._has_ready.set()
 
     def _answerers(self) -> int:
         return self.plan.concurrency if self.plan.target is not None else 0
@@ -142,27 +145,37 @@ class Engine:
         return min(64, 1 + strangers * self.plan.concurrency)
 
     async def _open_lanes(self, pool: ThreadPoolExecutor) -> None:
-        evaluators = self.plan.evaluators
-        sent = [e for e in evaluators if self.plan.workers > 0 and can_be_sent(e)]
-        together = [e for e in evaluators if e.cpu_bound and e not in sent]
-        if sent:
-            self._processes = ProcessExecutor(sent, self.plan.workers)
-            await self._processes.start()
-            self._add_lane(sent, self._processes)
+        sent = await self._open_processes()
+        here = [e for e in self.plan.evaluators if e.name not in sent and not e.asynchronous]
+        together = [e for e in here if e.cpu_bound]
         if together:
             self._add_lane(together, ThreadExecutor(together, pool, 1))
-        for evaluator in evaluators:
+        for evaluator in here:
+            if not evaluator.cpu_bound:
+                self._add_lane([evaluator], ThreadExecutor([evaluator], pool, self.plan.concurrency))
+        for evaluator in self.plan.evaluators:
             if evaluator.asynchronous:
                 self._add_lane([evaluator], AsyncExecutor(evaluator, self.plan.concurrency))
-            elif evaluator not in sent and evaluator not in together:
-                self._add_lane([evaluator], ThreadExecutor([evaluator], pool, self.plan.concurrency))
-        if self.plan.workers > 0:
-            stay = [e.name for e in evaluators if e not in sent and not e.asynchronous]
-            if stay:
-                self.tally.notes.append(f"in threads, because a worker process cannot import them: {', '.join(stay)}")
+
+    async def _open_processes(self) -> set[str]:
+        """Start worker processes where they are wanted; the names of the evaluators that run there."""
+        if not self.plan.workers:
+            return set()
+        wanted = [e for e in self.plan.evaluators if not e.asynchronous and (e.cpu_bound or self.plan.send_strangers)]
+        possible = [evaluator for evaluator in wanted if can_be_sent(evaluator)]
+        if possible:
+            self._processes = ProcessExecutor(possible, self.plan.workers)
+            await self._processes.start()
+            possible = self._processes.evaluators
+        if possible and self._processes is not None:
+            self._add_lane(possible, self._processes)
+        sent = {evaluator.name for evaluator in possible}
+        if stay := [evaluator.name for evaluator in wanted if evaluator.name not in sent]:
+            self.tally.notes.append(f"in threads, because a worker process cannot import them: {', '.join(stay)}")
+        return sent
 
     def _add_lane(self, evaluators: Sequence[BoundEvaluator], executor: Executor) -> None:
-        self._lanes.append(Lane(evaluators, executor, self._lane_finished))
+        self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
 
     # -- reading
 
@@ -173,41 +186,30 @@ class Engine:
             self.stop(error)
 
     async def _feed_rows(self) -> None:
-        target = self.plan.target
         limit = max(_WINDOW, 4 * self.plan.concurrency)
+        turn = time.monotonic()
         for row in self.plan.rows():
             if self._stop is not None:
-                break
-            self.tally.read += 1
-            self._under_way += 1
-            state = RowState(row)
-            if target is None:
-                self._evaluate(state)
-            elif self._queue_for_answer(state):
+                return
+            if self._start(row):
                 limit = _GROUPED_WINDOW
-            if self.tally.read % _BURST == 0:
+            if self.tally.read % _BURST == 0 or time.monotonic() - turn > _TURN_S:
                 await asyncio.sleep(0)
                 if self._under_way >= limit:
                     await self._until_room(limit // 2)
-        self.tally.all_read = self._stop is None
+                turn = time.monotonic()
+        self.tally.all_read = True
 
-    def _queue_for_answer(self, state: RowState) -> bool:
-        """Queue a row for its answer; a row of a group that has one under way waits for it."""
-        key = self.plan.group_key(state.row)
-        if key is None:
-            self._push_ready(state)
-            return False
-        behind = self._groups.get(key)
-        if behind is None:
-            self._groups[key] = deque()
-            self._push_ready(state)
+    def _start(self, row: Row) -> bool:
+        """Send a row on its way; whether it is one of a group."""
+        state = RowState(row, group=self.plan.group_key(row) if self.plan.target is not None else None)
+        self.tally.read += 1
+        self._under_way += 1
+        if self.plan.target is None:
+            self._evaluate(state)
         else:
-            behind.append(state)
-        return True
-
-    def _push_ready(self, state: RowState | None) -> None:
-        self._ready.append(state)
-        self._has_ready.set()
+            self._queue.put(state)
+        return state.group is not None
 
     async def _until_room(self, most: int) -> None:
         await self._until(lambda: self._under_way < most or self._stop is not None)
@@ -220,53 +222,22 @@ class Engine:
     # -- answering
 
     async def _answer_rows(self) -> None:
-        while (state := await self._next_ready()) is not None:
-            while state is not None:
-                await self._answer(state)
-                state = self._next_of_group(state)
-
-    async def _next_ready(self) -> RowState | None:
-        while not self._ready:
-            if self._stop is not None:
-                return None
-            self._has_ready.clear()
-            await self._has_ready.wait()
-        if self._stop is not None:
-            self._drop_waiting()
-            return None
-        state = self._ready[0]
-        if state is not None:  # the end mark stays, for the other answerers
-            self._ready.popleft()
-        return state
-
-    def _next_of_group(self, state: RowState) -> RowState | None:
-        key = self.plan.group_key(state.row)
-        if key is None:
-            return None
-        behind = self._groups[key]
-        if behind and self._stop is None:
-            return behind.popleft()
-        if not behind:
-            del self._groups[key]
-        return None
-
-    def _drop_waiting(self) -> None:
-        """Forget what was read and not started: the run is stopping."""
-        waiting = sum(state is not None for state in self._ready) + sum(map(len, self._groups.values()))
-        self._ready.clear()
-        self._groups.clear()
-        self._under_way -= waiting
-        self._changed.set()
+        while (state := await self._queue.next()) is not None:
+            await self._answer(state)
+            self._queue.done(state)
 
     async def _answer(self, state: RowState) -> None:
         target = self.plan.target
         assert target is not None
         try:
             state.target = await self._columns(target, state.row)
-            self.tally.simulated |= state.target.get("simulated") is True
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
-        except Exception as error:  # noqa: BLE001 - a target may raise anything; it becomes this row's error
+        except asyncio.CancelledError as error:
+            if is_being_cancelled():
+                raise
+            self._note_error(state, "target", failure(error))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a target may raise anything; it becomes this row's error
             self._note_error(state, "target", failure(error))
         self.tally.answered += 1
         self._evaluate(state)
@@ -276,7 +247,8 @@ class Engine:
         input_hash = target.input_hash(row)
         found = self._takeover.answer(row.index, input_hash)
         if found is None:
-            context = CallContext(self.plan.run_id, row.id, input_hash or row.fingerprint)
+            parts = JournaledParts(self._journal, row, input_hash, self._takeover.steps(row.index, input_hash))
+            context = CallContext(self.plan.run_id, row.id, input_hash or row.fingerprint, parts)
             answer = plain(dict(await target.answer(row, context)), path="answer")
             assert isinstance(answer, dict)
             self._journal.answer(row.index, row.id, input_hash, answer)
@@ -295,9 +267,13 @@ class Engine:
         if self._stop is not None:  # the answer is recorded; its verdicts wait until the run goes on
             self._leave()
             return
-        row = state.row
-        state.kind = self.plan.row_kind(row.values, state.target)
-        jobs = [(lane, job) for lane in self._lanes if (job := self._job(lane, state)) is not None]
+        try:
+            state.kind = self.plan.row_kind(state.row.values, state.target)
+            jobs = [(lane, job) for lane in self._lanes if (job := self._job(lane, state)) is not None]
+        except Exception as error:  # noqa: BLE001 - a journal that can no longer be read: the run stops in order
+            self.stop(error)
+            self._leave()
+            return
         state.waiting = len(jobs)
         if not jobs:
             self._finish(state)
@@ -339,6 +315,11 @@ class Engine:
         for job in batch:
             self._count_down(job.state)
 
+    def _lane_failed(self, batch: list[Job], error: Exception) -> None:
+        self.stop(error)
+        for job in batch:
+            self._count_down(job.state, abandon=True)
+
     def _record_verdicts(self, rows: list[tuple[int, RowVerdicts]]) -> None:
         try:
             self._journal.verdicts(rows)
@@ -360,8 +341,6 @@ class Engine:
         for evaluator, input_hash, outcome in zip(lane.evaluators, job.hashes, job.outcomes, strict=True):
             if isinstance(outcome, Failure):
                 self._note_error(job.state, evaluator.name, outcome)
-                if self.plan.fail_on_evaluator_errors:
-                    self.stop(RunError(f"row {job.state.row.id}: evaluator {evaluator.name!r}: {outcome.message}"))
             elif outcome is not None:
                 job.state.outputs[evaluator.name] = outcome
                 verdicts[evaluator.name] = (input_hash, outcome)
@@ -373,36 +352,25 @@ class Engine:
             self._journal.error(state.row.index, state.row.id, stage, error_entry(error))
         except RunError as lost:
             self.stop(lost)
+        if self.plan.fail_on_evaluator_errors and stage != "target":
+            self.stop(RunError(f"row {state.row.id}: evaluator {stage!r}: {error.message}"))
 
     # -- finishing
 
     def _finish(self, state: RowState) -> None:
-        refused = self._results.write(state.row.index, result_row(state, self._names))
-        if refused is not None:
-            state.errors["results"] = refused
-        self.tally.finished += 1
-        self.tally.failed += bool(state.errors)
         try:
-            self._aggregator.add(state, self._group_of(state))
+            refused = self._results.write(state.row.index, result_row(state, self._names))
+            if refused is not None:
+                state.errors["results"] = refused
+            self._aggregator.add(state)
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
+        else:
+            self.tally.finished += 1
+            self.tally.failed += bool(state.errors)
         self._leave()
 
     def _leave(self) -> None:
         """A row is no longer under way: finished, or given up because the run stops and will come back to it."""
         self._under_way -= 1
         self._changed.set()
-
-    def _group_of(self, state: RowState) -> Group:
-        values = state.row.values
-        return tuple(
-            state.kind if column == "row_kind" else _group_value(values.get(column))
-            for column in self.plan.group_columns
-        )
-
-
-def _group_value(value: object) -> JSON:
-    """A grouping column's value; lists and objects group by their text."""
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)[:200]

@@ -51,7 +51,9 @@ class Executor(Protocol):
     largest: int
     """Most rows in a batch."""
 
-    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]: ...  # noqa: D102
+    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
+        """Run one batch; what it raises ends the run."""
+        ...
 
 
 def run_batch(evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]]) -> list[list[Outcome]]:
@@ -112,11 +114,13 @@ class Lane:
         evaluators: Sequence[BoundEvaluator],
         executor: Executor,
         finished: Callable[[Lane, list[Job]], None],
+        failed: Callable[[list[Job], Exception], None],
     ) -> None:
-        """`finished` is called in the event loop with each batch that has its outcomes."""
+        """`finished` is called in the event loop with each batch that has outcomes, `failed` with one that has none."""
         self.evaluators = evaluators
         self._executor = executor
         self._finished = finished
+        self._failed = failed
         self._queue: asyncio.Queue[Job | None] = asyncio.Queue()
         self._size = _BatchSize(executor.largest)
         self._slots: list[asyncio.Task[None]] = []
@@ -128,10 +132,14 @@ class Lane:
     def take_all(self) -> list[Job]:
         """Empty the queue: the run stops, and these will not be started."""
         jobs = []
+        closed = False
         while not self._queue.empty():
             job = self._queue.get_nowait()
             if job is not None:
                 jobs.append(job)
+            closed |= job is None
+        if closed:
+            self.close()
         return jobs
 
     async def serve(self) -> None:
@@ -156,7 +164,11 @@ class Lane:
             batch = await self._next_batch()
             if not batch:
                 return
-            outcomes, spent = await self._executor.run([job.arguments for job in batch])
+            try:
+                outcomes, spent = await self._executor.run([job.arguments for job in batch])
+            except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
+                self._failed(batch, error)
+                continue
             for job, outcome in zip(batch, outcomes, strict=True):
                 job.outcomes = outcome
             self._size.learn(len(batch), spent)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON, plain
 from tunecheck.paths import MISSING, Missing, ValuePath, find, parse_path
 from tunecheck.pipeline.signatures import Signature
 from tunecheck.suggest import did_you_mean
@@ -60,7 +61,7 @@ class Reference:
 class Constant:
     """A plain value that stands in the mapping itself."""
 
-    value: object
+    value: JSON
 
 
 Mapped = Reference | Constant
@@ -78,11 +79,18 @@ def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped
 
 def _parse(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
-        return Constant(value)
+        return Constant(_plain(value, where))
     reference = _read_reference(value.strip())
     if reference is None:
-        raise ConfigurationError(f"{where}: {value!r} is not a reference{_meant(value)}")
+        raise ConfigurationError(f"{where}: {value[:200]!r} is not a reference{_meant(value[:200])}")
     return reference
+
+
+def _plain(value: object, where: str) -> JSON:
+    try:
+        return plain(value)
+    except TypeError as error:
+        raise ConfigurationError(f"{where}: a mapping holds references and plain values: {error}") from None
 
 
 def _read_reference(text: str) -> Reference | None:
@@ -105,31 +113,46 @@ def _meant(value: str) -> str:
 
 
 def read_layers(
-    config: Mapping[str, object] | None, evaluators: Iterable[str], declared: Mapping[str, object]
+    config: Mapping[str, object] | None,
+    evaluators: Iterable[str],
+    declared: Mapping[str, object],
+    declared_for: Callable[[str], Mapping[str, object]] = lambda name: {},
 ) -> MappingLayers:
-    """The mapping of each evaluator (and of `target`), its layers merged.
+    """The mapping of each evaluator, its layers merged, and of `target`, which has only its own.
 
     `config` is Azure's `evaluator_config`: `{"default": {"column_mapping": {…}}}`, or the older `{"default": {…}}`.
+    `declared` is the data set's mapping, `declared_for` what it has for single evaluators.
 
     Raises:
         ConfigurationError: an evaluator in the configuration does not exist, or a value is no reference.
     """
     names = [*evaluators, "target"]
-    own = {name: _column_mapping(name, entry) for name, entry in (config or {}).items()}
+    if not isinstance(config, (Mapping, type(None))):
+        raise ConfigurationError(f"evaluator_config is a {type(config).__name__}; expected a mapping by evaluator")
+    own = {str(name): _column_mapping(name, entry) for name, entry in (config or {}).items()}
     for name in own:
         if name not in names and name != "default":
             raise ConfigurationError(f"evaluator_config names {name!r}{did_you_mean(name, [*names, 'default'])}")
     base = parse_mapping(declared, "the data set's column_mapping")
     base |= parse_mapping(own.get("default", {}), "evaluator_config['default']")
-    return {
-        name: base | parse_mapping(own.get(name, {}), f"evaluator_config[{name!r}]") for name in [*names, "default"]
+    layers = {
+        name: parse_mapping(declared_for(name), "the data set's column_mapping")
+        | parse_mapping(own.get(name, {}), f"evaluator_config[{name!r}]")
+        for name in names
     }
+    # The defaults speak of evaluators: the target is asked with its own mapping, or with columns of the same name.
+    return {name: layer if name == "target" else base | layer for name, layer in layers.items()} | {"default": base}
 
 
 def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"evaluator_config[{name!r}] is a {type(entry).__name__}; expected a mapping")
     mapping = entry.get("column_mapping", entry)
+    beside = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
+    if beside:
+        raise ConfigurationError(
+            f"evaluator_config[{name!r}] has {beside[0]!r} beside 'column_mapping'; put it inside, or leave it out"
+        )
     if mapping is None:
         return {}
     if not isinstance(mapping, Mapping):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from tunecheck.errors import RunError
-from tunecheck.pipeline.lanes import Arguments, Outcome, Spent
+from tunecheck.pipeline.lanes import Arguments, Outcome, Spent, run_batch
 from tunecheck.pipeline.scoring import BoundEvaluator, Failure, Scorer
 from tunecheck.pipeline.worker import HEADER, Setup
 from tunecheck.plugins import WORKSPACE_MODULES
@@ -136,6 +136,10 @@ async def _start(setup: Setup) -> _Worker:
     except (asyncio.IncompleteReadError, ConnectionError):
         code = await process.wait()
         raise RunError(f"a worker process ended while it loaded the evaluators ({_how_it_ended(code)})") from None
+    except BaseException:  # the run is cancelled: leave no process behind
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        raise
     return _Worker(process, cast("dict[str, str]", problems))
 
 
@@ -183,24 +187,31 @@ class ProcessExecutor:
         """
         try:
             body = pickle.dumps(list(batch), protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception as error:  # noqa: BLE001 - a row may hold any object, whose pickling may raise anything
-            return await self._one_by_one(
-                batch, f"{type(error).__name__}: {error}", "cannot be sent to a worker process"
-            )
+        except Exception:  # noqa: BLE001 - a row may hold any object, whose pickling may raise anything
+            return await self._without_process(batch)
         while True:
             worker = await self._choose()
             try:
                 return await worker.send(body)
             except _WorkerDiedError:
                 code = await worker.process.wait()
-                return await self._one_by_one(batch, _how_it_ended(code), "ended its worker process")
+                return await self._after_death(batch, _how_it_ended(code))
             except _NotStartedError:
                 continue
 
-    async def _one_by_one(self, batch: Sequence[list[Arguments]], cause: str, what: str) -> Reply:
+    async def _without_process(self, batch: Sequence[list[Arguments]]) -> Reply:
+        """Rows that cannot be sent are done here, in a thread; the others of the batch go to a process."""
         if len(batch) == 1:
-            lost = Failure("WorkerError", f"the row {what}: {cause}")
+            return await asyncio.to_thread(run_batch, self.evaluators, batch), Spent(0.0, 0.0)
+        return await self._one_by_one(batch)
+
+    async def _after_death(self, batch: Sequence[list[Arguments]], cause: str) -> Reply:
+        if len(batch) == 1:
+            lost = Failure("WorkerError", f"the row ended its worker process: {cause}")
             return [[None if arguments is None else lost for arguments in batch[0]]], Spent(0.0, 0.0)
+        return await self._one_by_one(batch)
+
+    async def _one_by_one(self, batch: Sequence[list[Arguments]]) -> Reply:
         outcomes = [(await self.run([row]))[0][0] for row in batch]
         return outcomes, Spent(0.0, 0.0)
 

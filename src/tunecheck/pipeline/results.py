@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import overload
+from typing import BinaryIO, overload
 
 from tunecheck.jsontext import JSON, dumps, dumps_line, loads
 from tunecheck.pipeline.scoring import Failure, Output, error_entry
@@ -24,6 +26,8 @@ class RowState:
     """One row on its way through the pipeline."""
 
     row: Row
+    group: str | None = None
+    """Rows of one group are answered one after another."""
     waiting: int = 0
     """Lanes that still have work to do on it."""
     abandoned: bool = False
@@ -66,7 +70,7 @@ class ResultsWriter:
         self._end = 0
         self._next = 0
         self._in_order = True
-        self._shapes: dict[tuple[str, ...], None] = {}
+        self._shapes: dict[tuple[str, ...], int] = {}
 
     def write(self, index: int, row: ResultRow) -> Failure | None:
         """Write one finished row; what of it has no JSON form is left out, and said as the returned failure."""
@@ -76,7 +80,8 @@ class ResultsWriter:
         except TypeError:
             failure = _leave_out_unserialisable(row)
             line = dumps_line(row)
-        self._shapes.setdefault(tuple(row))
+        shape = tuple(row)
+        self._shapes[shape] = min(index, self._shapes.get(shape, index))
         self._note(index)
         self._file.write(line)
         self._end += len(line)
@@ -92,15 +97,22 @@ class ResultsWriter:
 
     @property
     def columns(self) -> list[str]:
-        """Every column of the rows written so far, in order of appearance."""
-        return list(dict.fromkeys(column for shape in self._shapes for column in shape))
+        """Every column of the rows written so far, in the order of the rows that have them."""
+        shapes = sorted(self._shapes.items(), key=lambda shape: shape[1])
+        return list(dict.fromkeys(column for shape, _ in shapes for column in shape))
 
     def finish(self) -> RowsView:
-        """Put the rows in order, make the file final, and give access to them."""
+        """Put the rows in order, make the file final, and give access to them.
+
+        Raises:
+            OSError: the disk is full.
+        """
         self._file.close()
         starts = array("Q", (start - 1 for start in self._starts if start))
         if not self._in_order:
             starts = self._sort(starts)
+        with self._partial.open("rb") as file:
+            os.fsync(file.fileno())
         self._partial.replace(self._path)
         return RowsView(self._path, starts)
 
@@ -119,7 +131,8 @@ class ResultsWriter:
 
     def abandon(self) -> None:
         """Close and remove the partial file: the journal holds all that is in it."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # a full disk, on which closing writes the last block
+            self._file.close()
         self._partial.unlink(missing_ok=True)
 
 
@@ -158,16 +171,32 @@ class RowsView(Sequence[ResultRow]):
     def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
         with self.path.open("rb") as file:
             if isinstance(index, slice):
-                return [self._read(file.fileno(), start) for start in self._starts[index]]
-            return self._read(file.fileno(), self._starts[index])
+                return [_row_at(file, start) for start in self._starts[index]]
+            return _row_at(file, self._starts[index])
 
-    def _read(self, descriptor: int, start: int) -> ResultRow:
-        with open(descriptor, "rb", closefd=False) as file:
-            file.seek(start)
-            return _row(file.readline())
+    def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
+        """Some of the rows, read each time they are iterated."""
+        return _Selection(self.path, self._starts, positions)
 
     def __repr__(self) -> str:
         return f"RowsView({str(self.path)!r}, {len(self)} rows)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    path: Path
+    starts: array[int]
+    positions: Sequence[int]
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        with self.path.open("rb") as file:
+            for position in self.positions:
+                yield _row_at(file, self.starts[position])
+
+
+def _row_at(file: BinaryIO, start: int) -> ResultRow:
+    file.seek(start)
+    return _row(file.readline())
 
 
 def _row(line: bytes) -> ResultRow:

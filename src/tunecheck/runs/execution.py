@@ -5,27 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from tunecheck.datasets import Dataset, Scan
 from tunecheck.errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.aggregate import Aggregator, Metrics
+from tunecheck.pipeline.callables import CallableTarget
 from tunecheck.pipeline.engine import Engine, Plan, Tally
-from tunecheck.pipeline.journal import Journal, Recorded, Takeover
+from tunecheck.pipeline.journal import Journal
 from tunecheck.pipeline.mapping import MappingLayers, check_binding
+from tunecheck.pipeline.recorded import Recorded, Takeover
 from tunecheck.pipeline.results import ResultsWriter, RowsView
 from tunecheck.pipeline.rowkind import row_kind_reader
 from tunecheck.pipeline.scoring import BoundEvaluator
-from tunecheck.pipeline.signatures import Signature
-from tunecheck.progress import Progress, ProgressBar, ProgressCallback
+from tunecheck.progress import ProgressBar, ProgressCallback
 from tunecheck.runs import manifest as manifests
-from tunecheck.runs.export import write_azure_results, write_table
+from tunecheck.runs.export import MAX_COLUMNS, write_azure_results, write_table
+from tunecheck.runs.loop import Show, run_engine
 from tunecheck.runs.store import Run, create_run, dumps_readably, find_run, utc_now, write_file
 from tunecheck.suggest import did_you_mean
 from tunecheck.targets import Row, Target
@@ -35,11 +34,6 @@ __all__ = ["Execution", "Finished", "ProgressCallback"]
 DEFAULT_CONCURRENCY = 10
 _WORTH_A_PROCESS = 500
 """Rows from which starting worker processes pays by itself."""
-
-_GRACE_S = 10.0
-"""How long calls under way may take after Ctrl-C."""
-
-_PROGRESS_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,10 @@ class Execution:
             manifest = {**described, "id": folder.id, "created": _time(), "parent": _reference(parent, folder)}
         finished = self._run_in(folder, manifest, scan, resumed=resume is not None)
         if output_path is not None:
-            write_azure_results(output_path, finished.rows, finished.metrics, None)
+            try:
+                write_azure_results(output_path, finished.rows, finished.metrics, None)
+            except OSError as error:
+                raise RunError(f"cannot write {output_path}: {error.strerror}; run {folder.id} is finished") from error
         return finished
 
     # -- before
@@ -117,13 +114,19 @@ class Execution:
                 target_columns=target_columns,
                 has_target=self.target is not None,
             )
-        signature = getattr(self.target, "signature", None)
-        if isinstance(signature, Signature):
-            mapping = self.layers["target"]
-            check_binding(signature, mapping, "the target", columns=scan.columns, target_columns=None, has_target=False)
-        for column in self.group_by:
-            if column not in scan.columns:
-                raise ConfigurationError(f"group_by: there is no column {column!r}{did_you_mean(column, scan.columns)}")
+        if isinstance(self.target, CallableTarget):
+            check_binding(
+                self.target.signature,
+                self.layers["target"],
+                "the target",
+                columns=scan.columns,
+                target_columns=None,
+                has_target=False,
+            )
+        grouping = [*(("group_by", column) for column in self.group_by), ("group_key", self.dataset.defaults.group_key)]
+        for option, column in grouping:
+            if column is not None and column not in scan.columns:
+                raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
 
     def _describe(self, scan: Scan) -> dict[str, JSON]:
         path = self.dataset.path
@@ -155,29 +158,40 @@ class Execution:
         if self.workers is not None:
             return self.workers
         if any(evaluator.cpu_bound for evaluator in self.evaluators) and (scan.rows or 0) >= _WORTH_A_PROCESS:
-            return os.cpu_count() or 1
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return 0
 
     # -- the run
 
     def _run_in(self, run: Run, manifest: dict[str, JSON], scan: Scan, *, resumed: bool) -> Finished:
-        journal = Journal(run.journal)  # first of all: it locks the folder
-        try:
-            takeover, notes = self._takeover(run, manifest, resumed)
-            run.write_manifest({**manifest, "status": "running", "started": _time()})
-            results = ResultsWriter(run.results)
-            aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
-            engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover)
-            engine.tally.notes += notes
-            try:
-                _run_engine(engine, self.target, self._show(scan))
+        with contextlib.closing(Journal(run.journal)) as journal, contextlib.ExitStack() as opened:
+            try:  # the journal's lock is held until the last file is written
+                return self._run_locked(run, manifest, scan, journal, opened, resumed=resumed)
             except BaseException as error:
-                results.abandon()
-                raise self._stopped(run, manifest, error) from error
-            finally:
-                takeover.close()
-        finally:
-            journal.close()
+                stopped = _stopped(run, manifest, error)
+                if stopped is error:
+                    raise
+                raise stopped from error
+
+    def _run_locked(
+        self,
+        run: Run,
+        manifest: dict[str, JSON],
+        scan: Scan,
+        journal: Journal,
+        opened: contextlib.ExitStack,
+        *,
+        resumed: bool,
+    ) -> Finished:
+        takeover, notes = self._takeover(run, manifest, resumed)
+        opened.callback(takeover.close)
+        run.write_manifest({**manifest, "status": "running", "started": _time()})
+        results = ResultsWriter(run.results)
+        opened.callback(results.abandon)
+        aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
+        engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover)
+        engine.tally.notes += notes
+        run_engine(engine, self.target, self._show())
         return self._finish(run, manifest, results, aggregator, engine.tally)
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
@@ -190,9 +204,9 @@ class Execution:
             workers=self._worker_count(scan),
             row_kind=row_kind_reader(self.layers),
             group_key=self._group_key,
-            group_columns=["row_kind", *self.group_by],
             row_count=scan.rows,
             fail_on_evaluator_errors=self.fail_on_evaluator_errors,
+            send_strangers=self.workers is not None,
         )
 
     @property
@@ -236,26 +250,12 @@ class Execution:
         evaluators = manifests.same_evaluators(before, now)
         return Recorded(source.journal, by_row=by_row, evaluators=evaluators, answers=answers)
 
-    def _show(self, scan: Scan) -> Callable[[Progress], None] | None:
+    def _show(self) -> Show | None:
         if self.progress is False or self.progress is None:
             return None
-        shown = ProgressBar(self.name) if self.progress is True else self.progress
-        return shown
+        return ProgressBar(self.name) if self.progress is True else self.progress
 
     # -- after
-
-    def _stopped(self, run: Run, manifest: Mapping[str, JSON], error: BaseException) -> BaseException:
-        interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
-        status = "interrupted" if interrupted else "stopped" if isinstance(error, TunecheckError) else "failed"
-        reason = "interrupted" if interrupted else str(error)
-        run.write_manifest({**manifest, "status": status, "reason": reason, "ended": _time()})
-        if interrupted:
-            return RunInterruptedError(run.folder)
-        if isinstance(error, ConfigurationError):
-            return error
-        if isinstance(error, Exception):
-            return RunError(f"run {run.id} stopped: {reason}")
-        return error
 
     def _finish(
         self,
@@ -270,6 +270,8 @@ class Execution:
         rows = results.finish()
         metrics, by_group = aggregator.metrics(rows), aggregator.by_group(rows)
         write_table(run.table, columns, rows)
+        if len(columns) > MAX_COLUMNS:
+            tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
         summary: dict[str, JSON] = {
             "metrics": metrics,
             "by": {column: dict(values) for column, values in by_group.items()},
@@ -282,6 +284,23 @@ class Execution:
         ended: dict[str, JSON] = {"status": "finished", "ended": _time(), "row_count": aggregator.rows}
         run.write_manifest({**manifest, **ended, "simulated": simulated})
         return Finished(run, rows, metrics, by_group, aggregator.rows, aggregator.failed_rows, simulated, tally.notes)
+
+
+def _stopped(run: Run, manifest: Mapping[str, JSON], error: BaseException) -> BaseException:
+    """Note in the manifest how a run ended early; what to raise for it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
+    expected = isinstance(error, (TunecheckError, OSError))
+    status = "interrupted" if interrupted else "stopped" if expected else "failed"
+    reason = "interrupted" if interrupted else str(error) if expected else f"{type(error).__name__}: {error}"
+    with contextlib.suppress(OSError):  # the disk may be full, which is why it stopped
+        run.write_manifest({**manifest, "status": status, "reason": reason, "ended": _time()})
+    if interrupted:
+        return RunInterruptedError(run.folder)
+    if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
+        return error
+    return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
 
 
 def _taken_up(run: Run, described: dict[str, JSON]) -> dict[str, JSON]:
@@ -316,85 +335,3 @@ def _may_take_answers(old: JSON, new: JSON) -> tuple[bool, list[str]]:
 
 def _time() -> str:
     return utc_now().isoformat()
-
-
-def _run_engine(engine: Engine, target: Target | None, show: Callable[[Progress], None] | None) -> None:
-    """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(_run(engine, target, show))
-        return
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            asyncio.run(_run(engine, target, show))
-        except BaseException as error:  # noqa: BLE001 - carried over to the calling thread as it is
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name="tunecheck-run")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-
-
-async def _run(engine: Engine, target: Target | None, show: Callable[[Progress], None] | None) -> None:
-    running = asyncio.current_task()
-    assert running is not None
-    ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
-    try:
-        with _interruptible(engine, running):
-            await engine.run()
-    finally:
-        if ticker is not None:
-            ticker.cancel()
-        if show is not None:
-            show(_moment(engine))
-            if isinstance(show, ProgressBar):
-                show.close()
-        if target is not None:
-            await target.close()
-
-
-async def _tick(engine: Engine, show: Callable[[Progress], None]) -> None:
-    while True:
-        show(_moment(engine))
-        await asyncio.sleep(_PROGRESS_EVERY_S)
-
-
-def _moment(engine: Engine) -> Progress:
-    tally = engine.tally
-    return Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.taken_over)
-
-
-@contextlib.contextmanager
-def _interruptible(engine: Engine, running: asyncio.Task[object]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; a second one leaves them, at once.
-
-    The loop's own signal handlers would not do: they wait for their turn, which code that blocks the loop never gives.
-    """
-    loop = asyncio.get_running_loop()
-    asked = False
-
-    def stop() -> None:
-        engine.stop(RunInterruptedError(None))
-        loop.call_later(_GRACE_S, running.cancel)
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-        loop.call_soon_threadsafe(stop)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -10,10 +10,14 @@ from pathlib import Path
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps
 from tunecheck.pipeline.results import ResultRow
+from tunecheck.runs.store import replacing
 
-__all__ = ["check_output_path", "write_azure_results", "write_table"]
+__all__ = ["MAX_COLUMNS", "check_output_path", "write_azure_results", "write_table"]
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+MAX_COLUMNS = 16_384
+"""Most columns of the table, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
@@ -22,17 +26,20 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
     Lists and objects are written as JSON. A text that a spreadsheet would run as a formula gets an apostrophe before
     it: it is model output.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
+    columns = columns[:MAX_COLUMNS]
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow([_cell(column) for column in columns])
         writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
-    temporary.replace(path)
 
 
 def _cell(value: JSON) -> str | int | float:
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value.replace("\0", "\\0")
+        shown = value.replace("\0", "\\0")
+        return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -60,10 +67,8 @@ def write_azure_results(
     path: Path, rows: Iterable[ResultRow], metrics: Mapping[str, JSON], studio_url: str | None
 ) -> None:
     """Write `{"rows", "metrics", "studio_url"}`, row by row, and rename it into place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(b'{"rows": [')
         for number, row in enumerate(rows):
             file.write((b",\n" if number else b"\n") + dumps(row))
         file.write(b'\n], "metrics": ' + dumps(dict(metrics)) + b', "studio_url": ' + dumps(studio_url) + b"}\n")
-    temporary.replace(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import cast
 
 from tunecheck.fingerprints import stable_arguments
 from tunecheck.jsontext import JSON
@@ -67,7 +66,7 @@ def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, J
 
 
 def _written(mapped: Mapped) -> JSON:
-    return mapped.text if isinstance(mapped, Reference) else cast("JSON", mapped.value)
+    return mapped.text if isinstance(mapped, Reference) else mapped.value
 
 
 def same_evaluators(before: Manifest, now: Manifest) -> frozenset[str]:
@@ -96,7 +95,7 @@ def differences(before: Manifest, now: Manifest) -> list[str]:
     found += _changed_evaluators(_part(before, "evaluators"), _part(now, "evaluators"))
     for name in sorted({*_part(before, "mapping"), *_part(now, "mapping")}):
         old, new = _part(before, "mapping").get(name), _part(now, "mapping").get(name)
-        if old != new and name in _part(now, "evaluators"):
+        if old != new and (name in _part(now, "evaluators") or name == "target"):
             found.append(f"the mapping of {name!r} was {old}, is {new}")
     if before.get("group_by") != now.get("group_by"):
         found.append(f"group_by was {before.get('group_by')}, is {now.get('group_by')}")

@@ -8,7 +8,7 @@ from typing import cast
 from tunecheck.datasets import Dataset, Scan
 from tunecheck.errors import EndpointError
 from tunecheck.jsontext import JSON
-from tunecheck.pipeline.journal import Recorded
+from tunecheck.pipeline.recorded import Recorded
 from tunecheck.pipeline.results import RowsView
 from tunecheck.runs.store import Run
 from tunecheck.targets import CallContext, Row, Target, TargetOutput
@@ -36,11 +36,19 @@ class RecordedRun:
         """The name that the run was given."""
         return str(self._manifest.get("name"))
 
-    def declared_mapping(self) -> dict[str, object]:
-        """The run's default mapping."""
+    def mapping(self, name: str) -> dict[str, object]:
+        """What the run mapped by `default`, or beyond that for the evaluator of that name, if it had one."""
+        if name == "target":
+            return {}
+        default = self._layer("default")
+        if name == "default":
+            return default
+        return {key: value for key, value in self._layer(name).items() if key not in default or default[key] != value}
+
+    def _layer(self, name: str) -> dict[str, object]:
         mapping = self._manifest.get("mapping")
-        default = mapping.get("default") if isinstance(mapping, dict) else None
-        return dict(default) if isinstance(default, dict) else {}
+        entry = mapping.get(name) if isinstance(mapping, dict) else None
+        return dict(entry) if isinstance(entry, dict) else {}
 
     def dataset(self) -> Dataset:
         """The run's rows, under the ids they had."""

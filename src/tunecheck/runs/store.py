@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
@@ -16,7 +17,7 @@ from tunecheck.pipeline.journal import is_held
 from tunecheck.pipeline.results import RowsView
 from tunecheck.suggest import did_you_mean
 
-__all__ = ["Run", "create_run", "find_run", "list_runs", "utc_now", "write_file"]
+__all__ = ["Run", "create_run", "find_run", "list_runs", "replacing", "utc_now", "write_file"]
 
 Manifest = dict[str, JSON]
 
@@ -112,13 +113,24 @@ def dumps_readably(value: JSON) -> bytes:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a whole file so that no reader ever sees half of it: a temporary name, synced, renamed."""
+    """Write a whole file so that no reader ever sees half of it."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 def utc_now() -> datetime.datetime:
@@ -161,9 +173,11 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
         ConfigurationError: there is no such run, or there are several.
     """
     path = Path(run)
+    name = os.fspath(run)
+    if not name:
+        raise ConfigurationError("the name of a run is empty; give its folder, its id, or 'last'")
     if (path / "run.json").is_file():
         return Run(path)
-    name = os.fspath(run)
     runs = list(list_runs(results_dir))
     if name == "last" and runs:
         return runs[-1]
