@@ -5,6 +5,7 @@ python scripts/draw_table.py
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -31,7 +32,7 @@ def main() -> None:
         shown = b"".join(printed).decode().replace("\r\n", "\n").replace(folder, "eval_results")
     # The progress bar was drawn over and taken away: what counts begins with the run's own line.
     shown = shown[shown.rindex("iteration-7", 0, shown.index("150 rows")) :]
-    console = Console(record=True, width=WIDTH, file=Path(os.devnull).open("w", encoding="utf-8"))
+    console = Console(record=True, width=WIDTH, file=io.StringIO())
     console.print("$ python evaluate.py --dataset datasets/val.jsonl --name iteration-7 \\", highlight=False)
     console.print(f"    {' '.join(evaluators[:2])}", highlight=False)
     console.print(Text.from_ansi(shown))

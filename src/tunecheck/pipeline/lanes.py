@@ -43,6 +43,10 @@ class Spent:
     cpu: float
 
 
+_PATIENCE_S = 0.2
+"""How long a batch may take before the rows behind it get slots of their own."""
+
+
 class Executor(Protocol):
     """Runs a batch: for each row, one outcome for each evaluator."""
 
@@ -145,7 +149,8 @@ class Lane:
     async def serve(self) -> None:
         """Work until `close` was called and the queue is empty.
 
-        A lane of threads starts with one slot: more only help evaluators that wait, and cost those that compute.
+        A lane of threads starts with one slot: more only help evaluators that wait, and cost those that compute. Those
+        that wait are known by the CPU they spent, and by a batch that does not come back.
         """
         at_once = 1 if isinstance(self._executor, ThreadExecutor) else self._executor.slots
         async with asyncio.TaskGroup() as group:
@@ -160,15 +165,19 @@ class Lane:
         self._queue.put_nowait(None)
 
     async def _serve_slot(self, group: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             batch = await self._next_batch()
             if not batch:
                 return
+            impatient = loop.call_later(_PATIENCE_S, self._open_slots, group, self._executor.slots)
             try:
                 outcomes, spent = await self._executor.run([job.arguments for job in batch])
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
                 self._failed(batch, error)
                 continue
+            finally:
+                impatient.cancel()
             for job, outcome in zip(batch, outcomes, strict=True):
                 job.outcomes = outcome
             self._size.learn(len(batch), spent)

@@ -1,0 +1,157 @@
+"""The event loop of a run: started wherever the caller stands, shown while it works, stopped in order on Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from tunecheck.errors import RunInterruptedError
+from tunecheck.pipeline.engine import Engine
+from tunecheck.progress import Progress, ProgressBar
+from tunecheck.targets import Target
+
+__all__ = ["Show", "run_engine"]
+
+Show = Callable[[Progress], None]
+
+_GRACE_S = 10.0
+"""How long calls under way may take after Ctrl-C."""
+
+_PROGRESS_EVERY_S = 0.1
+
+
+def run_engine(engine: Engine, target: Target | None, show: Show | None) -> None:
+    """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook).
+
+    Raises:
+        RunError: the run was stopped.
+    """
+    stopper = _Stopper(engine)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(_run(engine, target, show, stopper))
+    else:
+        _run_in_thread(lambda: asyncio.run(_run(engine, target, show, stopper)), stopper)
+
+
+def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
+    failure: list[BaseException] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - carried over to the calling thread as it is
+            failure.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=run, name="tunecheck-run", daemon=True).start()
+    while not ended.is_set():
+        try:
+            ended.wait()  # not the thread's `join`, which takes it for ended when it is interrupted
+        except KeyboardInterrupt:  # a notebook's stop button reaches this thread only
+            if not stopper.ask():
+                raise
+    if failure:
+        raise failure[0]
+
+
+class _Stopper:
+    """Asks a run to stop, from a signal handler or another thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._asked = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    def bind(self) -> None:
+        """Say that this is the task to stop."""
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._asked:
+            self._stop()
+
+    def ask(self) -> bool:
+        """Stop in order: calls under way get some seconds; False when that was asked for before."""
+        if self._asked:
+            return False
+        self._asked = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop)
+        return True
+
+    def _stop(self) -> None:
+        self._engine.stop(RunInterruptedError(None))
+        assert self._loop is not None
+        assert self._task is not None
+        self._loop.call_later(_GRACE_S, self._task.cancel)
+
+
+async def _run(engine: Engine, target: Target | None, show: Show | None, stopper: _Stopper) -> None:
+    stopper.bind()
+    ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
+    try:
+        with _interruptible(stopper):
+            await engine.run()
+    finally:
+        if ticker is not None:
+            ticker.cancel()
+        if show is not None:
+            _show(engine, show)
+            if isinstance(show, ProgressBar):
+                show.close()
+        if target is not None:
+            await _close(target, engine.tally.notes)
+
+
+async def _tick(engine: Engine, show: Show) -> None:
+    while _show(engine, show):  # noqa: ASYNC110 - the moment is what counts, not what happened in it
+        await asyncio.sleep(_PROGRESS_EVERY_S)
+
+
+def _show(engine: Engine, show: Show) -> bool:
+    """Show how far the run is; a caller's function that fails does not end it."""
+    tally = engine.tally
+    try:
+        show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.taken_over))
+    except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly
+        note = f"progress could not be shown: {type(error).__name__}: {error}"
+        if note not in tally.notes:
+            tally.notes.append(note)
+        return False
+    return True
+
+
+async def _close(target: Target, notes: list[str]) -> None:
+    try:
+        await target.close()
+    except Exception as error:  # noqa: BLE001 - all answers are there: what closing says must not cost them
+        notes.append(f"the target did not close: {type(error).__name__}: {error}")
+
+
+@contextlib.contextmanager
+def _interruptible(stopper: _Stopper) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; a second one leaves them, at once.
+
+    The loop's own signal handlers would not do: they wait for their turn, which code that blocks the loop never gives.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not stopper.ask():
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)  # None: one that Python did not set

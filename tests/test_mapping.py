@@ -1,0 +1,333 @@
+"""Column mapping: which value each parameter of an evaluator or a target gets."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline_parts import Answering, column, rows_of, run
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.pipeline.mapping import Constant, Reference, make_binder, parse_mapping, read_layers
+from tunecheck.pipeline.signatures import read_signature
+
+ROW: dict[str, Any] = {
+    "a": {"b": {"c": "deep"}, "list": [{"name": "first"}, {"name": "second"}]},
+    "plain": "text",
+    "with space": "spaced",
+    "with-hyphen": "hyphened",
+    "naïve": "accented",
+    "meta.id": "dotted",
+    "outer": {"in.ner": {"x": "half dotted"}},
+    "it's": "quoted",
+    "0": "digit",
+    "empty": None,
+    "__proto__": "proto",
+}
+
+
+def resolve(reference: str) -> object:
+    mapped = parse_mapping({"p": reference}, "here")["p"]
+    assert isinstance(mapped, Reference)
+    return mapped.value_in(ROW, {"response": "answered", "usage": {"tokens": [1, 2]}})
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ("${data.plain}", "text"),
+        ("  ${data.plain} ", "text"),
+        ("${data.a.b.c}", "deep"),
+        ("${data.a.list[1].name}", "second"),
+        ("${data.a['list'][0]['name']}", "first"),
+        ('${data["a"]["b"].c}', "deep"),
+        ("${data.with space}", "spaced"),
+        ("${data['with space']}", "spaced"),
+        ("${data.with-hyphen}", "hyphened"),
+        ("${data.naïve}", "accented"),
+        ("${data.meta.id}", "dotted"),
+        ("${data['meta.id']}", "dotted"),
+        ("${data.outer.in.ner.x}", "half dotted"),
+        ('${data["it\'s"]}', "quoted"),
+        ("${data['0']}", "digit"),
+        ("${data.empty}", None),
+        ("${data.__proto__}", "proto"),
+        ("${data.a.list[7].name}", None),
+        ("${data.plain.c}", None),
+        ("${data.plain[0]}", None),
+        ("${data.nowhere}", None),
+        ("${target.response}", "answered"),
+        ("${target.usage.tokens[1]}", 2),
+        ("${target.plain}", None),
+    ],
+)
+def test_a_reference_finds_its_value(reference: str, value: object) -> None:
+    assert resolve(reference) == value
+
+
+@pytest.mark.parametrize("value", [1, 0.5, True, None, "en", "", "$5", "{x}", "data.plain", ["a", 1], {"k": [None]}])
+def test_anything_that_is_no_reference_stands_for_itself(value: object) -> None:
+    assert parse_mapping({"p": value}, "here") == {"p": Constant(value)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "${data}",
+        "${data.}",
+        "${data..a}",
+        "${data.a.}",
+        "${data.a[}",
+        "${data.a[x]}",
+        "${data.a[-1]}",
+        "${data.a['b}",
+        "${target}",
+        "${rows.a}",
+        "x ${data.a}",
+        "${data.a}${data.b}",
+        "${data.a",
+        "${}",
+        "${data.a" + ".a" * 3000 + "}",
+    ],
+)
+def test_what_looks_like_a_reference_and_is_none_is_refused_with_its_place(value: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"evaluator_config\['x'\], parameter 'p': .* is not a reference"
+    ) as no:
+        parse_mapping({"p": value}, "evaluator_config['x']")
+    assert len(str(no.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("${run.outputs.response}", "${target.response}"),
+        ("${outputs.response}", "${target.response}"),
+        ("${inputs.query}", "${data.query}"),
+    ],
+)
+def test_references_of_other_systems_say_what_is_meant_here(written: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_mapping({"p": written}, "here")
+    assert meant in str(refusal.value)
+
+
+def test_a_literal_that_is_no_data_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"parameter 'k': a mapping holds references and plain values: .*object"
+    ):
+        run(
+            tmp_path,
+            [{"a": 1}],
+            evaluators={"e": lambda a, k: 1},
+            evaluator_config={"e": {"column_mapping": {"k": object()}}},
+        )
+    assert not (tmp_path / "runs").exists()
+
+
+@given(st.text())
+def test_no_text_in_a_mapping_does_anything_but_bind_or_be_refused(text: str) -> None:
+    for value in (text, f"${{data{text}}}", f"${{data.{text}}}", f"${{target[{text}]}}"):
+        with contextlib.suppress(ConfigurationError):
+            mapped = parse_mapping({"p": value}, "here")
+            binder = make_binder(read_signature(lambda p=None: p, "e"), mapping=mapped, what="e")
+            binder(ROW, {})
+
+
+@given(st.dictionaries(st.text(), st.text() | st.none() | st.integers() | st.dictionaries(st.text(), st.text())))
+def test_no_configuration_does_anything_but_be_read_or_be_refused(config: dict[str, Any]) -> None:
+    with contextlib.suppress(ConfigurationError):
+        read_layers(config, ["e"], {})
+
+
+Evaluator = Callable[..., object]
+
+
+def told(response: object = "default", ground_truth: object = "default", lang: object = "default") -> dict[str, Any]:
+    return {"response": response, "ground_truth": ground_truth, "lang": lang}
+
+
+DATA = [{"response": "from data", "answer": "the answer", "ground_truth": "gt column", "alt": "alternative"}]
+
+
+def seen(tmp_path: Path, config: dict[str, Any] | None = None, **arguments: Any) -> dict[str, Any]:
+    """What the evaluator `told` got in each parameter."""
+    result = run(tmp_path, arguments.pop("data", DATA), evaluators={"e": told}, evaluator_config=config, **arguments)
+    (row,) = rows_of(result)
+    assert not [key for key in row if key.startswith("error")], row
+    return {name: row[f"outputs.e.{name}"] for name in ("response", "ground_truth", "lang")}
+
+
+def test_without_a_mapping_a_parameter_takes_the_column_of_its_name(tmp_path: Path) -> None:
+    assert seen(tmp_path) == {"response": "from data", "ground_truth": "gt column", "lang": "default"}
+
+
+def test_without_a_mapping_the_target_s_column_comes_before_the_data_s(tmp_path: Path) -> None:
+    found = seen(tmp_path, target=Answering(lambda row: {"response": "from target"}))
+    assert found == {"response": "from target", "ground_truth": "gt column", "lang": "default"}
+
+
+def test_a_mapping_chooses_between_target_and_data_of_one_name(tmp_path: Path) -> None:
+    config = {"default": {"column_mapping": {"response": "${data.response}"}}}
+    assert seen(tmp_path, config, target=Answering(lambda row: {"response": "t"}))["response"] == "from data"
+
+
+@pytest.mark.parametrize("wrap", [lambda m: {"column_mapping": m}, lambda m: m], ids=["new shape", "old shape"])
+def test_both_shapes_of_the_configuration_work(tmp_path: Path, wrap: Callable[[object], object]) -> None:
+    assert seen(tmp_path, {"default": wrap({"ground_truth": "${data.answer}"})})["ground_truth"] == "the answer"
+    assert seen(tmp_path, {"e": wrap({"ground_truth": "${data.answer}"})})["ground_truth"] == "the answer"
+
+
+def test_the_evaluator_s_own_layer_is_laid_over_the_default_one_and_does_not_replace_it(tmp_path: Path) -> None:
+    config = {"default": {"response": "${data.alt}", "lang": "en"}, "e": {"lang": "fr"}}
+    assert seen(tmp_path, config) == {"response": "alternative", "ground_truth": "gt column", "lang": "fr"}
+
+
+def test_what_the_data_set_declares_is_the_lowest_layer(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"response": "r", "answer": "a", "alt": "b"}\n')
+    (tmp_path / "d.yaml").write_text('column_mapping: {ground_truth: "${data.answer}", lang: "de"}\n')
+    assert seen(tmp_path, data=tmp_path / "d.jsonl") == {"response": "r", "ground_truth": "a", "lang": "de"}
+    config = {"default": {"ground_truth": "${data.alt}"}}
+    assert seen(tmp_path, config, data=tmp_path / "d.jsonl") == {"response": "r", "ground_truth": "b", "lang": "de"}
+
+
+def test_a_default_mapping_for_a_parameter_that_an_evaluator_does_not_have_is_left_out(tmp_path: Path) -> None:
+    assert seen(tmp_path, {"default": {"context": "${data.alt}", "lang": "en"}})["lang"] == "en"
+
+
+def test_an_own_mapping_for_a_parameter_that_an_evaluator_does_not_have_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match="evaluator 'e' has no parameter 'ground_thruth'; did you mean 'ground_t"
+    ):
+        seen(tmp_path, {"e": {"ground_thruth": "${data.answer}"}})
+
+
+def test_an_unknown_evaluator_in_the_configuration_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="evaluator_config names 'defualt'; did you mean 'default'"):
+        seen(tmp_path, {"defualt": {"column_mapping": {}}})
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ([1], "evaluator_config is a list"),
+        ("x", "evaluator_config is a str"),
+        ({"e": "x"}, r"evaluator_config\['e'\] is a str"),
+        ({"e": {"column_mapping": 3}}, "column_mapping of 'e' is a int"),
+        ({"e": {"column_mapping": {}, "response": "x"}}, "has 'response' beside 'column_mapping'"),
+    ],
+)
+def test_a_configuration_of_another_shape_is_an_error(tmp_path: Path, config: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        seen(tmp_path, config)
+
+
+def test_an_empty_column_mapping_is_none(tmp_path: Path) -> None:
+    assert seen(tmp_path, {"e": {"column_mapping": None}, "default": {}})["lang"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"),
+    [
+        (
+            {"response": "${data.respons}"},
+            r"there is no column 'respons' for \$\{data.respons\}; did you mean 'response'",
+        ),
+        ({"lang": "${data.langg}"}, "there is no column 'langg'"),
+        ({"response": "${data.zzz.deep}"}, "there is no column 'zzz' .*; known: alt, answer, ground_truth, response"),
+        ({"response": "${target.response}"}, r"\$\{target.response\} needs a target, and this run has none"),
+    ],
+)
+def test_a_typo_is_an_error_before_the_first_row(tmp_path: Path, mapping: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        seen(tmp_path, {"default": {"column_mapping": mapping}})
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_typo_in_a_target_s_known_columns_is_an_error_before_the_first_call(tmp_path: Path) -> None:
+    target = Answering(columns=frozenset({"response", "usage"}))
+    with pytest.raises(ConfigurationError, match=r"no column 'respnse' .*; did you mean 'response'"):
+        seen(tmp_path, {"default": {"response": "${target.respnse}"}}, target=target)
+    assert target.asked == []
+
+
+def test_a_missing_required_parameter_names_the_columns_there_are(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"evaluator 'e' needs 'context': map it.*the data has \$\{data\.alt\}"
+    ):
+        run(tmp_path, DATA, evaluators={"e": lambda response, context: 1})
+
+
+def test_a_column_that_one_row_lacks_is_that_row_s_error(tmp_path: Path) -> None:
+    data = [{"a": {"b": 1}}, {"a": {}}, {"a": {"b": 3}}]
+    result = run(tmp_path, data, evaluators={"e": lambda x: x}, evaluator_config={"e": {"x": "${data.a.b}"}})
+    assert column(result, "outputs.e.e") == [1, None, 3]
+    (error,) = [entry for entry in column(result, "error.e") if entry]
+    assert error["message"] == "evaluator 'e': parameter 'x' is mapped to ${data.a.b}, which this row does not have"
+
+
+def test_a_column_that_one_row_lacks_leaves_an_optional_parameter_to_its_default(tmp_path: Path) -> None:
+    data = [{"a": {"b": 1}}, {"a": {}}]
+    result = run(tmp_path, data, evaluators={"e": lambda x=9: x}, evaluator_config={"e": {"x": "${data.a.b}"}})
+    assert column(result, "outputs.e.e") == [1, 9]
+
+
+def test_an_explicit_null_is_none_and_no_missing_column(tmp_path: Path) -> None:
+    result = run(tmp_path, [{"x": None}, {"x": 1}], evaluators={"e": lambda x: {"none": x is None}})
+    assert column(result, "outputs.e.none") == [True, False]
+
+
+def test_leaves_of_objects_are_never_guessed(tmp_path: Path) -> None:
+    """Azure feeds `query` from `expected.arguments.query` here."""
+    data = [{"query": "What is the weather in Paris?", "expected": {"arguments": {"query": "paris weather"}}}]
+    result = run(tmp_path, data, evaluators={"e": lambda query: {"got": query}})
+    assert column(result, "outputs.e.got") == ["What is the weather in Paris?"]
+    with pytest.raises(ConfigurationError, match="needs 'arguments'"):
+        run(tmp_path, data, evaluators={"e": lambda arguments: 1})
+
+
+def test_keywords_of_any_name_get_what_is_mapped(tmp_path: Path) -> None:
+    config = {"default": {"response": "${data.alt}"}, "e": {"anything": "${data.answer}", "fixed": 3}}
+    result = run(tmp_path, DATA, evaluators={"e": lambda **given: {"given": given}}, evaluator_config=config)
+    assert column(result, "outputs.e.given") == [{"response": "alternative", "anything": "the answer", "fixed": 3}]
+
+
+def test_constants_are_given_to_each_row_afresh(tmp_path: Path) -> None:
+    def grow(a: int, seen: list[int]) -> dict[str, int]:
+        seen.append(a)
+        return {"n": len(seen)}
+
+    result = run(tmp_path, [{"a": 1}] * 5, evaluators={"e": grow}, evaluator_config={"e": {"seen": [0]}})
+    assert column(result, "outputs.e.n") == [2] * 5
+
+
+def test_a_function_as_target_is_mapped_by_an_entry_of_its_own(tmp_path: Path) -> None:
+    found = seen(
+        tmp_path,
+        {"target": {"column_mapping": {"question": "${data.alt}"}}, "default": {"question": "${data.answer}"}},
+        target=lambda question: f"asked {question}",
+    )
+    assert found["response"] == "asked alternative"
+
+
+def test_the_default_mapping_speaks_of_evaluators_and_not_of_the_target(tmp_path: Path) -> None:
+    config = {"default": {"column_mapping": {"response": "${target.text}", "ground_truth": "${data.answer}"}}}
+    found = seen(tmp_path, config, target=lambda response, ground_truth: {"text": f"{response}, {ground_truth}"})
+    assert found["response"] == "from data, gt column"
+
+
+def test_a_target_s_missing_parameter_is_an_error_before_the_first_call(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="the target needs 'quesion'"):
+        seen(tmp_path, target=lambda quesion: 1)
+    with pytest.raises(ConfigurationError, match="no column 'questin'"):
+        seen(tmp_path, {"target": {"q": "${data.questin}"}}, target=lambda q: 1)
+
+
+def test_a_target_of_whole_rows_takes_no_mapping(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="the target takes whole rows"):
+        seen(tmp_path, {"target": {"q": "${data.alt}"}}, target=Answering())

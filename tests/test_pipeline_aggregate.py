@@ -1,0 +1,366 @@
+"""From rows to metrics: what is counted, averaged, and left out; over all rows and by group."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline_parts import Answering, metrics_of, run
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.pipeline import aggregate
+from tunecheck.pipeline.aggregate import Aggregator
+from tunecheck.pipeline.results import RowState, RowsView
+from tunecheck.pipeline.scoring import Failure, bind_evaluator
+from tunecheck.targets import Row
+
+
+def echo(out: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An evaluator whose output stands in the data; a row that says so fails."""
+    if "raise" in out:
+        raise ValueError(out["raise"])
+    return out
+
+
+def scored(tmp_path: Path, outputs: Sequence[Mapping[str, Any]], **arguments: Any) -> dict[str, Any]:
+    data = [{"out": dict(output), **arguments.get("columns", {})} for output in outputs]
+    arguments.pop("columns", None)
+    return metrics_of(run(tmp_path, data, evaluators={"e": echo}, **arguments))
+
+
+def test_a_mean_is_over_the_rows_that_have_the_number(tmp_path: Path) -> None:
+    metrics = scored(tmp_path, [{"s": 1}, {"s": 2.5}, {"s": None}, {"t": 4}, {"raise": "no"}])
+    assert metrics == {
+        "e.s": 1.75,
+        "e.t": 4.0,
+        "e.scored_count": 4,
+        "e.not_applicable_count": 0,
+        "e.error_count": 1,
+    }
+
+
+def test_a_pass_or_fail_mixed_with_none_keeps_its_mean(tmp_path: Path) -> None:
+    """Azure drops a bool metric as soon as one row has none or fails."""
+    assert scored(tmp_path, [{"ok": True}, {"ok": None}, {"ok": False}, {"raise": "x"}])["e.ok"] == 0.5
+
+
+def test_binary_aggregate_is_passes_of_passes_and_fails_unrounded(tmp_path: Path) -> None:
+    results = ["pass", "fail", "fail", "not_applicable", "pass", "pass", "fail"]
+    metrics = scored(tmp_path, [{"e_result": word} for word in results] + [{"raise": "x"}])
+    assert metrics["e.binary_aggregate"] == 3 / 6
+    assert (metrics["e.scored_count"], metrics["e.not_applicable_count"], metrics["e.error_count"]) == (6, 1, 1)
+
+
+def test_one_third_is_not_rounded(tmp_path: Path) -> None:
+    assert scored(tmp_path, [{"e_result": word} for word in ("pass", "fail", "fail")])["e.binary_aggregate"] == 1 / 3
+
+
+def test_without_a_pass_or_a_fail_there_is_no_pass_rate(tmp_path: Path) -> None:
+    assert scored(tmp_path, [{"e_result": "not_applicable"}] * 2)["e.binary_aggregate"] is None
+    assert "e.binary_aggregate" not in scored(tmp_path, [{"s": 1}])
+
+
+@pytest.mark.parametrize("order", [["a_result", "e_result"], ["e_result", "a_result"]])
+def test_of_several_results_the_evaluator_s_own_name_counts(tmp_path: Path, order: list[str]) -> None:
+    words = {"a_result": "fail", "e_result": "pass"}
+    assert scored(tmp_path, [{key: words[key] for key in order}])["e.binary_aggregate"] == 1
+
+
+def test_of_several_results_the_declared_one_counts_before_all(tmp_path: Path) -> None:
+    class Judge:
+        primary = "b"
+
+        def __call__(self, *, out: Mapping[str, Any]) -> Mapping[str, Any]:
+            return out
+
+    outputs = [{"a_result": "fail", "e_result": "fail", "b_result": "pass"}] * 2
+    result = run(tmp_path, [{"out": output} for output in outputs], evaluators={"e": Judge()})
+    assert metrics_of(result)["e.binary_aggregate"] == 1
+
+
+def test_of_several_results_else_the_first_counts(tmp_path: Path) -> None:
+    """Azure lets the last one win."""
+    assert scored(tmp_path, [{"a_result": "pass", "b_result": "fail"}])["e.binary_aggregate"] == 1
+
+
+def test_a_key_that_only_looks_like_a_result_is_none(tmp_path: Path) -> None:
+    metrics = scored(tmp_path, [{"search_result": "long text", "match_result": "pass"}] * 3)
+    assert metrics["e.binary_aggregate"] == 1
+    assert "e.binary_aggregate" not in scored(tmp_path, [{"search_result": "x"}])
+
+
+def test_thresholds_and_a_metric_s_own_tokens_have_no_mean(tmp_path: Path) -> None:
+    output = {"m": 3, "m_threshold": 2, "m_total_tokens": 99, "m_prompt_tokens": 9, "m_completion_tokens": 9}
+    assert [key for key in scored(tmp_path, [output]) if not key.endswith("_count")] == ["e.m"]
+
+
+def test_somebody_s_count_of_tokens_has_a_mean(tmp_path: Path) -> None:
+    metrics = scored(tmp_path, [{"n_tokens": 4, "total_tokens": 6, "x_total_tokens": 8}])
+    assert (metrics["e.n_tokens"], metrics["e.total_tokens"], metrics["e.x_total_tokens"]) == (4, 6, 8)
+
+
+def test_texts_lists_and_objects_have_no_mean(tmp_path: Path) -> None:
+    assert set(scored(tmp_path, [{"t": "1.0", "l": [1], "d": {"a": 1}}])) == {
+        "e.scored_count",
+        "e.not_applicable_count",
+        "e.error_count",
+    }
+
+
+def test_integers_beyond_every_float_have_no_mean_and_disturb_no_other(tmp_path: Path) -> None:
+    metrics = scored(tmp_path, [{"big": 10**25, "huge": 10**400, "s": 1}] * 2)
+    assert (metrics["e.big"], metrics["e.huge"], metrics["e.s"]) == (1e25, None, 1)
+
+
+def test_sums_beyond_every_float_have_no_mean(tmp_path: Path) -> None:
+    assert scored(tmp_path, [{"s": 1.5e308}] * 3)["e.s"] is None
+
+
+# -- the aggregator itself, row by row in any order
+
+
+def state(index: int, output: Any, *, kind: str | None = None, **values: Any) -> RowState:
+    found = RowState(Row(index, f"r{index}", values, ""))
+    found.kind = kind
+    if output is None:
+        found.errors["e"] = Failure("ValueError", "no")
+    else:
+        found.outputs["e"] = output
+    return found
+
+
+def aggregated(states: Sequence[RowState], *columns: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    aggregator = Aggregator([bind_evaluator("e", echo, {})], columns)
+    for each in states:
+        aggregator.add(each)
+    rows = RowsView(Path(__file__))
+    return aggregator.metrics(rows), aggregator.by_group(rows)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1, max_size=60), st.randoms())
+def test_a_mean_is_exact_and_does_not_depend_on_the_order(numbers: list[float], shuffled: random.Random) -> None:
+    states = [state(index, {"s": number}) for index, number in enumerate(numbers)]
+    before, _ = aggregated(states)
+    shuffled.shuffle(states)
+    after, _ = aggregated(states)
+    assert before == after
+    assert before["e.s"] == float(sum(map(Fraction, numbers))) / len(numbers)
+
+
+@given(st.permutations(range(12)))
+def test_keys_and_groups_stand_in_the_order_of_the_rows_whatever_finishes_first(order: list[int]) -> None:
+    states = [state(index, {f"k{index % 3}": index, "s": 1}, g=f"g{index % 4}") for index in range(12)]
+    metrics, by = aggregated([states[index] for index in order], "g")
+    assert list(metrics)[:4] == ["e.k0", "e.s", "e.k1", "e.k2"]
+    assert list(by["g"]) == ["g0", "g1", "g2", "g3"]
+
+
+def test_groups_count_their_own_rows() -> None:
+    states = [
+        state(0, {"s": 1, "e_result": "pass"}, kind="call"),
+        state(1, {"s": 0, "e_result": "fail"}, kind="call"),
+        state(2, {"s": None, "e_result": "not_applicable"}, kind="answer"),
+        state(3, None, kind="answer"),
+        state(4, {"s": 1}),
+    ]
+    metrics, by = aggregated(states, "row_kind")
+    assert metrics["e.s"] == 2 / 3
+    assert by["row_kind"]["call"] == {
+        "e.s": 0.5,
+        "e.binary_aggregate": 0.5,
+        "e.scored_count": 2,
+        "e.not_applicable_count": 0,
+        "e.error_count": 0,
+        "row_count": 2,
+    }
+    assert (by["row_kind"]["answer"]["e.not_applicable_count"], by["row_kind"]["answer"]["e.error_count"]) == (1, 1)
+    assert list(by["row_kind"]) == ["call", "answer"]
+
+
+def test_values_of_any_type_make_groups_of_their_text() -> None:
+    values = ["1", 1, True, None, ["a", 1], {"k": [1]}, 1.5, "true", "x" * 500]
+    states = [state(index, {"s": 1}, g=value) for index, value in enumerate(values)]
+    _, by = aggregated(states, "g")
+    assert {value: metrics["row_count"] for value, metrics in by["g"].items()} == {
+        "1": 2,
+        "true": 2,
+        '["a",1]': 1,
+        '{"k":[1]}': 1,
+        "1.5": 1,
+        "x" * 200: 1,
+    }
+
+
+def test_a_column_with_too_many_values_is_refused_by_name() -> None:
+    states = [state(index, {"s": 1}, g=index) for index in range(aggregate.MAX_GROUPS + 1)]
+    with pytest.raises(
+        ConfigurationError, match="column 'g' makes more than 1,000 groups: choose one with fewer values"
+    ):
+        aggregated(states, "g")
+
+
+def test_several_columns_of_some_values_each_are_fine() -> None:
+    states = [state(index, {"s": 1}, g=index % 60, h=index // 60) for index in range(3600)]
+    _, by = aggregated(states, "g", "h")
+    assert (len(by["g"]), len(by["h"])) == (60, 60)
+
+
+def test_too_many_combinations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregate, "MAX_COMBINATIONS", 50)
+    states = [state(index, {"s": 1}, g=index % 8, h=index // 8) for index in range(64)]
+    with pytest.raises(ConfigurationError, match="g, h make more than 50 groups together"):
+        aggregated(states, "g", "h")
+
+
+# -- grouping in a run
+
+
+def test_group_by_reports_each_column_s_values(tmp_path: Path) -> None:
+    data = [{"out": {"s": n}, "lang": "en" if n % 2 else "fr", "tags": ["a", n % 2]} for n in range(4)]
+    result = run(tmp_path, data, evaluators={"e": echo}, group_by=["lang", "tags"])
+    assert {value: metrics["e.s"] for value, metrics in result.by_group["lang"].items()} == {"fr": 1, "en": 2}
+    assert set(result.by_group["tags"]) == {'["a",0]', '["a",1]'}
+    assert result.by_group["row_kind"] == {}
+
+
+def test_too_many_groups_stop_the_run_with_the_reason(tmp_path: Path) -> None:
+    data = [{"out": {"s": 1}, "text": f"text {n}"} for n in range(1_500)]
+    with pytest.raises(ConfigurationError, match="column 'text' makes more than 1,000 groups"):
+        run(tmp_path, data, evaluators={"e": echo}, group_by="text")
+
+
+def test_group_by_of_no_column_says_what_was_meant(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="group_by: there is no column 'langg'; did you mean 'lang'"):
+        run(tmp_path, [{"out": {}, "lang": 1}], evaluators={"e": echo}, group_by="langg")
+
+
+# -- __aggregate__
+
+
+class Summing:
+    """Returns what stands in the data, and aggregates in the ways that evaluators do."""
+
+    def __init__(self, aggregate: Callable[[Any], Any]) -> None:
+        self._aggregate = aggregate
+
+    def __call__(self, *, out: Mapping[str, Any]) -> Mapping[str, Any]:
+        return echo(out)
+
+    def __aggregate__(self, rows: Any) -> Any:
+        return self._aggregate(rows)
+
+
+def own(tmp_path: Path, aggregation: Callable[[Any], Any], outputs: Sequence[Mapping[str, Any]], **more: Any) -> Any:
+    data = [{"out": dict(output), "lang": ["en", "fr"][n % 2]} for n, output in enumerate(outputs)]
+    return run(tmp_path, data, evaluators={"e": Summing(aggregation)}, **more)
+
+
+OUTPUTS: list[dict[str, Any]] = [{"s": 1}, {"s": 2}, {"raise": "no"}, {"s": 4}, {"s": 8, "t": "x"}]
+
+
+def test_an_evaluator_s_own_aggregate_sees_every_scored_row_in_order(tmp_path: Path) -> None:
+    result = own(tmp_path, lambda rows: {"all": [row["s"] for row in rows]}, OUTPUTS)
+    assert metrics_of(result)["e.all"] == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "value"),
+    [
+        (lambda rows: len(rows), 4),
+        (lambda rows: rows[0]["s"], 1),
+        (lambda rows: rows[-1].t, "x"),
+        (lambda rows: sum(row.s for row in rows), 15),
+        (lambda rows: [row.get("t", "none") for row in rows[2:]], ["none", "x"]),
+        (lambda rows: [sum(row["s"] for row in rows), sum(row["s"] for row in rows)], [15, 15]),
+        (lambda rows: [hasattr(row, "t") for row in rows], [False, False, False, True]),
+        (lambda rows: isinstance(rows, Sequence), True),
+        (lambda rows: math.nan, None),
+    ],
+    ids=["len", "index", "attribute", "attributes", "slice", "twice", "hasattr", "sequence", "nan"],
+)
+def test_the_rows_can_be_read_in_every_way(tmp_path: Path, aggregation: Callable[[Any], Any], value: Any) -> None:
+    assert metrics_of(own(tmp_path, lambda rows: {"v": aggregation(rows)}, OUTPUTS))["e.v"] == value
+
+
+def test_its_own_aggregate_wins_over_means_of_the_same_name(tmp_path: Path) -> None:
+    assert metrics_of(own(tmp_path, lambda rows: {"s": "mine"}, OUTPUTS))["e.s"] == "mine"
+
+
+def test_its_own_aggregate_is_made_for_each_group_from_that_group_s_rows(tmp_path: Path) -> None:
+    result = own(tmp_path, lambda rows: {"all": [row["s"] for row in rows]}, OUTPUTS, group_by="lang")
+    assert {value: metrics["e.all"] for value, metrics in result.by_group["lang"].items()} == {
+        "en": [1, 8],
+        "fr": [2, 4],
+    }
+
+
+def test_its_own_aggregate_for_groups_of_lists(tmp_path: Path) -> None:
+    data = [{"out": {"s": n}, "tags": [n % 2]} for n in range(4)]
+    result = run(
+        tmp_path, data, evaluators={"e": Summing(lambda rows: {"sum": sum(r.s for r in rows)})}, group_by="tags"
+    )
+    assert {value: metrics["e.sum"] for value, metrics in result.by_group["tags"].items()} == {"[0]": 2, "[1]": 4}
+
+
+def test_its_own_aggregate_is_not_asked_where_nothing_was_scored(tmp_path: Path) -> None:
+    metrics = metrics_of(own(tmp_path, lambda rows: {"v": 1}, [{"raise": "a"}, {"raise": "b"}]))
+    assert metrics == {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 2}
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "said"),
+    [
+        (lambda rows: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda rows: None, "AttributeError"),
+        (lambda rows: {"v": object()}, "TypeError: v: a object has no JSON form"),
+        (lambda rows: rows[99], "IndexError"),
+    ],
+)
+def test_an_aggregate_that_fails_is_said_and_costs_nothing_else(
+    tmp_path: Path, aggregation: Callable[[Any], Any], said: str
+) -> None:
+    result = own(tmp_path, aggregation, OUTPUTS)
+    assert metrics_of(result)["e.aggregate_error"].startswith(said)
+    assert metrics_of(result)["e.s"] == 3.75
+
+
+def test_rows_of_an_evaluator_with_a_longer_name_are_not_mixed_in(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"evaluators 'e' and 'e.more' would share result columns"):
+        run(tmp_path, [{"out": {}}], evaluators={"e": echo, "e.more": echo})
+
+
+def test_an_evaluator_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
+    result = run(tmp_path, [{"out": {"a.b_result": "pass", "s": 1}}], evaluators={"a.b": echo})
+    assert metrics_of(result) == {
+        "a.b.s": 1,
+        "a.b.binary_aggregate": 1,
+        "a.b.scored_count": 1,
+        "a.b.not_applicable_count": 0,
+        "a.b.error_count": 0,
+    }
+
+
+def test_rows_whose_target_failed_are_errors_of_each_evaluator_that_needs_it(tmp_path: Path) -> None:
+    def answer(row: Row) -> dict[str, Any]:
+        if row.index == 1:
+            raise ValueError("endpoint 500")
+        return {"response": "a"}
+
+    result = run(
+        tmp_path,
+        [{"q": 1}, {"q": 2}, {"q": 3}],
+        target=Answering(answer),
+        evaluators={"e": lambda response: 1, "d": lambda q: 1},
+        evaluator_config={"d": {"q": "${data.q}"}},
+    )
+    metrics = metrics_of(result)
+    assert (metrics["e.scored_count"], metrics["e.error_count"]) == (2, 1)
+    assert (metrics["d.scored_count"], metrics["d.error_count"]) == (3, 0)
+    assert (result.row_count, result.failed_row_count) == (3, 1)

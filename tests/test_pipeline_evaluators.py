@@ -1,0 +1,419 @@
+"""Evaluators of every shape: what they may be, what they may return, and what their mistakes cost."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn, overload
+
+import numpy as np
+import pytest
+from tests.pipeline_parts import column, metrics_of, records, rows_of, run
+
+from tunecheck.errors import ConfigurationError
+
+DATA = [{"response": text} for text in ("a", "bb", "ccc")]
+
+
+class Instance:
+    def __call__(self, *, response: str) -> dict[str, int]:
+        return {"n": len(response)}
+
+    def method(self, response: str) -> dict[str, int]:
+        return {"n": len(response)}
+
+    @staticmethod
+    def static(response: str) -> dict[str, int]:
+        return {"n": len(response)}
+
+    @classmethod
+    def made(cls, response: str) -> dict[str, int]:
+        return {"n": len(response)}
+
+
+class Asynchronous:
+    async def __call__(self, *, response: str) -> dict[str, int]:
+        await asyncio.sleep(0)
+        return {"n": len(response)}
+
+
+async def coroutine(response: str) -> dict[str, int]:
+    return {"n": len(response)}
+
+
+class Overloaded:
+    """As Azure AI Evaluation's: two ways to call it, declared as overloads."""
+
+    @overload
+    def __call__(self, *, response: str) -> dict[str, int]: ...
+    @overload
+    def __call__(self, *, conversation: list[str]) -> dict[str, int]: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, int]:
+        return {"n": len(kwargs.get("response") or kwargs["conversation"][0])}
+
+
+def positional(response: str, /, other: int = 0) -> int:
+    return 0
+
+
+def with_rest(*rest: object, response: str) -> dict[str, int]:
+    return {"n": len(response)}
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        Instance(),
+        Instance,
+        Instance().method,
+        Instance.static,
+        Instance.made,
+        Asynchronous(),
+        Asynchronous,
+        coroutine,
+        Overloaded(),
+        functools.partial(lambda response, more: {"n": len(response) + more}, more=0),
+        functools.partial(coroutine),
+        lambda response: {"n": len(response)},
+        lambda response, unknown=3: {"n": len(response)},
+        with_rest,
+    ],
+    ids=lambda evaluator: getattr(evaluator, "__qualname__", type(evaluator).__name__),
+)
+def test_anything_that_can_be_called_with_keywords_is_an_evaluator(tmp_path: Path, evaluator: Any) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": evaluator})
+    assert column(result, "outputs.e.n") == [1, 2, 3]
+
+
+def test_overloads_are_chosen_row_by_row(tmp_path: Path) -> None:
+    data = [{"response": "four"}, {"conversation": ["sixsix"]}]
+    assert column(run(tmp_path, data, evaluators={"e": Overloaded()}), "outputs.e.n") == [4, 6]
+
+
+class NeedsArguments:
+    def __init__(self, threshold: int) -> None: ...
+    def __call__(self, *, response: str) -> int:
+        return 1
+
+
+class CannotBeMade(NeedsArguments):
+    def __init__(self) -> None:
+        raise KeyError("no key")
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "said"),
+    [
+        (NeedsArguments, "'e' is a class that needs arguments: .*threshold"),
+        (CannotBeMade, "'e' is a class that cannot be made: KeyError"),
+        (3, "'e' is a int, which cannot be called"),
+        (None, "'e' is a NoneType"),
+        (positional, "parameter 'response' cannot be given by name"),
+        (dict, "its parameters cannot be read|is a dict, which cannot be called"),
+        ("no_such_one", "no plugin 'no_such_one' among the evaluators"),
+    ],
+)
+def test_what_cannot_be_an_evaluator_is_said_before_the_first_row(tmp_path: Path, evaluator: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        run(tmp_path, DATA, evaluators={"e": evaluator})
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ["target", "default", "results", "", " ", 3, None])
+def test_names_with_a_meaning_of_their_own_are_refused(tmp_path: Path, name: Any) -> None:
+    with pytest.raises(ConfigurationError, match="evaluator"):
+        run(tmp_path, DATA, evaluators={name: Instance()})
+
+
+@pytest.mark.parametrize("evaluators", [None, {}, [], ["bleu"], "bleu"])
+def test_evaluators_must_be_a_dict_of_at_least_one(tmp_path: Path, evaluators: Any) -> None:
+    with pytest.raises(ConfigurationError, match="evaluators must be a dict of at least one evaluator by name"):
+        run(tmp_path, DATA, evaluators=evaluators)
+
+
+# -- what they return
+
+
+@pytest.mark.parametrize(
+    ("returned", "output"),
+    [
+        ({"n": 1}, {"n": 1}),
+        ({}, {}),
+        (0.5, {"e": 0.5}),
+        (True, {"e": True}),
+        (7, {"e": 7}),
+        (float("nan"), {"e": None}),
+        (float("inf"), {"e": None}),
+        (np.float64(0.5), {"e": 0.5}),
+        (np.bool_(False), {"e": False}),
+        ({"n": np.int64(3), "f": np.float32(0.5), "nan": float("nan")}, {"n": 3, "f": 0.5, "nan": None}),
+        (
+            {"t": (1, 2), 3: "x", "deep": {"l": [{"a": (None,)}]}},
+            {"t": [1, 2], "3": "x", "deep": {"l": [{"a": [None]}]}},
+        ),
+        ({"big": 2**70, "lone": "\ud83d", "": 1}, {"big": 2**70, "lone": "\ud83d", "": 1}),
+    ],
+)
+def test_an_output_is_plain_data(tmp_path: Path, returned: Any, output: dict[str, Any]) -> None:
+    result = run(tmp_path, DATA[:1], evaluators={"e": lambda response: returned})
+    (row,) = rows_of(result)
+    assert {
+        key.removeprefix("outputs.e."): value for key, value in row.items() if key.startswith("outputs.e.")
+    } == output
+    assert metrics_of(result)["e.scored_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (None, "it returned a NoneType; an evaluator returns a dict or a number"),
+        ([1, 2], "it returned a list; an evaluator"),
+        ("pass", "it returned a str; an evaluator"),
+        (object(), "it returned a object; an evaluator"),
+        ({"when": datetime.date(2024, 1, 5)}, "e.when: a date has no JSON form"),
+        ({"s": {1, 2}}, "e.s: a set has no JSON form"),
+        ({"deep": [{"x": object()}]}, r"e.deep[0].x: a object has no JSON form"),
+        ({None: 1}, "e, a key: a NoneType has no JSON form"),
+        ({"n": 10**5000}, "e.n: a int of thousands of digits has no JSON form"),
+        (np.array([1.0, 2.0]), "it: a ndarray has no JSON form"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_output_of_another_kind_is_an_error_of_its_rows(tmp_path: Path, returned: Any, said: str) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": lambda response: returned, "other": Instance()})
+    for row in rows_of(result):
+        assert row["error.e"]["type"] == "TypeError"
+        assert row["error.e"]["message"].startswith(said)
+    assert column(result, "outputs.other.n") == [1, 2, 3]
+
+
+def test_a_value_that_holds_itself_is_an_error_of_its_row(tmp_path: Path) -> None:
+    def knot(response: str) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        value["self"] = value
+        return value
+
+    assert "nested deeper" in column(run(tmp_path, DATA[:1], evaluators={"e": knot}), "error.e")[0]["message"]
+
+
+def test_a_coroutine_from_a_synchronous_function_says_what_to_do(tmp_path: Path) -> None:
+    result = run(tmp_path, DATA[:1], evaluators={"e": lambda response: coroutine(response)})
+    assert "define the evaluator with `async def`" in column(result, "error.e")[0]["message"]
+
+
+# -- what they raise
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def fails(error: BaseException | type[BaseException]) -> Callable[..., NoReturn]:
+    def evaluator(response: str) -> NoReturn:
+        raise error
+
+    return evaluator
+
+
+def fails_later(error: BaseException | type[BaseException]) -> Callable[..., Any]:
+    async def evaluator(response: str) -> NoReturn:
+        await asyncio.sleep(0)
+        raise error
+
+    return evaluator
+
+
+ERRORS = [
+    (ValueError("two\nlines"), "ValueError", "two lines"),
+    (ValueError(), "ValueError", "no message"),
+    (Unprintable(), "Unprintable", "no message"),
+    (SystemExit(3), "SystemExit", "3"),
+    (StopIteration("over"), "StopIteration|RuntimeError", "over|coroutine raised StopIteration"),
+    (asyncio.CancelledError("mine"), "CancelledError", "mine"),
+    (RecursionError("deep"), "RecursionError", "deep"),
+    (ValueError("x" * 100_000), "ValueError", "x" * 2000),
+    (ValueError("\ud83d"), "ValueError", "\ud83d"),
+    (TimeoutError("slow"), "TimeoutError", "slow"),
+]
+
+
+@pytest.mark.parametrize("make", [fails, fails_later], ids=["synchronous", "asynchronous"])
+@pytest.mark.parametrize(("error", "name", "said"), ERRORS, ids=[name for _, name, _ in ERRORS])
+def test_whatever_an_evaluator_raises_is_an_error_of_that_row_alone(
+    tmp_path: Path, make: Callable[..., Any], error: BaseException, name: str, said: str
+) -> None:
+    failing = make(error)
+
+    async def sometimes_later(response: str) -> Any:
+        return await failing(response) if response == "bb" else {"n": 1}
+
+    def sometimes(response: str) -> Any:
+        return failing(response) if response == "bb" else {"n": 1}
+
+    evaluator = sometimes_later if make is fails_later else sometimes
+    result = run(tmp_path, DATA, evaluators={"e": evaluator, "other": Instance()})
+    found = column(result, "error.e")
+    assert (found[0], found[2]) == (None, None)
+    assert found[1]["type"] in name.split("|")
+    assert found[1]["message"] in said.split("|")
+    assert column(result, "outputs.e.n") == [1, None, 1]
+    assert column(result, "outputs.other.n") == [1, 2, 3]
+    assert metrics_of(result)["e.error_count"] == 1
+
+
+def test_a_failing_row_is_noted_in_the_journal_for_people(tmp_path: Path) -> None:
+    result = run(tmp_path, DATA[:1], evaluators={"e": fails(ValueError("no"))})
+    assert records(result, "error") == [
+        {"k": "error", "i": 0, "id": "row-1", "stage": "e", "type": "ValueError", "message": "no"}
+    ]
+
+
+def test_all_rows_in_error_is_still_a_result(tmp_path: Path) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": fails(ValueError)})
+    assert (result.row_count, result.failed_row_count) == (3, 3)
+
+
+# -- nobody changes what another one sees
+
+
+def vandal(messages: list[Any], row: dict[str, Any]) -> dict[str, int]:
+    messages[0]["content"] = "changed"
+    messages.append({"role": "user"})
+    row["deep"]["list"].clear()
+    row["new"] = 1
+    return {"n": len(messages)}
+
+
+async def asynchronous_vandal(messages: list[Any], row: dict[str, Any]) -> dict[str, int]:
+    return vandal(messages, row)
+
+
+def witness(messages: list[Any], row: dict[str, Any]) -> dict[str, Any]:
+    return {"saw": [messages, row]}
+
+
+def nested() -> list[dict[str, Any]]:
+    return [{"messages": [{"role": "user", "content": str(n)}], "row": {"deep": {"list": [n]}}} for n in range(20)]
+
+
+@pytest.mark.parametrize("evaluator", [vandal, asynchronous_vandal])
+def test_an_evaluator_that_changes_its_inputs_changes_nobody_s(tmp_path: Path, evaluator: Any) -> None:
+    data = nested()
+    result = run(tmp_path, data, evaluators={"first": evaluator, "w": witness, "second": evaluator})
+    assert column(result, "outputs.w.saw") == [[row["messages"], row["row"]] for row in nested()]
+    assert column(result, "inputs.messages") == [row["messages"] for row in nested()]
+    assert set(column(result, "outputs.second.n")) == {2}
+    assert data == nested(), "the caller's own rows were changed"
+
+
+def test_an_evaluator_that_changes_the_answer_changes_nobody_s(tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        [{"q": 1}] * 5,
+        target=lambda q: {"messages": [{"role": "assistant", "content": "a"}], "row": {"deep": {"list": [1]}}},
+        evaluators={"first": vandal, "w": witness},
+    )
+    assert column(result, "outputs.messages") == [[{"role": "assistant", "content": "a"}]] * 5
+    assert column(result, "outputs.w.saw") == [[[{"role": "assistant", "content": "a"}], {"deep": {"list": [1]}}]] * 5
+
+
+def test_values_that_only_live_in_memory_reach_evaluators_as_they_are(tmp_path: Path) -> None:
+    """Copying them through JSON would turn dates into texts, NaN into None and number keys into text keys."""
+    inner = object()
+    values = [datetime.date(2024, 1, 5), float("nan"), {1: "a"}, (1, [2]), {3}, inner]
+
+    def look(values: list[Any]) -> dict[str, Any]:
+        date, nan, numbers, pair, some, opaque = values
+        assert isinstance(date, datetime.date)
+        assert nan != nan
+        assert numbers == {1: "a"}
+        assert pair == (1, [2])
+        assert isinstance(some, set)
+        return {"same": opaque is inner}
+
+    result = run(tmp_path, [{"values": values}], evaluators={"e": look})
+    assert column(result, "outputs.e.same") == [True]
+
+
+def test_a_row_value_without_a_json_form_is_left_out_of_the_results_and_said(tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        [{"a": object(), "b": 1}, {"a": 10**5000, "b": 2}, {"a": 3, "b": 3}],
+        evaluators={"e": lambda a, b: {"b": b}},
+    )
+    assert column(result, "inputs.a") == [None, None, 3]
+    assert column(result, "inputs.b") == column(result, "outputs.e.b") == [1, 2, 3]
+    errors = column(result, "error.results")
+    assert "inputs.a: $: a object has no JSON form" in errors[0]["message"]
+    assert (bool(errors[1]), errors[2]) == (True, None)
+    assert result.failed_row_count == 2
+
+
+# -- how they run
+
+
+def test_asynchronous_evaluators_share_one_event_loop(tmp_path: Path) -> None:
+    loops: set[int] = set()
+
+    async def look(response: str) -> int:
+        loops.add(id(asyncio.get_running_loop()))
+        return 1
+
+    async def target(response: str) -> dict[str, int]:
+        loops.add(id(asyncio.get_running_loop()))
+        return {"a": 1}
+
+    run(tmp_path, DATA, target=target, evaluators={"a": look, "b": look})
+    assert len(loops) == 1
+
+
+def test_synchronous_evaluators_do_not_run_in_the_event_loop(tmp_path: Path) -> None:
+    threads: set[str] = set()
+
+    def look(response: str) -> int:
+        threads.add(threading.current_thread().name)
+        return 1
+
+    run(tmp_path, DATA, evaluators={"a": look})
+    assert all(name.startswith("tunecheck") for name in threads)
+
+
+def test_what_an_evaluator_prints_goes_where_print_goes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Azure swaps sys.stdout while it runs, and scrubs what others print."""
+    before = sys.stdout
+
+    def noisy(response: str) -> int:
+        print("sort_key=zzz", response)
+        return 1
+
+    run(tmp_path, DATA, evaluators={"a": noisy})
+    assert sys.stdout is before
+    assert capfd.readouterr().out.count("sort_key=zzz") == 3
+
+
+class Declaring:
+    def __init__(self, metrics: Any = (), primary: Any = None) -> None:
+        self.metrics = metrics
+        self.primary = primary
+
+    def __call__(self, *, response: str) -> dict[str, Any]:
+        return {"n": 1}
+
+
+@pytest.mark.parametrize("metrics", [["a"], "abc", 3, None, {"a": 1}, [object()], lambda: 1, [None]])
+def test_a_stranger_s_attribute_called_metrics_means_nothing_here(tmp_path: Path, metrics: Any) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": Declaring(metrics, primary=object())})
+    assert metrics_of(result)["e.n"] == 1
+
+
+def test_an_evaluator_s_iterator_arguments_are_its_own(tmp_path: Path) -> None:
+    def rows() -> Iterator[dict[str, Any]]:
+        yield {"response": "x"}
+
+    assert column(run(tmp_path, rows(), evaluators={"e": Instance()}), "outputs.e.n") == [1]

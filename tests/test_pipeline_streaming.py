@@ -1,0 +1,256 @@
+"""Rows stream: read as they are needed, everything overlapping, in flat memory, out in their order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
+
+from tunecheck.pipeline import engine
+from tunecheck.targets import CallContext, Row
+
+
+def numbers(count: int) -> list[dict[str, Any]]:
+    return [{"id": f"r{n}", "n": n} for n in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_finish_in_any_order_and_come_out_in_their_own(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    finished: list[int] = []
+
+    async def answer(n: int) -> int:
+        for _ in range(rng.randrange(30)):
+            await asyncio.sleep(0)
+        finished.append(n)
+        return n
+
+    async def judge(response: int) -> dict[str, int]:
+        for _ in range(rng.randrange(30)):
+            await asyncio.sleep(0)
+        return {"n": response}
+
+    result = run(tmp_path, numbers(500), target=answer, evaluators={"e": judge, "f": lambda n: n}, concurrency=40)
+    assert finished != sorted(finished)
+    assert column(result, "row_id") == [f"r{n}" for n in range(500)]
+    assert column(result, "outputs.e.n") == column(result, "outputs.f.f") == list(range(500))
+    assert [row["row_id"] for row in result["rows"][10:13]] == ["r10", "r11", "r12"]  # type: ignore[index]
+
+
+def test_one_slow_row_holds_up_no_other(tmp_path: Path) -> None:
+    """The slow row is only answered when all others are finished with everything."""
+    others = asyncio.Event()
+    seen: set[int] = set()
+
+    async def answer(n: int) -> int:
+        if n == 0:
+            async with asyncio.timeout(60):
+                await others.wait()
+        return n
+
+    async def judge(response: int) -> int:
+        seen.add(response)
+        if len(seen) == 4999:
+            others.set()
+        return 1
+
+    result = run(tmp_path, numbers(5000), target=answer, evaluators={"e": judge}, concurrency=4)
+    assert result.failed_row_count == 0
+    assert column(result, "row_id")[0] == "r0"
+
+
+@pytest.mark.parametrize("stuck", [0, 3, 2_500])
+def test_a_row_on_which_a_synchronous_evaluator_waits_holds_up_few_others(tmp_path: Path, stuck: int) -> None:
+    """The rows of its batch wait with it; the others get threads of their own, however quick it was before."""
+    released = threading.Event()
+    seen: list[int] = []
+
+    def judge(n: int) -> int:
+        if n == stuck:
+            assert released.wait(60)
+        seen.append(n)
+        if len(seen) == 4_400:
+            released.set()
+        return 1
+
+    result = run(tmp_path, numbers(5_000), evaluators={"e": judge})
+    assert result.failed_row_count == 0
+
+
+def test_evaluators_do_not_wait_for_the_last_answer(tmp_path: Path) -> None:
+    judged = asyncio.Event()
+
+    async def answer(n: int) -> int:
+        if n == 99:
+            async with asyncio.timeout(60):
+                await judged.wait()
+        return n
+
+    async def judge(response: int) -> int:
+        judged.set()
+        return 1
+
+    assert run(tmp_path, numbers(100), target=answer, evaluators={"e": judge}).failed_row_count == 0
+
+
+def test_one_evaluator_does_not_wait_for_another(tmp_path: Path) -> None:
+    quick = threading.Event()
+
+    def slow(n: int) -> int:
+        assert quick.wait(60)
+        return 1
+
+    async def last(n: int) -> int:
+        if n == 19:
+            quick.set()
+        return 1
+
+    result = run(tmp_path, numbers(20), evaluators={"slow": slow, "last": last})
+    assert result.failed_row_count == 0
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 10, 100])
+def test_twenty_synchronous_evaluators_that_wait_for_each_other_make_progress(tmp_path: Path, concurrency: int) -> None:
+    """Azure hangs with as many evaluators as it has threads."""
+    together = threading.Barrier(20, timeout=60)
+
+    def waits(n: int) -> int:
+        together.wait()  # passes only if all twenty evaluators are at work at once
+        return 1
+
+    evaluators = {f"e{number}": (lambda n: waits(n)) for number in range(20)}
+    result = run(tmp_path, numbers(2), evaluators=evaluators, concurrency=concurrency)
+    assert all(metrics_of(result)[f"e{number}.e{number}"] == 1 for number in range(20))
+
+
+def test_rows_are_read_as_they_are_needed(tmp_path: Path) -> None:
+    read = answered = 0
+    most_ahead = 0
+
+    def rows() -> Iterator[dict[str, Any]]:
+        nonlocal read, most_ahead
+        for row in numbers(20_000):
+            read += 1
+            most_ahead = max(most_ahead, read - answered)
+            yield row
+
+    async def answer(n: int) -> int:
+        nonlocal answered
+        answered += 1
+        return n
+
+    run(tmp_path, rows(), target=answer, evaluators={"e": lambda response: 1})
+    assert read == 20_000
+    assert most_ahead < 2 * 1_024 + 1_000, "1,000 rows are looked at beforehand; then a window of 1,024"
+
+
+def test_data_that_comes_slowly_is_worked_on_as_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading gives the loop a turn after some time, however few rows came."""
+    monkeypatch.setattr(engine, "_TURN_S", 0.0)
+    answered: list[int] = []
+    seen_while_reading: list[int] = []
+
+    async def answer(n: int) -> int:
+        answered.append(n)
+        return n
+
+    class Slow:
+        """Hands out rows, beyond those that are looked at first, and notes how far answering has come."""
+
+        def __iter__(self) -> Iterator[dict[str, Any]]:
+            for row in numbers(1_100):
+                seen_while_reading.append(len(answered))
+                yield row
+
+    run(tmp_path, Slow(), target=answer, evaluators={"e": lambda response: 1})
+    assert seen_while_reading[1_001:1_011] != [0] * 10
+
+
+def test_a_window_of_calls_wider_than_the_usual_one_is_filled(tmp_path: Path) -> None:
+    class Waiting(Answering):
+        def __init__(self) -> None:
+            super().__init__()
+            self.full = asyncio.Event()
+
+        async def answer(self, row: Row, context: CallContext) -> Any:
+            self.asked.append(row.id)
+            if len(self.asked) == 2_000:
+                self.full.set()
+            async with asyncio.timeout(60):
+                await self.full.wait()  # passes only when 2,000 calls are under way at once
+            return {"response": 1}
+
+    result = run(tmp_path, numbers(5_000), target=Waiting(), evaluators={"e": lambda response: 1}, concurrency=2_000)
+    assert result.failed_row_count == 0
+
+
+MEASURE = """
+    import resource, sys, asyncio
+    from tunecheck.evaluate import evaluate
+    count, folder, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    def rows():
+        for n in range(count):
+            yield {"id": f"r{n}", "text": "x" * 1000, "g": f"g{n % 7}", "nested": [{"n": n}]}
+    async def answer(text, nested):
+        return {"response": text[::-1]}
+    target = answer if kind == "target" else None
+    def before(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = evaluate(data=rows(), target=target, evaluators={"e": lambda text: {"n": len(text)}}, workers=0,
+                      results_dir=folder, group_by="g")
+    assert result.row_count == count
+    print(before())
+"""
+
+
+def peak_memory(tmp_path: Path, count: int, kind: str) -> int:
+    """The most memory, in KiB, of a process that evaluates so many rows of 1 KB."""
+    script = textwrap.dedent(MEASURE)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(count), str(tmp_path / f"runs{count}"), kind],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=250,
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["no target", "target"])
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path, kind: str) -> None:
+    """Ten times the rows may take some bytes a row more (their places, their numbers), and not their content."""
+    few, many = peak_memory(tmp_path, 5_000, kind), peak_memory(tmp_path, 50_000, kind)
+    kept = 16 * 1024 if kind == "no target" else 24 * 1024  # the result's rows are a list up to 100,000
+    assert many - few < 45_000 * 3 + kept, f"{few} KiB for 5,000 rows, {many} KiB for 50,000"
+
+
+def test_above_a_limit_the_rows_stay_in_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["tunecheck.evaluate"], "ROWS_IN_MEMORY", 50)
+    pandas = pytest.importorskip("pandas")
+    result = run(tmp_path, numbers(60), evaluators={"e": lambda n: n})
+    rows: Any = result["rows"]
+    assert not isinstance(rows, list)
+    assert (len(rows), rows[0]["row_id"], rows[-1]["inputs.n"]) == (60, "r0", 59)
+    assert [row["inputs.n"] for row in rows[5:8]] == [5, 6, 7]
+    assert [row["inputs.n"] for row in rows] == list(range(60))
+    assert [row["inputs.n"] for row in reversed(rows)][:2] == [59, 58]
+    assert list(rows[::20])[2]["inputs.n"] == 40
+    with pytest.raises(IndexError):
+        rows[60]
+    assert list(pandas.DataFrame(rows)["outputs.e.e"]) == list(range(60))
+    assert list(result.to_pandas()["inputs.n"]) == list(range(60))
+
+
+def test_up_to_the_limit_the_rows_are_a_plain_list(tmp_path: Path) -> None:
+    result = run(tmp_path, numbers(3), evaluators={"e": lambda n: n})
+    assert type(result["rows"]) is list
+    assert rows_of(result)[2]["outputs.e.e"] == 2

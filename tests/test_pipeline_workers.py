@@ -1,0 +1,377 @@
+"""Worker processes: the same results as in threads, whatever the evaluators do to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import column, metrics_of, rows_of, run
+
+JUDGES = '''
+"""Evaluators of a user, in a module that can be imported."""
+import os, signal, sys, threading
+
+def length(response):
+    return {"length": len(response), "pid": os.getpid()}
+
+class Threshold:
+    cpu_bound = True
+    def __init__(self, least):
+        self.least = least
+    def __call__(self, *, response):
+        return {"long": len(response) >= self.least, "nan": float("nan"), "big": 2**70, "pid": os.getpid()}
+
+class NotSent:
+    """Holds something that cannot be pickled."""
+    cpu_bound = True
+    def __init__(self):
+        self.lock = threading.Lock()
+    def __call__(self, *, response):
+        with self.lock:
+            return {"pid": os.getpid()}
+
+def fails(response):
+    if len(response) % 3 == 0:
+        raise ValueError(f"not {response!r}")
+    return 1
+
+def exits(response):
+    if response == "exit":
+        sys.exit(3)
+    return 1
+
+def dies(response):
+    if response == "die":
+        os._exit(7)
+    return 1
+
+def is_killed(response):
+    if response == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1
+
+def prints(response):
+    print("to standard output", response)
+    os.write(1, b"raw to descriptor 1\\n")
+    sys.stdout.flush()
+    return 1
+
+def reads(response):
+    return {"read": sys.stdin.read(10), "raw": len(os.read(0, 10))}
+
+def vandal(messages):
+    messages.clear()
+    return 1
+
+def witness(messages):
+    return {"n": len(messages)}
+
+def opaque(response, thing):
+    return {"n": thing.n}
+
+def strange(response):
+    return {"text": response, "kind": type(response).__name__}
+
+async def asynchronous(response):
+    return {"pid": os.getpid()}
+
+class LoadsOnlyHere:
+    """Pickles well, and cannot be made again in another process."""
+    def __call__(self, *, response):
+        return {"pid": os.getpid()}
+    def __reduce__(self):
+        return _only_in, (os.getpid(),)
+
+def _only_in(pid):
+    if pid != os.getpid():
+        raise RuntimeError("only in its own process")
+    return LoadsOnlyHere()
+
+def ignores_the_end(response):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return 1
+'''
+
+
+@pytest.fixture
+def judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "acme_judges.py").write_text(JUDGES)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    sys.modules.pop("acme_judges", None)
+    return __import__("acme_judges")
+
+
+DATA = [{"response": "x" * (number % 7)} for number in range(60)]
+
+
+def outputs(result: Any) -> list[dict[str, Any]]:
+    """The result rows without process ids."""
+    return [{key: value for key, value in row.items() if not key.endswith(".pid")} for row in rows_of(result)]
+
+
+def pids(result: Any, name: str) -> set[Any]:
+    return set(column(result, f"outputs.{name}.pid"))
+
+
+def test_evaluators_in_processes_and_in_threads_give_equal_results(tmp_path: Path, judges: ModuleType) -> None:
+    evaluators = {"length": judges.length, "threshold": judges.Threshold(3), "fails": judges.fails}
+    threads = run(tmp_path, DATA, evaluators=evaluators, workers=0)
+    processes = run(tmp_path, DATA, evaluators=evaluators, workers=2)
+    assert outputs(processes) == outputs(threads)
+    assert {k: v for k, v in metrics_of(processes).items() if not k.endswith("pid")} == {
+        k: v for k, v in metrics_of(threads).items() if not k.endswith("pid")
+    }
+    assert pids(threads, "length") == {os.getpid()}
+    assert os.getpid() not in pids(processes, "length") | pids(processes, "threshold")
+    assert (threads.notes, processes.notes) == ([], [])
+
+
+def test_what_cannot_be_sent_runs_in_threads_and_the_run_says_so(tmp_path: Path, judges: ModuleType) -> None:
+    evaluators = {
+        "sent": judges.length,
+        "closure": lambda response: {"pid": os.getpid()},
+        "locked": judges.NotSent(),
+        "asynchronous": judges.asynchronous,
+    }
+    result = run(tmp_path, DATA, evaluators=evaluators, workers=1)
+    assert os.getpid() not in pids(result, "sent")
+    for name in ("closure", "locked", "asynchronous"):
+        assert pids(result, name) == {os.getpid()}
+    assert result.notes == ["in threads, because a worker process cannot import them: closure, locked"]
+
+
+def test_what_a_worker_cannot_load_runs_in_threads_and_the_run_says_so(tmp_path: Path, judges: ModuleType) -> None:
+    result = run(tmp_path, DATA, evaluators={"here": judges.LoadsOnlyHere(), "sent": judges.length}, workers=2)
+    assert pids(result, "here") == {os.getpid()}
+    assert os.getpid() not in pids(result, "sent")
+    assert result.notes == ["in threads, because a worker process cannot import them: here"]
+
+
+def test_where_no_evaluator_can_be_loaded_everything_runs_in_threads(tmp_path: Path, judges: ModuleType) -> None:
+    result = run(tmp_path, DATA, evaluators={"here": judges.LoadsOnlyHere()}, workers=2)
+    assert pids(result, "here") == {os.getpid()}
+
+
+def test_where_no_process_can_be_started_everything_runs_in_threads(
+    tmp_path: Path, judges: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tunecheck.pipeline.processes.sys.executable", "/bin/false")
+    result = run(tmp_path, DATA, evaluators={"e": judges.length}, workers=2)
+    assert pids(result, "e") == {os.getpid()}
+    assert len(result.notes) == 1
+
+
+def test_by_default_only_evaluators_that_say_they_burn_cpu_leave_the_process(
+    tmp_path: Path, judges: ModuleType
+) -> None:
+    """A stranger may wait for a service: few processes would be slower than many threads."""
+    evaluators = {"stranger": judges.length, "burns": judges.Threshold(3)}
+    result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
+    assert pids(result, "stranger") == {os.getpid()}
+    assert os.getpid() not in pids(result, "burns")
+    assert result.notes == []
+
+
+def test_by_default_few_rows_start_no_process(tmp_path: Path, judges: ModuleType) -> None:
+    assert pids(run(tmp_path, DATA, evaluators={"e": judges.Threshold(3)}, workers=None), "e") == {os.getpid()}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_any_number_of_evaluators_and_workers_makes_progress(tmp_path: Path, judges: ModuleType, workers: int) -> None:
+    evaluators = {f"e{number}": judges.Threshold(number) for number in range(20)}
+    result = run(tmp_path, DATA, evaluators=evaluators, workers=workers)
+    assert all(metrics_of(result)[f"e{number}.scored_count"] == 60 for number in range(20))
+
+
+# -- what evaluators do to their process
+
+
+def deadly_rows(count: int, *guilty: int) -> list[dict[str, Any]]:
+    return [{"response": "die" if number in guilty else "fine"} for number in range(count)]
+
+
+@pytest.mark.parametrize(("name", "how"), [("dies", "exit code 7"), ("is_killed", "signal 9")])
+@pytest.mark.parametrize("guilty", [(0,), (17,), (3, 4, 5), (0, 39)])
+def test_a_row_on_which_the_worker_dies_is_one_error_row(
+    tmp_path: Path, judges: ModuleType, name: str, how: str, guilty: tuple[int, ...]
+) -> None:
+    result = run(tmp_path, deadly_rows(40, *guilty), evaluators={"e": getattr(judges, name)}, workers=2)
+    errors = column(result, "error.e")
+    assert [number for number, error in enumerate(errors) if error] == list(guilty)
+    assert {str(errors[number]) for number in guilty} == {
+        str({"type": "WorkerError", "message": f"the row ended its worker process: {how}"})
+    }
+    assert metrics_of(result)["e.scored_count"] == 40 - len(guilty)
+
+
+def test_a_worker_on_which_every_row_dies_ends_with_every_row_an_error(tmp_path: Path, judges: ModuleType) -> None:
+    result = run(tmp_path, deadly_rows(6, *range(6)), evaluators={"e": judges.dies}, workers=1)
+    assert result.failed_row_count == 6
+
+
+def test_an_evaluator_that_asks_python_to_exit_is_one_error_row(tmp_path: Path, judges: ModuleType) -> None:
+    data = [{"response": "fine"}, {"response": "exit"}, {"response": "fine"}]
+    result = run(tmp_path, data, evaluators={"e": judges.exits}, workers=1)
+    assert column(result, "error.e") == [None, {"type": "SystemExit", "message": "3"}, None]
+
+
+def test_what_evaluators_print_goes_to_standard_error_and_disturbs_nothing(
+    tmp_path: Path, judges: ModuleType, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run(tmp_path, DATA[:5], evaluators={"e": judges.prints}, workers=1)
+    assert metrics_of(result)["e.e"] == 1
+    assert capfd.readouterr().err.count("raw to descriptor 1") == 5
+
+
+def test_an_evaluator_that_reads_standard_input_gets_nothing_and_disturbs_nothing(
+    tmp_path: Path, judges: ModuleType
+) -> None:
+    result = run(tmp_path, DATA[:5], evaluators={"e": judges.reads}, workers=1)
+    assert column(result, "outputs.e.read") == [""] * 5
+    assert column(result, "outputs.e.raw") == [0] * 5
+
+
+def test_an_evaluator_that_changes_its_inputs_changes_nobody_s(tmp_path: Path, judges: ModuleType) -> None:
+    data = [{"messages": [{"role": "user"}, {"role": "tool"}]} for _ in range(20)]
+    result = run(tmp_path, data, evaluators={"v": judges.vandal, "w": judges.witness}, workers=1)
+    assert column(result, "outputs.w.n") == [2] * 20
+    assert column(result, "inputs.messages") == [row["messages"] for row in data]
+
+
+class Opaque:
+    """A value that cannot be sent to another process."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __reduce__(self) -> Any:
+        raise TypeError("stays here")
+
+
+def test_rows_that_cannot_be_sent_are_judged_all_the_same(tmp_path: Path, judges: ModuleType) -> None:
+    data = [{"response": "x", "thing": Opaque(number)} for number in range(10)]
+    result = run(tmp_path, data, evaluators={"e": judges.opaque}, workers=1)
+    assert column(result, "outputs.e.n") == list(range(10))
+
+
+@pytest.mark.parametrize("value", ["\ud83d", 2**70, None, [], {"a": [1.5]}, "x" * 6_000_000], ids=lambda v: str(v)[:9])
+def test_values_arrive_as_they_are(tmp_path: Path, judges: ModuleType, value: Any) -> None:
+    result = run(tmp_path, [{"response": value}], evaluators={"e": judges.strange}, workers=1)
+    assert column(result, "outputs.e.text") == [value]
+    assert column(result, "outputs.e.kind") == [type(value).__name__]
+
+
+# -- the processes themselves
+
+
+def children() -> list[str]:
+    listed = subprocess.run(["ps", "--no-headers", "-o", "args", "--ppid", str(os.getpid())], capture_output=True)
+    return [line for line in listed.stdout.decode().splitlines() if "tunecheck.pipeline.worker" in line]
+
+
+def test_no_process_is_left_behind(tmp_path: Path, judges: ModuleType) -> None:
+    run(tmp_path, DATA, evaluators={"e": judges.ignores_the_end}, workers=2)
+    assert children() == []
+
+
+def test_no_process_is_left_behind_by_a_run_that_stops(tmp_path: Path, judges: ModuleType) -> None:
+    with pytest.raises(Exception, match="row row-1: evaluator 'e'"):
+        run(tmp_path, DATA, evaluators={"e": judges.fails}, workers=2, fail_on_evaluator_errors=True)
+    assert children() == []
+
+
+SCRIPT = """
+    import os, sys
+    from tunecheck import evaluate
+
+    def mine(response):
+        return {"pid": os.getpid()}
+
+    result = evaluate(data=[{"response": "x"}] * 5, evaluators={"mine": mine, "f1": "f1_score"}, workers=1,
+                      evaluator_config={"f1": {"ground_truth": "${data.response}"}}, results_dir=sys.argv[1])
+    assert {row["outputs.mine.pid"] for row in result["rows"]} == {os.getpid()}
+    print(result.notes, result["metrics"]["f1.f1_score"])
+"""
+
+
+def test_a_script_needs_no_main_guard_and_its_own_evaluators_run_in_threads(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
+    done = subprocess.run(
+        [sys.executable, "script.py", "runs"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert not done.stderr, done.stderr
+    assert done.stdout.strip() == "['in threads, because a worker process cannot import them: mine'] 1.0"
+
+
+def test_a_module_in_the_current_folder_called_like_one_of_python_s_does_no_harm(
+    tmp_path: Path, judges: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "struct.py").write_text("raise RuntimeError('the wrong struct')")
+    monkeypatch.chdir(tmp_path)
+    result = run(tmp_path, DATA, evaluators={"e": judges.length}, workers=1)
+    assert os.getpid() not in pids(result, "e")
+
+
+INTERRUPTED = """
+    import os, signal, sys, threading
+    sys.path.insert(0, sys.argv[2])
+    import acme_judges
+    from tunecheck import evaluate
+    from tunecheck.errors import RunInterruptedError
+
+    def answer(n):
+        if n == 50:
+            os.killpg(0, signal.SIGINT)  # as a terminal does: to the whole group
+        return {"response": "x"}
+
+    try:
+        evaluate(data=[{"n": n} for n in range(100000)], target=answer, evaluators={"e": acme_judges.length},
+                 workers=2, results_dir=sys.argv[1])
+    except RunInterruptedError as error:
+        print(error)
+"""
+
+
+def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: ModuleType) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(tmp_path / "runs"), str(tmp_path / "site")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        start_new_session=True,
+    )
+    assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
+    assert not done.stderr, done.stderr
+
+
+Killer = Callable[[int], None]
+
+
+def test_workers_do_not_outlive_a_killed_run(tmp_path: Path, judges: ModuleType) -> None:
+    script = f"""
+        import os, sys, signal
+        sys.path.insert(0, {str(tmp_path / "site")!r})
+        import acme_judges
+        from tunecheck import evaluate
+        def answer(n):
+            if n == 300:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return {{"response": "x"}}
+        evaluate(data=[{{"n": n}} for n in range(100000)], target=answer, evaluators={{"e": acme_judges.length}},
+                 workers=2, results_dir={str(tmp_path / "runs")!r})
+    """
+    # The pipe's end is reached only when the last process that holds it is gone.
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, timeout=120, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
