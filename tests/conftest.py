@@ -7,7 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies
 from tests.reference_environments import make_environment
+
+# Loads a part of hypothesis that it would otherwise compile in the middle of some test, where CPython 3.11 at times
+# fails with "AST constructor recursion depth mismatch".
+strategies.from_regex("a").validate()
 
 ROOT = Path(__file__).resolve().parent.parent
 
