@@ -8,8 +8,11 @@ called; where an operation compares its argument with one name after another, an
 names. No source is read.
 """
 
+# ruff: noqa: ANN401, D103, T201 - the reference is not typed, and this prints what it finds
+
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
@@ -57,11 +60,12 @@ def simulator(module: str, name: str, config: dict[str, Any] | None = None, *, l
 
 def names_tried(data: Path) -> list[str]:
     """Every run of one to three words in the multi-turn data, in a stable order."""
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(data.rglob("*multi_turn*.json*")))
+    paths = [*data.rglob("*multi_turn_*.json"), *data.glob("multi_turn_func_doc/*.json")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(paths))
     words = re.findall(r"[A-Za-z0-9&.']+", text)
     runs = (words[start : start + count] for count in (1, 2, 3) for start in range(len(words)))
     found = {" ".join(run) for run in runs}
-    return sorted(found | {name.rstrip(".'") for name in found} | set(GUESSES))
+    return sorted(found | {name.strip(".'") for name in found} | set(GUESSES))
 
 
 def answered(ask: Callable[[str], Any], names: Iterable[str], nothing: Any) -> dict[str, Any]:
@@ -87,7 +91,7 @@ def travel(names: list[str]) -> dict[str, Any]:
     airports = agency.list_all_airports()
     return {
         "airports": airports,
-        "base_currency_rates": rates(agency),
+        "dollar_buys": rates(agency, names),
         "class_factors": class_factors(agency),
         "cities": answered(lambda name: agency.get_nearest_airport_by_city(name)["nearest_airport"], names, "Unknown"),
         "even_date_factor": cost(agency, "SFO", "LAX", EVEN_DATE) / cost(agency, "SFO", "LAX"),
@@ -95,6 +99,7 @@ def travel(names: list[str]) -> dict[str, Any]:
         "fiscal_year": agency.get_budget_fiscal_year()["budget_fiscal_year"],
         "support_reply": support_reply(),
         "token": token(),
+        "verification_failures": verification_failures(),
     }
 
 
@@ -108,18 +113,15 @@ def class_factors(agency: Any) -> dict[str, float]:
     return {name: cost(agency, "SFO", "LAX", ODD_DATE, name) / base for name in ("economy", "business", "first")}
 
 
-def rates(agency: Any) -> dict[str, float]:
+def rates(agency: Any, names: list[str]) -> dict[str, float]:
     """How much of each currency one US dollar buys; whole numbers are told apart by what they do to a text."""
-    document = agency.compute_exchange_rate.__doc__ or ""
-    currencies = sorted(set(re.findall(r"\b[A-Z]{3}\b", document)) - {"USD"})
     found: dict[str, float] = {}
-    for currency in currencies:
-        rate = agency.compute_exchange_rate("USD", currency, 1.0)["exchanged_value"]
-        try:
-            agency.compute_exchange_rate("USD", currency, "1")
-            found[currency] = int(rate)
-        except TypeError:
-            found[currency] = rate
+    for currency in (name for name in names if re.fullmatch("[A-Z]{3}", name)):
+        with contextlib.suppress(ValueError):  # no such currency
+            found[currency] = agency.compute_exchange_rate("USD", currency, 1.0)["exchanged_value"]
+            with contextlib.suppress(TypeError):  # no whole number
+                agency.compute_exchange_rate("USD", currency, "1")
+                found[currency] = int(found[currency])
     return found
 
 
@@ -140,6 +142,22 @@ def fares() -> list[list[Any]]:
 def support_reply() -> str:
     agency = simulator("travel_booking", "TravelAPI", {"booking_record": {"1": {}}})
     return str(agency.contact_customer_support("1", "?")["customer_support_message"])
+
+
+def verification_failures() -> dict[str, str]:
+    """What is answered about another traveller, a child, a foreigner, and a birthday that is none."""
+    user = {"user_first_name": "{known_first}", "user_last_name": "{known_last}"}
+    agency = simulator("travel_booking", "TravelAPI", user)
+
+    def failure(birthday: str, passport: str, first: str = "{known_first}", last: str = "{known_last}") -> str:
+        return str(agency.verify_traveler_information(first, last, birthday, passport)["verification_failure"])
+
+    return {
+        "another": failure("1990-01-01", "US1", "{first}", "{last}"),
+        "child": failure("9990-01-01", "US1"),
+        "foreigner": failure("1990-01-01", "FR1"),
+        "no_date": failure("?", "US1"),
+    }
 
 
 def token() -> dict[str, Any]:
@@ -176,7 +194,7 @@ def main(data: str) -> None:
     names = names_tried(Path(data))
     tables = {"trading": trading(names), "travel": travel(names), "vehicle": vehicle()}
     text = json.dumps(tables, indent=1, ensure_ascii=False)
-    short = re.compile(r"\[\s+([^][{}]{1,100}?)\s+\]")  # lists of a few values go on one line
+    short = re.compile(r"\[\s+([^][{}]{1,400}?)\s+\]")  # lists of a few values go on one line
     print(short.sub(lambda found: "[" + re.sub(r",\s+", ", ", found[1]) + "]", text))
 
 

@@ -10,13 +10,18 @@ import pytest
 from hypothesis import strategies
 from tests.reference_environments import make_environment
 
-# Loads a part of hypothesis that it would otherwise compile in the middle of some test, where CPython 3.11 at times
-# fails with "AST constructor recursion depth mismatch".
-strategies.from_regex("a").validate()
-
 ROOT = Path(__file__).resolve().parent.parent
 
 ReferenceEnvironment = Callable[..., Path]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_regex_strategy() -> None:
+    """Loads a part of hypothesis that it would otherwise compile in the middle of some test.
+
+    There CPython 3.11 at times fails with "AST constructor recursion depth mismatch".
+    """
+    strategies.from_regex("a").validate()
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import multiprocessing
 import os
 import resource
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -291,6 +293,16 @@ def test_a_second_writer_in_another_process_is_refused_until_the_first_is_gone(p
         holder.kill()
     assert not is_held(path)
     Journal(path).close()
+
+
+def test_somebody_who_only_looks_whether_it_is_held_does_not_keep_a_writer_out(path: Path) -> None:
+    path.touch()
+    with path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        release = threading.Timer(0.03, fcntl.flock, (looking, fcntl.LOCK_UN))
+        release.start()
+        Journal(path).close()
+        release.join()
 
 
 def test_a_journal_that_nobody_wrote_is_not_held(path: Path) -> None:

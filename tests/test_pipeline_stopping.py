@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -450,7 +454,23 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     assert 5 < len(target.asked) < 5000
 
 
-def test_a_second_interruption_leaves_calls_that_do_not_end(tmp_path: Path) -> None:
+def test_two_interruptions_leave_a_function_that_blocks_the_loop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def blocks(q: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)  # raises: the first one still waits for its turn
+        raise AssertionError("still here")
+
+    with pytest.raises(RunInterruptedError):
+        run(tmp_path, [{"q": 1}], target=blocks, evaluators={"e": lambda q: 1})
+    gc.collect()
+    assert only_run(tmp_path).status() == "interrupted"
+    assert caplog.records == [], "asyncio complains"
+
+
+def test_a_second_interruption_leaves_calls_that_do_not_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Hanging(Answering):
         async def answer(self, row: Row, context: CallContext) -> Any:
             signal.raise_signal(signal.SIGINT)
@@ -460,7 +480,45 @@ def test_a_second_interruption_leaves_calls_that_do_not_end(tmp_path: Path) -> N
 
     with pytest.raises(RunInterruptedError):
         run(tmp_path, [{"q": 1}], target=Hanging(), evaluators={"e": lambda q: 1})
+    gc.collect()
     assert only_run(tmp_path).status() == "interrupted"
+    assert caplog.records == [], "asyncio complains"
+
+
+HANGING = """
+    import os, signal, sys, threading, time
+    from tunecheck import evaluate
+    from tunecheck.errors import RunInterruptedError
+
+    begun = []
+
+    def hangs(q):
+        if not begun:
+            begun.append(q)
+            for delay in (0.1, 0.3):
+                threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+        time.sleep(100_000)
+
+    target, evaluator = (hangs, lambda q: 1) if sys.argv[2] == "target" else (None, hangs)
+    try:
+        evaluate(data=[{"q": 1}, {"q": 2}], target=target, evaluators={"e": evaluator}, results_dir=sys.argv[1])
+    except RunInterruptedError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("what", ["target", "evaluator"])
+def test_a_function_that_never_returns_does_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
+    """Two interruptions: one to stop in order, one that leaves what is under way."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(HANGING), str(tmp_path / "runs"), what],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("interrupted; go on with --resume rows-"), done
+    assert not done.stderr, done.stderr
 
 
 async def test_in_a_notebook_a_run_has_a_loop_of_its_own(tmp_path: Path) -> None:

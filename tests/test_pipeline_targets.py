@@ -243,6 +243,25 @@ def test_an_evaluator_that_needs_the_target_is_not_called_without_it(tmp_path: P
 # -- how they are called
 
 
+def test_a_target_that_changes_its_row_changes_nobody_s(tmp_path: Path) -> None:
+    def answer(row: Row) -> dict[str, Any]:
+        messages: Any = row.values["messages"]
+        messages.append({"role": "assistant"})
+        return {"response": len(messages)}
+
+    data = [{"messages": [{"role": "user"}]} for _ in range(3)]
+    result = run(tmp_path, data, target=Answering(answer), evaluators={"e": lambda messages: len(messages)})
+    assert column(result, "outputs.response") == [2, 2, 2]
+    assert column(result, "outputs.e.e") == [1, 1, 1]
+    assert column(result, "inputs.messages") == [[{"role": "user"}]] * 3
+
+
+def test_an_answer_s_column_cannot_pass_for_an_evaluator_s_output(tmp_path: Path) -> None:
+    result = run(tmp_path, DATA[:1], target=lambda q: {"e.n": 1, "ex.n": 2}, evaluators={"e": lambda q: {"n": 3}})
+    assert "the answer's column 'e.n' stands where evaluator 'e' writes" in column(result, "error.target")[0]["message"]
+    assert metrics_of(result)["e.error_count"] == 1
+
+
 def test_an_answer_is_the_pipeline_s_own_and_not_the_target_s_to_change(tmp_path: Path) -> None:
     kept: dict[str, Any] = {"response": [0]}
 

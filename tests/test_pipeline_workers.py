@@ -284,7 +284,7 @@ def test_no_process_is_left_behind(tmp_path: Path, judges: ModuleType) -> None:
 
 
 def test_no_process_is_left_behind_by_a_run_that_stops(tmp_path: Path, judges: ModuleType) -> None:
-    with pytest.raises(Exception, match="row row-1: evaluator 'e'"):
+    with pytest.raises(Exception, match=r"row row-\d+: evaluator 'e'"):
         run(tmp_path, DATA, evaluators={"e": judges.fails}, workers=2, fail_on_evaluator_errors=True)
     assert children() == []
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tunecheck.datasets import Data, open_dataset
+from tunecheck.datasets import Data, Dataset, open_dataset
+from tunecheck.drivers import drive, is_driver
 from tunecheck.endpoints import Endpoint, EndpointTarget, load_endpoint
 from tunecheck.errors import ConfigurationError, MissingExtraError
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.callables import CallableTarget
 from tunecheck.pipeline.mapping import MappingLayers, parse_mapping, read_layers
-from tunecheck.pipeline.results import ResultRow
 from tunecheck.pipeline.scoring import BoundEvaluator, bind_evaluator
 from tunecheck.plugins import find
 from tunecheck.runs.execution import DEFAULT_CONCURRENCY, Execution, Finished, ProgressCallback
@@ -35,6 +35,9 @@ RunLike: TypeAlias = "str | os.PathLike[str]"
 ROWS_IN_MEMORY = 100_000
 """Up to so many rows `result["rows"]` is a plain list; above, a sequence that reads the run folder."""
 
+BYTES_IN_MEMORY = 64 << 20
+"""The same for the size of their file: a conversation's row holds its whole log."""
+
 
 class EvaluationResult(dict[str, object]):
     """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and where the rest is.
@@ -44,9 +47,10 @@ class EvaluationResult(dict[str, object]):
     """
 
     def __init__(self, finished: Finished) -> None:
-        rows: Sequence[ResultRow] = finished.rows
+        rows = finished.rows
+        few = len(rows) <= ROWS_IN_MEMORY and rows.path.stat().st_size <= BYTES_IN_MEMORY
         super().__init__(
-            rows=list(rows) if len(rows) <= ROWS_IN_MEMORY else rows,
+            rows=list(rows) if few else rows,
             metrics=finished.metrics,
             studio_url=None,
         )
@@ -137,8 +141,7 @@ def evaluate(
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, dataset.defaults.column_mapping)
     concurrency = _at_least(1, "concurrency", concurrency)
-    chosen_target = dataset.defaults.target if target is None else target
-    answering = _make_target(chosen_target, evaluator_config, concurrency, user_agent)
+    answering = _make_target(_chosen_target(target, dataset), dataset, evaluator_config, concurrency, user_agent)
     execution = Execution(
         dataset=dataset,
         target=answering,
@@ -236,8 +239,17 @@ def _read_tags(tags: Mapping[str, str] | None) -> dict[str, str]:
     return dict(tags or {})
 
 
+def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:
+    """Who answers: whom the caller says, else whom the data set names."""
+    named = dataset.defaults.target
+    if target is None and is_driver(named):
+        raise ConfigurationError(f"{dataset.name}: its rows take a {named} with an endpoint; say which, target=…")
+    return named if target is None else target
+
+
 def _make_target(
     target: TargetLike | None,
+    dataset: Dataset,
     config: Mapping[str, object] | None,
     concurrency: int | None,
     user_agent: str | None,
@@ -248,7 +260,7 @@ def _make_target(
     if isinstance(target, Endpoint):
         if user_agent is not None:
             target.sign(user_agent)
-        return EndpointTarget(target, mapping=_endpoint_mapping(own))
+        return _driven(target, dataset.defaults.target, own)
     if user_agent is not None:
         raise ConfigurationError("user_agent is sent to endpoints, and the target is none")
     if target is None or isinstance(target, Target):
@@ -262,6 +274,15 @@ def _make_target(
             target, parse_mapping(own, "evaluator_config['target']"), concurrency or DEFAULT_CONCURRENCY
         )
     raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
+
+
+def _driven(endpoint: Endpoint, driver: str | None, own: Mapping[str, object]) -> Target:
+    """The endpoint as a target: one request a row, unless the data set names what drives it."""
+    if driver is None or not is_driver(driver):
+        return EndpointTarget(endpoint, mapping=_endpoint_mapping(own))
+    if own:
+        raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
+    return drive(driver, endpoint)
 
 
 def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck.cli.options import Options
+from tunecheck.drivers import is_driver
 from tunecheck.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def choose_source(options: Options, dataset: Dataset) -> AnswerSource:
     """
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
-    named = options.endpoint or dataset.defaults.target
+    named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
     endpoint = load_named(named or SIMULATED, options.seed)
     embedded = named is None and not _WORKSPACE_SIMULATED.is_file()
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"

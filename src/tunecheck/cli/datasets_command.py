@@ -1,4 +1,4 @@
-"""`tunecheck datasets convert`: other formats made into data sets."""
+"""`tunecheck datasets`: convert other formats, fetch the BFCL data, check multi-turn data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tunecheck.cli.bfcl_data_command import check, get
 from tunecheck.cli.parameters import Debug
 
 if TYPE_CHECKING:
@@ -26,14 +27,16 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it
 
 def make_app() -> typer.Typer:
     """The commands about data sets."""
-    app = typer.Typer(help="Make data sets.")
+    app = typer.Typer(help="Make, fetch and check data sets.")
     app.command()(convert)
+    app.command()(get)
+    app.command()(check)
     app.callback()(_about)
     return app
 
 
 def _about() -> None:
-    """Make data sets."""
+    """Make, fetch and check data sets."""
 
 
 def convert(format_: Format, source: Source, out: Out, overwrite: Overwrite = False, debug: Debug = False) -> int:

@@ -115,6 +115,14 @@ class Endpoint(ABC):
     def settings(self) -> dict[str, JSON]:
         """The definition as data, secrets left out: what the manifest shows."""
 
+    def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
+        """What a recorded conversation holds for this row, as a line of BFCL's result files; None: it is to be asked.
+
+        Raises:
+            EndpointError: conversations are recorded here, and this one is not.
+        """
+        return None
+
     def sign(self, user_agent: str) -> None:
         """Append to the User-Agent of the calls to come; an endpoint that calls nobody has none."""
 

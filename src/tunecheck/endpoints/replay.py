@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from tunecheck.endpoints.definition import Definition
 from tunecheck.endpoints.recorded import NoAnswerError, RecordedFile, content_key, id_key
 from tunecheck.errors import (
     ContentFilterError,
+    DataError,
     EndpointError,
     RefusedError,
     ReplyError,
@@ -20,9 +22,12 @@ from tunecheck.errors import (
     TimedOutError,
 )
 from tunecheck.jsontext import JSON
+from tunecheck.targets import Row
 
 __all__ = ["ReplayEndpoint"]
 
+
+_BFCL_RESULT = "_result.json"
 
 _ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, ThrottledError, TimedOutError)
 
@@ -35,6 +40,9 @@ class ReplayEndpoint(Endpoint):
     `text`, or `error` with `type` and `message`, which is raised. `usage`, `latency_ms`, `finish_reason`, `request_id`
     and `simulated` are passed on. `response` names another key that holds the answer, such as BFCL's `result`.
 
+    `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a folder that holds some, as deep as they are:
+    its answers are those under `result`, and conversations give their recorded steps (`recorded_result`).
+
     Raises:
         DataError: the file cannot be used; names the line.
     """
@@ -42,19 +50,20 @@ class ReplayEndpoint(Endpoint):
     kind: ClassVar[str] = "replay"
     depends_on_row = True
 
-    def __init__(self, path: Path | str, *, name: str = "replay", response: str = "response") -> None:
+    def __init__(self, path: Path | str, *, name: str = "replay", response: str | None = None) -> None:
         self.name = name
-        self._response = response
-        self._answer_keys = (response, "tool_calls", "text", "error")
-        self._file = RecordedFile(Path(path), self._answer_keys)
+        self._path = Path(path)
+        files = _result_files(self._path)
+        self._response = response or ("result" if files[0].name.endswith(_BFCL_RESULT) else "response")
+        self._files = [RecordedFile(file, (self._response, "tool_calls", "text", "error")) for file in files]
 
     @classmethod
     def from_definition(cls, definition: Definition) -> ReplayEndpoint:
-        """`path`: the file, relative to the definition's folder; `response`: the answer's key."""
+        """`path`: the file or folder, relative to the definition's folder; `response`: the answer's key."""
         definition.text("path")
         path = definition.path("path")
         assert path is not None
-        return cls(path, name=definition.name, response=definition.maybe_text("response") or "response")
+        return cls(path, name=definition.name, response=definition.maybe_text("response"))
 
     async def complete(self, request: ChatRequest) -> Completion:
         """The recorded answer, at once.
@@ -65,26 +74,47 @@ class ReplayEndpoint(Endpoint):
         """
         record = self._find(request)
         if record is None:
-            raise NoAnswerError(f"{_asked(request)}: no recorded answer in {self._file.path}")
+            raise NoAnswerError(f"{_asked(request)}: no recorded answer in {self._path}")
         if record.get("error") is not None:
             _raise_recorded(record["error"], record)
         return _completion(record, self._answer(record, request))
 
     def settings(self) -> dict[str, JSON]:
         """File, its hash, and which key holds the answer."""
-        return {"kind": self.kind, "name": self.name, "path": str(self._file.path), **self.answer_settings()}
+        return {"kind": self.kind, "name": self.name, "path": str(self._path), **self.answer_settings()}
 
     def answer_settings(self) -> dict[str, JSON]:
         """The content of the file, wherever it lies."""
-        return {"kind": self.kind, "sha256": self._file.sha256, "response": self._response}
+        sha256 = "".join(file.sha256 for file in self._files)
+        if len(self._files) > 1:
+            sha256 = hashlib.sha256(sha256.encode()).hexdigest()
+        return {"kind": self.kind, "sha256": sha256, "response": self._response}
+
+    def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
+        """The record of this row, where results of BFCL's layout are recorded.
+
+        Raises:
+            NoAnswerError: nothing is recorded for this row.
+        """
+        record = self._find_key(id_key(row.id))
+        if record is None:
+            raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
+        value = record.get(self._response)
+        if self._response == "result" or (isinstance(value, list) and any(isinstance(turn, list) for turn in value)):
+            return {**record, "result": value}
+        return None
 
     async def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the files."""
+        for file in self._files:
+            file.close()
 
     def _find(self, request: ChatRequest) -> dict[str, JSON] | None:
-        found = self._file.find(id_key(request.row.id)) if request.row else None
-        return found or self._file.find(content_key(request.messages))
+        found = self._find_key(id_key(request.row.id)) if request.row else None
+        return found or self._find_key(content_key(request.messages))
+
+    def _find_key(self, key: bytes) -> dict[str, JSON] | None:
+        return next((record for file in self._files if (record := file.find(key)) is not None), None)
 
     def _answer(self, record: Mapping[str, JSON], request: ChatRequest) -> Answer:
         values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
@@ -94,6 +124,15 @@ class ReplayEndpoint(Endpoint):
             raise ContentFilterError(f"{_asked(request)}: {error}") from None
         except UnreadableError as error:
             raise ReplyError(f"{_asked(request)}: the recorded answer cannot be read: {error}") from None
+
+
+def _result_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
+    if not files:
+        raise DataError(f"{path}: a folder without result files of BFCL (BFCL_v…{_BFCL_RESULT}); name a file")
+    return files
 
 
 def _asked(request: ChatRequest) -> str:

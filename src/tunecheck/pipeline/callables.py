@@ -6,13 +6,13 @@ import asyncio
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from tunecheck.fingerprints import fingerprint
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.mapping import Binder, Mapped, make_binder
 from tunecheck.pipeline.scoring import private_copies
 from tunecheck.pipeline.signatures import Signature, is_async, read_signature
+from tunecheck.pipeline.threads import Threads
 from tunecheck.targets import CallContext, Row, Target, TargetOutput
 
 __all__ = ["CallableTarget"]
@@ -30,7 +30,7 @@ class CallableTarget(Target):
         self.signature: Signature = read_signature(function, "the target")
         self._function = function
         self._bind: Binder = make_binder(self.signature, mapping, "the target")
-        self._pool = None if is_async(function) else ThreadPoolExecutor(concurrency, thread_name_prefix="target")
+        self._pool = None if is_async(function) else Threads(concurrency, "target")
 
     def _arguments(self, row: Row) -> dict[str, object]:
         arguments = self._bind(row.values, {})
@@ -66,7 +66,7 @@ class CallableTarget(Target):
     async def close(self) -> None:
         """Let the threads go."""
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown()
 
 
 def _columns(value: object) -> TargetOutput:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from tunecheck.errors import RunError
 from tunecheck.jsontext import JSON, plain
@@ -22,7 +22,8 @@ from tunecheck.pipeline.parts import JournaledParts
 from tunecheck.pipeline.processes import ProcessExecutor, can_be_sent
 from tunecheck.pipeline.recorded import Takeover
 from tunecheck.pipeline.results import ResultsWriter, RowState, result_row
-from tunecheck.pipeline.scoring import BoundEvaluator, Failure, error_entry, failure, is_being_cancelled
+from tunecheck.pipeline.scoring import BoundEvaluator, Failure, error_entry, failure, is_being_cancelled, private_copies
+from tunecheck.pipeline.threads import Threads
 from tunecheck.pipeline.waiting import AnswerQueue
 from tunecheck.targets import CallContext, Row, Target
 
@@ -106,7 +107,7 @@ class Engine:
         Raises:
             RunError: the run was stopped; what was finished is in the journal.
         """
-        pool = ThreadPoolExecutor(self._threads(), thread_name_prefix="tunecheck")
+        pool = Threads(self._threads(), "tunecheck")
         try:
             await self._open_lanes(pool)
             async with asyncio.TaskGroup() as group:
@@ -120,7 +121,7 @@ class Engine:
                 for lane in self._lanes:
                     lane.close()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown()
             if self._processes is not None:
                 await self._processes.close()
         if self._stop is not None:
@@ -144,7 +145,7 @@ class Engine:
         strangers = sum(not evaluator.asynchronous and not evaluator.cpu_bound for evaluator in self.plan.evaluators)
         return min(64, 1 + strangers * self.plan.concurrency)
 
-    async def _open_lanes(self, pool: ThreadPoolExecutor) -> None:
+    async def _open_lanes(self, pool: Threads) -> None:
         sent = await self._open_processes()
         here = [e for e in self.plan.evaluators if e.name not in sent and not e.asynchronous]
         together = [e for e in here if e.cpu_bound]
@@ -196,7 +197,7 @@ class Engine:
             if self.tally.read % _BURST == 0 or time.monotonic() - turn > _TURN_S:
                 await asyncio.sleep(0)
                 if self._under_way >= limit:
-                    await self._until_room(limit // 2)
+                    await self._until_room(limit - _BURST)
                 turn = time.monotonic()
         self.tally.all_read = True
 
@@ -230,7 +231,9 @@ class Engine:
         target = self.plan.target
         assert target is not None
         try:
-            state.target = await self._columns(target, state.row)
+            columns = await self._columns(target, state.row)
+            self._check_columns(columns)
+            state.target = columns
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except asyncio.CancelledError as error:
@@ -249,7 +252,9 @@ class Engine:
         if found is None:
             parts = JournaledParts(self._journal, row, input_hash, self._takeover.steps(row.index, input_hash))
             context = CallContext(self.plan.run_id, row.id, input_hash or row.fingerprint, parts)
-            answer = plain(dict(await target.answer(row, context)), path="answer")
+            values = cast("Mapping[str, JSON]", private_copies(row.values))  # a conversation may grow in its messages
+            asked = replace(row, values=values)
+            answer = plain(dict(await target.answer(asked, context)), path="answer")
             assert isinstance(answer, dict)
             self._journal.answer(row.index, row.id, input_hash, answer)
             return answer
@@ -260,6 +265,14 @@ class Engine:
         if self.tally.taken_over % _BURST == 0:
             await asyncio.sleep(0)
         return columns
+
+    def _check_columns(self, columns: Mapping[str, JSON]) -> None:
+        for column in columns:
+            name = (
+                next((name for name in self._names if column.startswith(f"{name}.")), None) if "." in column else None
+            )
+            if name is not None:
+                raise ValueError(f"the answer's column {column!r} stands where evaluator {name!r} writes; rename one")
 
     # -- evaluating
 

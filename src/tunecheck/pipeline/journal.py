@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -26,6 +27,8 @@ RowVerdicts: TypeAlias = dict[str, tuple[str | None, Output]]
 """The verdicts of one row in a chunk: by evaluator, the hash of its inputs and its output."""
 
 _SYNC_EVERY_S = 1.0
+_LOCK_TRIES = 5
+_LOCK_PAUSE_S = 0.02
 
 
 class Journal:
@@ -115,10 +118,14 @@ def _lock(descriptor: int, path: Path) -> None:
         import fcntl
     except ImportError:
         return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise RunError(f"the run {path.parent.name} is being written by another process; wait for it to end") from None
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # perhaps somebody only looks whether it is held
+            time.sleep(_LOCK_PAUSE_S)
+        else:
+            return
+    raise RunError(f"the run {path.parent.name} is being written by another process; wait for it to end")
 
 
 def is_held(path: Path) -> bool:

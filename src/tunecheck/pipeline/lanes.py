@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor as Pool
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -74,9 +74,9 @@ def run_batch(evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]]) ->
 class ThreadExecutor:
     """Runs batches in threads."""
 
-    largest = 512
+    largest = 128
 
-    def __init__(self, evaluators: Sequence[Scorer], pool: ThreadPoolExecutor, slots: int) -> None:
+    def __init__(self, evaluators: Sequence[Scorer], pool: Pool, slots: int) -> None:
         self._evaluators = evaluators
         self._pool = pool
         self.slots = slots

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tunecheck.jsontext import JSON, plain
+from tunecheck.jsontext import JSON
 from tunecheck.pipeline.journal import Journal
 from tunecheck.targets import Row
 
@@ -32,5 +32,6 @@ class JournaledParts:
 
         Raises:
             RunError: it cannot be written; the run stops.
+            TypeError: it has no JSON form.
         """
-        self._journal.step(self._row.index, self._row.id, self._input_hash, part, plain(value, path=part))
+        self._journal.step(self._row.index, self._row.id, self._input_hash, part, value)

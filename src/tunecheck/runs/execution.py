@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,8 @@ class Execution:
         else:
             parent = find_run(reuse, self.results_dir) if reuse is not None else None
             folder = create_run(self.results_dir, self.name)
-            manifest = {**described, "id": folder.id, "created": _time(), "parent": _reference(parent, folder)}
+            created: dict[str, JSON] = {"id": folder.id, "created": _time(), "created_ns": time.time_ns()}
+            manifest = {**described, **created, "parent": _reference(parent, folder)}
         finished = self._run_in(folder, manifest, scan, resumed=resume is not None)
         if output_path is not None:
             try:

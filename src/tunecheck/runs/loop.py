@@ -34,7 +34,11 @@ def run_engine(engine: Engine, target: Target | None, show: Show | None) -> None
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(_run(engine, target, show, stopper))
+        try:
+            asyncio.run(_run(engine, target, show, stopper))
+        except KeyboardInterrupt:
+            stopper.forget()
+            raise
     else:
         _run_in_thread(lambda: asyncio.run(_run(engine, target, show, stopper)), stopper)
 
@@ -67,30 +71,44 @@ class _Stopper:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._asked = False
+        self._pending = False
+        self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
     def bind(self) -> None:
         """Say that this is the task to stop."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        if self._asked:
+        if self._pending:
             self._stop()
 
     def ask(self) -> bool:
-        """Stop in order: calls under way get some seconds; False when that was asked for before."""
-        if self._asked:
+        """Stop in order: calls under way get some seconds; asked again, leave them.
+
+        False when it still waits for what was asked before: something blocks the loop.
+        """
+        if self._pending:
             return False
-        self._asked = True
+        self._pending = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop)
         return True
 
     def _stop(self) -> None:
-        self._engine.stop(RunInterruptedError(None))
         assert self._loop is not None
         assert self._task is not None
+        self._pending = False
+        if self._stopping:
+            self._task.cancel()
+            return
+        self._stopping = True
+        self._engine.stop(RunInterruptedError(None))
         self._loop.call_later(_GRACE_S, self._task.cancel)
+
+    def forget(self) -> None:
+        """Look at what the task came to, or asyncio complains later that nobody did."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.exception()
 
 
 async def _run(engine: Engine, target: Target | None, show: Show | None, stopper: _Stopper) -> None:

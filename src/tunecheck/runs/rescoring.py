@@ -57,7 +57,7 @@ class RecordedRun:
     def target(self) -> Target | None:
         """Something that gives the recorded answers; None where the run had no target."""
         target = self._manifest.get("target")
-        return _RecordedAnswers(self.run, target) if isinstance(target, dict) else None
+        return _RecordedAnswers(self.run, self._rows, target) if isinstance(target, dict) else None
 
 
 class _RecordedRows(Dataset):
@@ -89,8 +89,9 @@ class _RecordedRows(Dataset):
 class _RecordedAnswers(Target):
     """Gives each row the answer that the run has recorded for it, and asks nobody."""
 
-    def __init__(self, run: Run, described: dict[str, JSON]) -> None:
+    def __init__(self, run: Run, rows: RowsView, described: dict[str, JSON]) -> None:
         self.name = str(described.get("name"))
+        self._rows = rows
         self.simulated = bool(described.get("simulated"))
         self._run_id = run.id
         self._described = described
@@ -108,7 +109,9 @@ class _RecordedAnswers(Target):
         """
         recorded = self._answers.answer(row.index, self.input_hash(row))
         if recorded is None:
-            raise EndpointError(f"run {self._run_id} has no answer to this row")
+            error = self._rows[row.index].get("error.target")
+            said = f": {error.get('type')}: {error.get('message')}" if isinstance(error, dict) else ""
+            raise EndpointError(f"run {self._run_id} has no answer to this row{said}")
         return recorded
 
     def fingerprint(self) -> str | None:

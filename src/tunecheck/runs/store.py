@@ -109,7 +109,10 @@ def dumps_readably(value: JSON) -> bytes:
     """JSON with line breaks, for files that people open."""
     import msgspec
 
-    return msgspec.json.format(dumps(value), indent=2) + b"\n"
+    text = dumps(value)
+    with contextlib.suppress(msgspec.DecodeError):  # a lone surrogate somewhere: such a text stays on one line
+        text = msgspec.json.format(text, indent=2)
+    return text + b"\n"
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -155,15 +158,27 @@ def create_run(results_dir: Path, name: str) -> Run:
 
 def list_runs(results_dir: Path) -> Iterator[Run]:
     """All runs in a folder, the oldest first."""
-    found = [path.parent for path in results_dir.glob("*/run.json")]
-    for folder in sorted(found, key=lambda folder: (_started(folder), folder.name)):
-        yield Run(folder)
+    by_second: dict[str, list[Path]] = {}
+    for path in results_dir.glob("*/run.json"):
+        by_second.setdefault(_started(path.parent), []).append(path.parent)
+    for second in sorted(by_second):
+        folders = by_second[second]
+        yield from map(Run, sorted(folders, key=_created) if len(folders) > 1 else folders)
 
 
 def _started(folder: Path) -> str:
     # The name ends in -<UTC time>-<6 hex>; names before it may hold hyphens.
     parts = folder.name.rsplit("-", 2)
     return parts[1] if len(parts) == 3 else ""
+
+
+def _created(folder: Path) -> tuple[int, str]:
+    """When a run was made, for runs whose names have the same second."""
+    try:
+        created = Run(folder).manifest().get("created_ns")
+    except ConfigurationError:
+        created = None
+    return created if isinstance(created, int) else 0, folder.name
 
 
 def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:

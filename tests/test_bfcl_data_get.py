@@ -1,0 +1,279 @@
+"""Fetching BFCL's data: from the index, a wheel, a tree or a clone; nothing of it is run, nothing lands elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.bfcl_data_parts import make_tree, make_wheel
+from tests.bfcl_reference import reference_wheel
+
+from tunecheck.datasets import bfcl_download, bfcl_unpack
+from tunecheck.datasets.bfcl_download import get_bfcl
+from tunecheck.datasets.bfcl_files import TEXTS, cache_folder, find_bfcl
+from tunecheck.errors import ConfigurationError, DataError
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def own_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wheel made of a tiny tree, which passes for the release."""
+    make_tree(tmp_path / "tree")
+    members: dict[str, str | bytes] = {
+        name: (tmp_path / "tree" / name).read_bytes() for name in _files(tmp_path / "tree")
+    }
+    wheel = make_wheel(tmp_path / "own.whl", members | {"bfcl_eval/__init__.py": "raise SystemExit('run')"})
+    _passes_for_the_release(wheel, monkeypatch)
+    return wheel
+
+
+def _passes_for_the_release(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bfcl_download, "WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+
+
+@pytest.mark.slow
+def test_the_release_is_fetched_from_the_package_index_and_holds_every_file(tmp_path: Path) -> None:
+    try:
+        folder = get_bfcl(to=tmp_path / "data")
+    except DataError as error:
+        pytest.skip(f"the package index is out of reach: {error}")
+    assert find_bfcl(folder).missing() == []
+    assert find_bfcl(folder).is_the_release
+
+
+@pytest.mark.slow
+def test_where_pip_is_missing_uv_fetches_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else known(name))
+    try:
+        by_uv = get_bfcl(to=tmp_path / "by-uv")
+    except DataError as error:
+        pytest.skip(f"the package index is out of reach: {error}")
+    by_pip = get_bfcl(to=tmp_path / "by-pip", source=reference_wheel())
+    assert _files(by_uv) == _files(by_pip)
+    assert find_bfcl(by_uv).is_the_release
+
+
+def test_of_the_wheel_only_data_and_the_four_text_files_are_kept(tmp_path: Path) -> None:
+    folder = get_bfcl(to=tmp_path / "data", source=reference_wheel())
+    texts = {f"bfcl_eval/{text.as_posix()}" for text in TEXTS}
+    assert {name for name in _files(folder) if not name.endswith(".json")} == texts
+    assert all(name.startswith("bfcl_eval/data/") for name in _files(folder) if name.endswith(".json"))
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_fetching_imports_nothing_of_the_package(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from tunecheck.datasets.bfcl_download import get_bfcl\n"
+        f"get_bfcl(to=Path({str(tmp_path / 'data')!r}), source=Path({str(reference_wheel())!r}))\n"
+        "print([name for name in sys.modules if name.startswith('bfcl')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_data_that_is_there_and_whole_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = get_bfcl(to=tmp_path / "data", source=reference_wheel())
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("something was fetched"))
+    assert get_bfcl(to=folder) == folder
+
+
+def test_data_that_is_not_whole_any_more_is_put_there_again(tmp_path: Path, own_wheel: Path) -> None:
+    folder = get_bfcl(to=tmp_path / "data", source=own_wheel)
+    (folder / "bfcl_eval/data/BFCL_v4_irrelevance.json").unlink()
+    get_bfcl(to=folder, source=own_wheel)
+    assert find_bfcl(folder).missing() == []
+
+
+def test_a_wheel_with_another_digest_is_refused_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    make_tree(tmp_path / "tree")
+    wheel = make_wheel(tmp_path / "bfcl_eval-2026.3.23-py3-none-any.whl", {"bfcl_eval/data/x.json": "{}"})
+    with pytest.raises(DataError, match=r"is not the wheel of bfcl-eval==2026\.3\.23: its sha256 is [0-9a-f]{64}, not"):
+        get_bfcl(to=tmp_path / "data", source=wheel)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [wheel.name, "tree"]
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside.json", "/outside.json", "bfcl_eval/data/../../../x.json", "a\\..\\b", "C:x"]
+)
+def test_a_wheel_with_a_name_that_leads_elsewhere_is_refused_whole(tmp_path: Path, name: str) -> None:
+    wheel = make_wheel(tmp_path / "w.whl", {name: "{}"})
+    with pytest.raises(DataError, match="leads elsewhere"):
+        bfcl_unpack.unpack_wheel(wheel, tmp_path / "out")
+    assert not (tmp_path / "outside.json").exists()
+
+
+def test_a_wheel_with_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("bfcl_eval/data/link.json")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "w.whl", "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    with pytest.raises(DataError, match="leads elsewhere"):
+        bfcl_unpack.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
+
+
+def test_a_wheel_that_unpacks_to_far_more_than_its_size_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bfcl_unpack, "MAX_BYTES", 3 << 20)
+    wheel = make_wheel(tmp_path / "w.whl", {f"bfcl_eval/data/{at}.json": bytes(1 << 20) for at in range(5)})
+    with pytest.raises(DataError, match="holds more than 3 MiB"):
+        bfcl_unpack.unpack_wheel(wheel, tmp_path / "out")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"not a zip file at all"])
+def test_a_file_that_is_no_wheel_is_an_error_in_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "w.whl").write_bytes(content)
+    with pytest.raises(DataError, match="is not a wheel that can be read"):
+        bfcl_unpack.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
+
+
+def test_a_damaged_member_is_an_error_in_one_line(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "w.whl", {"bfcl_eval/data/x.json": os.urandom(2000)})
+    damaged = bytearray(wheel.read_bytes())
+    damaged[200] ^= 0xFF
+    wheel.write_bytes(damaged)
+    with pytest.raises(DataError, match="is not a wheel that can be read"):
+        bfcl_unpack.unpack_wheel(wheel, tmp_path / "out")
+
+
+@pytest.mark.parametrize("place", [".", "bfcl_eval", "clone"])
+def test_an_unpacked_tree_its_package_and_a_clone_give_the_same(tmp_path: Path, place: str) -> None:
+    make_tree(tmp_path / "tree")
+    make_tree(tmp_path / "tree" / "clone" / "berkeley-function-call-leaderboard")
+    folder = get_bfcl(to=tmp_path / "data", source=tmp_path / "tree" / place)
+    assert find_bfcl(folder).missing() == []
+
+
+def test_a_tree_that_lacks_a_file_is_refused_and_named(tmp_path: Path) -> None:
+    data = make_tree(tmp_path / "tree")
+    (data / "possible_answer" / "BFCL_v4_live_simple.json").unlink()
+    with pytest.raises(DataError, match=r"the data is not whole: there is no .*BFCL_v4_live_simple\.json$"):
+        get_bfcl(to=tmp_path / "data", source=tmp_path / "tree")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_link_in_a_tree_that_leads_to_a_folder_is_not_followed(tmp_path: Path) -> None:
+    data = make_tree(tmp_path / "tree")
+    (data / "loop").symlink_to(data)
+    folder = get_bfcl(to=tmp_path / "data", source=tmp_path / "tree")
+    assert not (folder / "bfcl_eval/data/loop").exists()
+
+
+@pytest.mark.parametrize(("source", "said"), [("nothing", "there is no "), ("empty", "holds no BFCL data")])
+def test_a_source_without_the_data_says_what_to_give(tmp_path: Path, source: str, said: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=said):
+        get_bfcl(to=tmp_path / "data", source=tmp_path / source)
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, own_wheel: Path) -> None:
+    with pytest.raises(ConfigurationError, match="holds something else than BFCL's data; name a new folder"):
+        get_bfcl(to=tmp_path, source=own_wheel)
+    assert own_wheel.exists()
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path, own_wheel: Path) -> None:
+    (tmp_path / "data").mkdir()
+    assert find_bfcl(get_bfcl(to=tmp_path / "data", source=own_wheel)).missing() == []
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(tmp_path: Path, own_wheel: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        get_bfcl(to=tmp_path / "file" / "data", source=own_wheel)
+
+
+def test_two_who_fetch_at_once_both_succeed(tmp_path: Path, own_wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "data"
+    monkeypatch.setattr(bfcl_download, "_check", _once(lambda: get_bfcl(to=target, source=own_wheel)))
+    assert get_bfcl(to=target, source=own_wheel) == target
+    assert find_bfcl(target).missing() == []
+
+
+def _once(action: Callable[[], object]) -> Callable[[Path], None]:
+    """A function that acts at its first call, as somebody who is faster does."""
+    calls: list[Path] = []
+
+    def act(folder: Path) -> None:
+        calls.append(folder)
+        if len(calls) == 1:
+            action()
+
+    return act
+
+
+def test_without_pip_and_uv_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(DataError, match=r"neither pip nor uv is here .* tunecheck datasets get bfcl --from WHEEL"):
+        get_bfcl(to=tmp_path / "data")
+
+
+def test_an_index_that_refuses_is_quoted_without_its_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"PIP_INDEX_URL": "http://me:hunter2@127.0.0.1:9/simple", "PIP_RETRIES": "0"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with pytest.raises(DataError, match="cannot be fetched from the package index") as caught:
+        get_bfcl(to=tmp_path / "data")
+    assert "hunter2" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_credentials_in_an_installers_words_are_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "first line\nERROR: no such index https://me:hunter2@index.example/simple\n"
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1, "", said))
+    with pytest.raises(DataError, match=r"https://\*\*\*@index\.example/simple"):
+        get_bfcl(to=tmp_path / "data")
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TUNECHECK_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "tunecheck"
+    monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [
+        ("linux", "home/.cache/tunecheck"),
+        ("darwin", "home/Library/Caches/tunecheck"),
+        ("win32", "local/tunecheck/Cache"),
+    ],
+)
+def test_without_a_word_from_the_environment_the_cache_is_the_platforms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, expected: str
+) -> None:
+    for name in ("TUNECHECK_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache_folder() == tmp_path / expected
+
+
+def test_data_in_the_cache_is_found_by_name_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_wheel: Path
+) -> None:
+    monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
+    folder = get_bfcl(source=own_wheel)
+    assert folder == tmp_path / "cache" / "bfcl" / "2026.3.23"
+    assert find_bfcl().data == folder / "bfcl_eval" / "data"

@@ -1,0 +1,172 @@
+"""Constants in a Python file are read as data: nothing in the file is ever run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bfcl_data_parts import make_tree
+from tests.bfcl_reference import reference_wheel
+
+from tunecheck.datasets.bfcl_download import get_bfcl
+from tunecheck.datasets.bfcl_files import PROMPTS
+from tunecheck.datasets.bfcl_prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
+from tunecheck.errors import DataError
+from tunecheck.jsontext import JSON
+from tunecheck.literals import read_constants, text_constants
+from tunecheck.simulators.long_context import LongContext
+
+
+def _file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "constants.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def bfcl_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release's data, unpacked."""
+    return get_bfcl(to=tmp_path_factory.mktemp("bfcl") / "data", source=reference_wheel())
+
+
+def test_literals_are_read_and_what_surrounds_them_is_passed_over(tmp_path: Path) -> None:
+    path = _file(
+        tmp_path,
+        "import os\n"
+        "A = 'text'\n"
+        "B: list[int] = [1, -2.5, None, True]\n"
+        "C = {'k': (1, 2)}\n"
+        "def f():\n    D = 1\n"
+        "class E:\n    F = 2\n",
+    )
+    assert read_constants(path) == {"A": "text", "B": [1, -2.5, None, True], "C": {"k": (1, 2)}}
+
+
+def test_texts_put_together_from_constants_are_read(tmp_path: Path) -> None:
+    path = _file(tmp_path, "A = 'a'\nB = A + 'b'\nC = f'{B}-{A}'\nD = {'x': B, 'y': [C]}\n")
+    assert read_constants(path) == {"A": "a", "B": "ab", "C": "ab-a", "D": {"x": "ab", "y": ["ab-a"]}}
+
+
+def test_a_file_that_would_act_when_run_is_only_read(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    touch = f"__import__('pathlib').Path({str(canary)!r}).touch()"
+    path = _file(
+        tmp_path,
+        f"{touch}\nA = {touch}\nB = [{touch}]\nC = {{'k': {touch}}}\nD = 'a' + {touch}\nE = f\"{{{touch}}}\"\n"
+        f"F: {touch} = 1\nG = (lambda: {touch})()\nH = [x for x in [{touch}]]\nOK = 'read'\n",
+    )
+    assert read_constants(path) == {"F": 1, "OK": "read"}
+    assert list(text_constants(path))
+    assert not canary.exists()
+
+
+def test_a_constant_that_is_assigned_again_to_something_else_is_unknown(tmp_path: Path) -> None:
+    assert read_constants(_file(tmp_path, "A = 1\nA = f()\nB = A\n")) == {}
+
+
+def test_doubling_a_text_forty_times_does_not_fill_the_memory(tmp_path: Path) -> None:
+    lines = ["A0 = 'x' * 1", "A0 = 'xxxxxxxxxx'"] + [f"A{n + 1} = A{n} + A{n}" for n in range(40)]
+    found = read_constants(_file(tmp_path, "\n".join(lines)))
+    assert max(len(value) for value in found.values() if isinstance(value, str)) <= 4 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("A = (", "line 1: is not Python"),
+        ("A = " + "(" * 5000 + ")" * 5000, "is not Python"),
+        ("A = '\0'", "is not Python"),
+        ("A = " + "-" * 100_000 + "1", "is not Python"),
+    ],
+)
+def test_what_is_not_python_is_an_error_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        read_constants(_file(tmp_path, text))
+
+
+def test_a_file_too_large_for_constants_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is larger than 4 MiB"):
+        read_constants(_file(tmp_path, "#" * (5 << 20)))
+
+
+def test_prompts_are_read_by_dotted_name_and_never_run(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    prompts = read_prompts(tmp_path)
+    assert prompts["TABLE.classic.task"] == "do it"
+    assert prompts[ADDED_FUNCTIONS] == "there is more"
+    assert prompts[ADDED_FUNCTIONS_TEXT] == "{functions}|there is more"
+
+
+def test_a_copy_without_prompts_says_how_to_get_them(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    (tmp_path / "bfcl_eval" / PROMPTS).unlink()
+    with pytest.raises(DataError, match=r"no constants/default_prompts\.py in it; .* tunecheck datasets get bfcl"):
+        read_prompts(tmp_path)
+
+
+def test_a_missing_piece_of_the_system_prompt_is_named(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    with pytest.raises(DataError, match=r"has no prompt PROMPT_STYLE_TEMPLATES\.classic\.tool_call_no_tag"):
+        system_prompt(read_prompts(tmp_path), [])
+
+
+def test_braces_in_functions_do_not_disturb_the_system_prompt(bfcl_copy: Path) -> None:
+    tricky: JSON = {"name": "{persona}", "description": "{0.__class__} {functions}"}
+    text = system_prompt(read_prompts(bfcl_copy), [tricky])
+    assert '"name": "{persona}"' in text
+    assert '"description": "{0.__class__} {functions}"' in text
+
+
+def test_long_context_constants_are_found_in_a_copy_its_package_its_data_and_as_a_file(tmp_path: Path) -> None:
+    data = make_tree(tmp_path)
+    places = [
+        tmp_path,
+        data.parent,
+        data,
+        data.parent / "eval_checker/multi_turn_eval/func_source_code/long_context.py",
+    ]
+    assert [dict(LongContext.read(place)) for place in places] == [{"WORDS": ["a", "b"]}] * 4
+
+
+def test_a_long_context_constant_is_given_out_as_a_copy() -> None:
+    constants = LongContext({"CARDS": {"one": {"balance": 5}}, "LIST": [[1]]})
+    cards: Any = constants["CARDS"]
+    numbers: Any = constants["LIST"]
+    cards["one"]["balance"] = 0
+    numbers[0].append(2)
+    assert constants["CARDS"] == {"one": {"balance": 5}}
+    assert constants["LIST"] == [[1]]
+
+
+def test_without_its_file_long_context_says_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no long_context\.py of BFCL, .* tunecheck datasets get bfcl"):
+        LongContext.read(tmp_path)
+
+
+def test_a_file_without_constants_is_no_long_context(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no constants"):
+        LongContext.read(_file(tmp_path, "A = object()\n"))
+
+
+def test_the_release_has_the_sixteen_constants_of_the_reference_page(bfcl_copy: Path) -> None:
+    constants = LongContext.read(bfcl_copy)
+    sizes = {name: len(value) for name, value in constants.items() if isinstance(value, (str, list, dict))}
+    assert sizes == {
+        "WATCH_LIST_EXTENSION": 1001,
+        "TRANSACTION_HISTORY_EXTENSION": 1000,
+        "MA_5_EXTENSION": 2000,
+        "MA_20_EXTENSION": 2000,
+        "TECHNOLOGY_EXTENSION": 1000,
+        "AUTOMOBILE_EXTENSION": 1000,
+        "ORDER_DETAIL_EXTENSION": 8,
+        "FILE_CONTENT_EXTENSION": 3251,
+        "POPULATE_FILE_EXTENSION": 30,
+        "CAR_STATUS_METADATA_EXTENSION": 6503,
+        "LONG_WEATHER_EXTENSION": 15,
+        "PARKING_BRAKE_INSTRUCTION": 9710,
+        "INTERMEDIARY_CITIES": 826,
+        "CREDIT_CARD_EXTENSION": 22,
+        "BOOKING_RECORD_EXTENSION": 16,
+        "FILES_TAIL_USED": 9,
+    }

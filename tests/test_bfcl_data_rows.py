@@ -1,0 +1,451 @@
+"""BFCL as a data set: names and groups, rows of every category, functions as the reference shows them to a model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bfcl_data_parts import document, make_tree, question, write_lines
+from tests.bfcl_reference import reference_python, reference_wheel
+
+from tunecheck.datasets import open_dataset
+from tunecheck.datasets.bfcl import load_bfcl
+from tunecheck.datasets.bfcl_categories import CATEGORIES, GROUPS, Language, named_categories
+from tunecheck.datasets.bfcl_download import get_bfcl
+from tunecheck.datasets.bfcl_files import HINTS, TOOL_HINTS
+from tunecheck.datasets.bfcl_prompts import Wording
+from tunecheck.datasets.bfcl_tools import to_tools, with_hints
+from tunecheck.errors import DataError
+from tunecheck.jsontext import JSON
+
+SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}
+MULTI_TURN = {
+    *("id", "category", "check", "turns", "tools", "functions", "held_out", "held_out_tools"),
+    *("initial_config", "involved_classes", "ground_truth", "long_context"),
+}
+
+
+@pytest.fixture(scope="session")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release's data, unpacked."""
+    return get_bfcl(to=tmp_path_factory.mktemp("bfcl") / "data", source=reference_wheel())
+
+
+def _rows(names: str, folder: Path) -> list[dict[str, Any]]:
+    return [dict(row.values) for row in load_bfcl(f"{names}?data={folder}").rows()]
+
+
+def _tools(*documents: dict[str, Any], words: Wording | None = None) -> list[Any]:
+    return to_tools(documents, words)
+
+
+# Names
+
+
+def test_the_categories_are_those_of_v3_with_the_rows_of_the_reference_page() -> None:
+    assert {name: category.rows for name, category in CATEGORIES.items()} == {
+        "simple_python": 400,
+        "simple_java": 100,
+        "simple_javascript": 50,
+        "multiple": 200,
+        "parallel": 200,
+        "parallel_multiple": 200,
+        "irrelevance": 240,
+        "live_simple": 258,
+        "live_multiple": 1053,
+        "live_parallel": 16,
+        "live_parallel_multiple": 24,
+        "live_irrelevance": 884,
+        "live_relevance": 16,
+        "multi_turn_base": 200,
+        "multi_turn_miss_func": 200,
+        "multi_turn_miss_param": 200,
+        "multi_turn_long_context": 200,
+        "multi_turn_composite": 200,
+    }
+
+
+def test_a_group_stands_for_its_categories_and_each_is_taken_once() -> None:
+    names = [category.name for category in named_categories("live_simple, multi_turn,multi_turn_base")]
+    assert names == [
+        "live_simple",
+        *(f"multi_turn_{end}" for end in ("base", "miss_func", "miss_param", "long_context")),
+    ]
+    assert len(GROUPS["all"]) == 17
+    assert len(GROUPS["single_turn"]) == len(GROUPS["live"]) + len(GROUPS["non_live"]) == 13
+
+
+def test_a_misspelt_category_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(DataError, match="no category 'simple_pyton'; did you mean 'simple_python'"):
+        load_bfcl("simple_pyton")
+
+
+@pytest.mark.parametrize("names", ["", ",", "all,", "x" * 10_000, "\0"])
+def test_what_names_no_category_is_an_error_in_one_line(names: str) -> None:
+    with pytest.raises(DataError, match="there is no category") as caught:
+        load_bfcl(names)
+    assert len(str(caught.value)) < 600
+
+
+def test_without_the_data_the_error_names_the_command_that_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path))
+    monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
+    with pytest.raises(DataError, match="the BFCL data is not here yet; get it with: tunecheck datasets get bfcl"):
+        load_bfcl("all")
+
+
+def test_a_wheel_given_as_the_data_is_answered_with_the_command_that_unpacks_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"tunecheck datasets get bfcl --from .*b\.whl"):
+        load_bfcl(f"all?data={tmp_path / 'b.whl'}")
+
+
+def test_the_data_is_found_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_tree(tmp_path)
+    monkeypatch.setenv("TUNECHECK_BFCL", str(tmp_path))
+    assert [row.id for row in load_bfcl("irrelevance,live_relevance").rows()] == ["irrelevance_0", "live_relevance_0"]
+
+
+def test_evaluators_and_target_go_by_what_the_rows_are(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    declared = {
+        names: (data.defaults.evaluators, data.defaults.target)
+        for names in ("live", "multi_turn", "all")
+        for data in [load_bfcl(f"{names}?data={tmp_path}")]
+    }
+    assert declared == {
+        "live": (["call_check"], None),
+        "multi_turn": (["multi_turn_state"], "conversation"),
+        "all": (["multi_turn_state", "call_check"], "conversation"),
+    }
+
+
+# Rows
+
+
+@pytest.mark.parametrize("name", list(CATEGORIES))
+def test_every_category_has_its_rows_and_their_ids_are_unique(copy: Path, name: str) -> None:
+    dataset = load_bfcl(f"{name}?data={copy}")
+    scan = dataset.scan()
+    assert (scan.rows, scan.ids_unique) == (CATEGORIES[name].rows, True)
+    extra = {"declared"} if CATEGORIES[name].language != "python" else set()
+    assert scan.columns == (MULTI_TURN if CATEGORIES[name].multi_turn else SINGLE_TURN | extra)
+    assert all(row.values["category"] == name for row in dataset.rows())
+
+
+def test_the_rows_of_all_categories_are_read_one_at_a_time(copy: Path) -> None:
+    dataset = load_bfcl(f"all?data={copy}")
+    dataset.scan()
+    tracemalloc.start()
+    count = sum(1 for _ in dataset.rows())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 4441
+    assert peak < 8 << 20  # the rows together are some 200 MB
+
+
+def test_counts_of_conversations_are_those_of_the_reference_page(copy: Path) -> None:
+    turns, calls, classes = {}, {}, {}
+    for name in GROUPS["multi_turn"]:
+        rows = _rows(name, copy)
+        turns[name] = sum(len(row["turns"]) for row in rows)
+        calls[name] = sum(len(turn) for row in rows for turn in row["ground_truth"])
+        classes[name] = Counter(each for row in rows for each in row["involved_classes"])
+    assert list(turns.values()) == [734, 934, 934, 734]
+    assert list(calls.values()) == [1142, 1140, 1140, 1203]
+    expected = {"GorillaFileSystem": 50, "VehicleControlAPI": 50, "TradingBot": 50, "TravelAPI": 50}
+    expected |= {"MessageAPI": 40, "TwitterAPI": 39, "TicketAPI": 31, "MathAPI": 25}
+    assert all(found == expected for found in classes.values())
+
+
+def test_long_context_is_asked_for_by_the_two_categories_that_have_it(copy: Path) -> None:
+    asking = {
+        name
+        for name, category in CATEGORIES.items()
+        if category.multi_turn and all(row["long_context"] for row in _rows(name, copy))
+    }
+    assert asking == {"multi_turn_long_context", "multi_turn_composite"}
+
+
+def test_held_out_functions_are_not_on_offer_and_come_in_a_turn_in_which_nobody_speaks(copy: Path) -> None:
+    counts: Counter[int] = Counter()
+    for row in _rows("multi_turn_miss_func", copy):
+        held_out = row["held_out"]
+        assert isinstance(held_out, dict)
+        offered = {function["name"] for function in row["functions"]}
+        later = [function["name"] for each in held_out.values() for function in each]
+        assert not offered & set(later)
+        assert all(row["turns"][int(turn)] == [] for turn in held_out)
+        assert list(row["held_out_tools"]) == list(held_out)
+        counts[len(later)] += 1
+    assert counts == {1: 182, 2: 14, 3: 4}
+
+
+def test_only_functions_on_offer_from_the_start_say_which_language_they_are_in(copy: Path) -> None:
+    hint = Wording.read(copy / "bfcl_eval").python
+    assert hint != Wording().python
+    for row in _rows("multi_turn_miss_func", copy):
+        assert all(each["description"].endswith(hint) for each in row["functions"])
+        later = [each for documents in row["held_out"].values() for each in documents]
+        assert not any(each["description"].endswith(hint) for each in later)
+
+
+def test_java_and_javascript_rows_keep_the_declared_types_beside_what_the_model_sees(copy: Path) -> None:
+    for name in ("simple_java", "simple_javascript"):
+        lines = (copy / "bfcl_eval/data" / CATEGORIES[name].questions).read_text(encoding="utf-8").splitlines()
+        for row, line in zip(_rows(name, copy), lines, strict=True):
+            assert row["declared"] == json.loads(line)["function"]
+            for function in row["functions"]:
+                properties = function["parameters"]["properties"]
+                assert {part["type"] for part in properties.values()} <= {"string"}
+
+
+def test_rows_share_nothing_so_that_changing_one_changes_no_other(copy: Path) -> None:
+    rows = load_bfcl(f"multi_turn_base?data={copy}").rows()
+    first: Any = next(rows).values
+    for column in ("functions", "tools"):
+        for item in first[column]:
+            item.clear()
+    others: list[Any] = [row.values["functions"] for row in rows]
+    assert all(functions[0]["parameters"] for functions in others)
+
+
+def test_function_names_in_tools_are_those_that_published_runs_answer_with(copy: Path, shared_data: Path) -> None:
+    results = shared_data / "bfcl_runs/2025-11-12-main/result/openai_gpt-oss-20b/non_live"
+    answers = (results / "BFCL_v4_simple_python_result.json").read_text(encoding="utf-8").splitlines()
+    offered = {row["id"]: {tool["function"]["name"] for tool in row["tools"]} for row in _rows("simple_python", copy)}
+    for line in answers:
+        answer = json.loads(line)
+        calls = answer["result"] if isinstance(answer["result"], list) else []
+        assert {name for call in calls for name in call} <= offered[answer["id"]]
+
+
+REFERENCE = """
+import copy, json, sys
+from bfcl_eval.constants.enums import ModelStyle
+from bfcl_eval.constants.type_mappings import GORILLA_TO_OPENAPI
+from bfcl_eval.model_handler.utils import convert_to_tool, formulate_system_prompt
+from bfcl_eval.constants.default_prompts import DEFAULT_SYSTEM_PROMPT_FORMAT
+from bfcl_eval.utils import load_dataset_entry
+def tools(documents):
+    return convert_to_tool(copy.deepcopy(documents), GORILLA_TO_OPENAPI, ModelStyle.OPENAI_COMPLETIONS)
+for name in sys.argv[1:]:
+    for entry in load_dataset_entry(name):
+        held_out = entry.get("missed_function", {})
+        prompt = formulate_system_prompt(DEFAULT_SYSTEM_PROMPT_FORMAT, entry["function"])
+        print(json.dumps([entry["id"], entry["function"], tools(entry["function"]), held_out,
+            {turn: tools(documents) for turn, documents in held_out.items()}, entry["question"], prompt]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", ["non_live", "live", "multi_turn"])
+def test_functions_tools_questions_and_system_prompts_equal_the_references_to_the_letter(
+    copy: Path, group: str
+) -> None:
+    from tunecheck.datasets.bfcl_prompts import read_prompts, system_prompt
+
+    prompts = read_prompts(copy)
+    command = [str(reference_python()), "-c", REFERENCE, *GROUPS[group]]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    rows = load_bfcl(f"{group}?data={copy}").rows()
+    for line, row in zip(lines, rows, strict=True):
+        values = row.values
+        turns = values["turns"] if "turns" in values else [values["messages"]]
+        functions = values["functions"]
+        assert isinstance(functions, list)
+        ours = [row.id, functions, values["tools"], values.get("held_out", {}), values.get("held_out_tools", {}), turns]
+        assert json.dumps([*ours, system_prompt(prompts, functions)]) == json.dumps(json.loads(line))
+
+
+# Functions
+
+
+def test_a_float_becomes_a_number_that_says_so() -> None:
+    words = Wording(floating=" (a float)")
+    (tool,) = _tools(document("f", x={"type": "float", "description": "A size."}), words=words)
+    assert tool["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"x": {"type": "number", "description": "A size. (a float)", "format": "float"}},
+        "required": ["x"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        *(("tuple", "array"), ("ArrayList", "array"), ("dict", "object"), ("HashMap", "object"), ("long", "integer")),
+        *(("Bigint", "integer"), ("double", "number"), ("bool", "boolean"), ("char", "string"), ("any", "string")),
+        *(("String", "string"), ("no such type", "string"), (None, "string"), (["a", "b"], "string")),
+    ],
+)
+def test_types_become_those_of_json_schema_at_any_depth(declared: JSON, expected: str) -> None:
+    nested: dict[str, JSON] = {"type": declared}
+    for _ in range(4):
+        nested = {"type": "array", "items": nested}
+    (tool,) = _tools(document("f", x=nested))
+    found = tool["function"]["parameters"]["properties"]["x"]
+    for _ in range(4):
+        found = found["items"]
+    assert found == {"type": expected}
+
+
+def test_a_document_keeps_what_a_tool_has_no_place_for_and_its_source_is_left_as_it_was() -> None:
+    source = document("a.b.c") | {"response": {"type": "dict"}, "extra": 1}
+    before = json.dumps(source)
+    (tool,) = _tools(source)
+    function = tool["function"]
+    assert (function["name"], function["response"], function["extra"]) == ("a_b_c", {"type": "dict"}, 1)
+    assert json.dumps(source) == before
+
+
+@pytest.mark.parametrize(
+    "parameters", [None, [], "text", {}, {"properties": None}, {"properties": {"x": None, "y": 3}}]
+)
+def test_odd_parameters_make_a_tool_all_the_same(parameters: JSON) -> None:
+    odd: dict[str, JSON] = {"name": "f", "parameters": parameters}
+    (tool,) = _tools(*with_hints([odd], "java", Wording()))
+    assert tool["function"]["parameters"]["type"] == "object"
+
+
+def test_a_schema_nested_without_end_is_converted_without_end_of_the_stack() -> None:
+    nested: dict[str, JSON] = {"type": "dict"}
+    for _ in range(2000):
+        nested = {"type": "array", "items": nested}
+    assert _tools(document("f", x=nested))
+
+
+def test_java_lists_and_javascript_objects_tell_their_parts_in_words() -> None:
+    words = Wording(
+        *(" py", " java", " js", " any java", " any js", " <", " «", ">", " [", "]", " {", " float"),
+    )
+    schemas: dict[str, dict[str, JSON]] = {
+        "a": {"type": "ArrayList", "description": "A", "items": {"type": "String"}},
+        "b": {"type": "any", "description": "B"},
+        "c": {"type": "dict", "description": "C", "properties": {"k": {"type": "integer"}}},
+        "d": {"type": "array", "description": "D", "items": {"type": "float"}},
+    }
+    described = {}
+    languages: tuple[Language, ...] = ("java", "javascript")
+    for language in languages:
+        shown: Any = with_hints([document("f", **schemas)], language, words)[0]
+        properties = shown["parameters"]["properties"]
+        described[language] = {name: part["description"] for name, part in properties.items()}
+    assert described == {
+        "java": {"a": "A <ArrayList> [String]", "b": "B any java", "c": "C <dict>", "d": "D <array>"},
+        "javascript": {
+            "a": "A «ArrayList>",
+            "b": "B any js",
+            "c": 'C «dict> {{"k": {"type": "integer"}}',
+            "d": "D «array> [float]",
+        },
+    }
+
+
+def test_a_copy_without_its_own_words_gets_ours(tmp_path: Path) -> None:
+    package = make_tree(tmp_path).parent
+    (package / HINTS).unlink()
+    (package / TOOL_HINTS).unlink()
+    assert Wording.read(package) == Wording()
+    assert _rows("simple_python", tmp_path)[0]["functions"][0]["description"] == "Does f.g. Write calls in Python 3."
+
+
+# Broken copies
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"id": "a"}, "question must be a list, not missing"),
+        ({"id": "a", "question": [[], []], "function": []}, "a single-turn question has one turn, not 2"),
+        ({"id": "a", "question": [["hello"]], "function": []}, "a message must be an object, not a text"),
+        ({"id": "a", "question": [[{"content": "x"}]], "function": []}, "a message without a role"),
+        ({"id": 3, "question": [[]], "function": []}, "id must be text, not a number"),
+        ({"id": "a", "question": [[]], "function": {}}, "function must be a list, not an object"),
+        (
+            {"id": "a", "question": [[]], "function": [{}]},
+            "the name of a function in function must be text, not missing",
+        ),
+        (question("b", document("f")), r"the answer in the same place has the id 'a', not 'b'"),
+    ],
+)
+def test_a_broken_entry_is_named_with_file_and_line(tmp_path: Path, entry: object, said: str) -> None:
+    data = make_tree(tmp_path)
+    good = question("ok", document("f"))
+    answer: dict[str, object] = {"ground_truth": []}
+    write_lines(data / "BFCL_v4_simple_python.json", [good, entry])
+    write_lines(data / "possible_answer/BFCL_v4_simple_python.json", [{"id": "ok", **answer}, {"id": "a", **answer}])
+    entry_id = entry.get("id") if isinstance(entry, dict) else None
+    if entry_id not in ("a", "b"):
+        write_lines(data / "possible_answer/BFCL_v4_simple_python.json", [{"id": "ok", **answer}, {"id": 3, **answer}])
+    with pytest.raises(DataError, match=rf"BFCL_v4_simple_python\.json, line 2: the entry .* cannot be used: {said}"):
+        _rows("simple_python", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"involved_classes": ["Nowhere"]}, "no function documents of a simulator 'Nowhere'"),
+        ({"involved_classes": None}, "involved_classes must be a list, not missing"),
+        ({"initial_config": []}, "initial_config must be an object, not an array"),
+        ({"question": [[], []]}, "2 turns and ground truth for 1"),
+        ({"missed_function": {"0": 3}}, "missed_function must be a list, not a number"),
+    ],
+)
+def test_a_broken_conversation_is_named_too(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+    data = make_tree(tmp_path)
+    path = data / CATEGORIES["multi_turn_base"].questions
+    write_lines(path, [json.loads(path.read_text()) | changes])
+    with pytest.raises(DataError, match=said):
+        _rows("multi_turn_base", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([], "ends before it, without its answer"),
+        ([{"id": "multi_turn_base_0", "ground_truth": [[]]}] * 2, "has more answers than"),
+    ],
+)
+def test_questions_and_answers_must_be_as_many(tmp_path: Path, answers: list[object], said: str) -> None:
+    data = make_tree(tmp_path)
+    write_lines(data / "possible_answer/BFCL_v4_multi_turn_base.json", answers)
+    with pytest.raises(DataError, match=said):
+        _rows("multi_turn_base", tmp_path)
+
+
+def test_a_held_out_function_that_no_class_has_is_passed_over(tmp_path: Path) -> None:
+    data = make_tree(tmp_path)
+    path = data / CATEGORIES["multi_turn_miss_func"].questions
+    write_lines(path, [json.loads(path.read_text()) | {"missed_function": {"0": ["second", "third", {}]}}])
+    (row,) = _rows("multi_turn_miss_func", tmp_path)
+    assert [each["name"] for each in row["held_out"]["0"]] == ["second"]
+    assert [each["name"] for each in row["functions"]] == ["first"]
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    data = make_tree(tmp_path)
+    (data / "possible_answer/BFCL_v4_live_simple.json").unlink()
+    with pytest.raises(DataError, match=r"possible_answer.BFCL_v4_live_simple\.json: cannot be opened"):
+        _rows("live_simple", tmp_path)
+
+
+def test_data_that_changes_after_it_was_checked_is_refused(tmp_path: Path) -> None:
+    data = make_tree(tmp_path)
+    dataset = load_bfcl(f"multi_turn_base?data={tmp_path}")
+    dataset.scan()
+    (data / "multi_turn_func_doc/math_api.json").write_text("")
+    with pytest.raises(DataError, match="has changed since it was checked"):
+        list(dataset.rows())
+
+
+def test_the_plugin_is_found_by_its_name(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    dataset = open_dataset(f"bfcl:simple_java?data={tmp_path}", limit=1)
+    assert (dataset.name, [row.id for row in dataset.rows()]) == ("bfcl:simple_java", ["simple_java_0"])

@@ -1,0 +1,330 @@
+"""`datasets check`: what is wrong with a multi-turn data set is found by replaying its ground truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunecheck.datasets.multi_turn_check import check_multi_turn_data, findings
+from tunecheck.datasets.multi_turn_entry import PROBLEMS
+from tunecheck.errors import DataError
+from tunecheck.jsontext import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
+from tunecheck.simulators.long_context import LongContext
+
+
+class Shelf(Simulator):
+    """A shelf of notes by name, numbered tickets, and a door; its operations fail and refuse like real ones."""
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        if not isinstance(config.get("notes", {}), dict):
+            raise DataError("notes must be an object")
+        given: Any = config
+        self.notes: dict[str, str] = dict(given.get("notes", {}))
+        self.tickets: list[dict[str, JSON]] = [dict(ticket) for ticket in given.get("tickets", [])]
+        self.orders: dict[str, str] = dict(given.get("orders", {}))
+        self.next: int = given.get("next", 1)
+        self.words = "" if long_context is None else str(long_context["WORDS"])
+
+    def state(self) -> dict[str, object]:
+        return {"notes": self.notes, "tickets": self.tickets, "orders": self.orders, "next": self.next}
+
+    @tool
+    def create(self, name: str, text: str = "") -> None:
+        """Make a note; its name must be free."""
+        if name in self.notes:
+            raise SimulatorError(f"{name} is there already")
+        self.notes[name] = text
+
+    @tool
+    def ensure(self, name: str) -> None:
+        """Make a note where there is none."""
+        self.notes.setdefault(name, "")
+
+    @tool
+    def read(self, name: str) -> dict[str, str]:
+        """Read a note."""
+        if name not in self.notes:
+            raise SimulatorError(f"there is no {name}")
+        return {"text": self.notes[name] + self.words}
+
+    @tool
+    def open_ticket(self, title: str) -> dict[str, JSON]:
+        """Open a ticket under the next number."""
+        ticket: dict[str, JSON] = {"id": self.next, "title": title}
+        self.tickets.append(ticket)
+        self.next += 1
+        return dict(ticket)
+
+    @tool
+    def order(self, what: str) -> dict[str, JSON]:
+        """Order something under the next number."""
+        self.orders[str(self.next)] = what
+        self.next += 1
+        return {"order_id": self.next - 1}
+
+    @tool
+    def login(self, password: str) -> dict[str, bool]:
+        """Log in."""
+        return {"login_status": password == "right"}
+
+    @tool
+    def get_login_status(self) -> dict[str, bool]:
+        """Ask for it."""
+        return {"login_status": False}
+
+    @tool
+    def wait(self) -> None:
+        """Do nothing."""
+
+    @tool
+    def sleep(self) -> None:
+        """Do nothing for long."""
+        time.sleep(30)
+
+
+class Clock(Simulator):
+    """It has no state, and so nothing to configure."""
+
+    @tool
+    def now(self) -> str:
+        """Tell the time."""
+        return "noon"
+
+
+SIMULATORS: dict[str, type[Simulator]] = {"Shelf": Shelf, "Clock": Clock}
+
+
+def _row(*truth: list[Any], **columns: Any) -> dict[str, Any]:
+    """An entry with these calls a turn, in which all is well otherwise."""
+    turns = [[{"role": "user", "content": "please"}] for _ in truth]
+    config = {"Shelf": {"notes": {"old": "words"}}}
+    row = {"id": "entry", "turns": turns, "ground_truth": list(truth), "involved_classes": ["Shelf"]}
+    return row | {"initial_config": config} | columns
+
+
+def _found(*rows: Mapping[str, Any], **options: Any) -> list[tuple[str, int | None, str]]:
+    """Problem, turn and text of everything that is found."""
+    found = check_multi_turn_data(rows, SIMULATORS, **options)
+    assert all(finding.problem in PROBLEMS for finding in found)
+    return [(finding.problem, finding.turn, finding.text) for finding in found]
+
+
+def test_a_sound_entry_has_nothing_to_be_found() -> None:
+    assert _found(_row(["create(name='new')", "read('new')"], [], ["open_ticket(title='a')"])) == []
+
+
+def test_calls_may_stand_in_any_format() -> None:
+    tool_call = {"type": "function", "function": {"name": "read", "arguments": '{"name": "old"}'}}
+    assert _found(_row([tool_call], ["[create('a'), read('a')]"], [{"name": "read", "arguments": {"name": "a"}}])) == []
+
+
+def test_a_call_that_fails_is_found_with_its_turn_and_the_simulators_words() -> None:
+    (found,) = check_multi_turn_data([_row(["read('old')"], ["read('new')"])], SIMULATORS)
+    assert (found.entry, found.turn, found.problem, found.call) == ("entry", 1, "call_fails", "read('new')")
+    assert found.text == '{"error": "there is no new"}'
+    assert not found.is_remark
+
+
+def test_a_call_of_what_no_simulator_has_fails_and_is_not_offered() -> None:
+    assert [problem for problem, _, _ in _found(_row(["rea('old')"]))] == ["not_offered", "call_fails"]
+
+
+def test_a_call_that_cannot_be_read_is_found_and_the_others_are_made_all_the_same() -> None:
+    found = _found(_row(["read(name=open('x'))", "read('nowhere')"]))
+    assert [problem for problem, _, _ in found] == ["unreadable_call", "call_fails"]
+
+
+def test_an_answer_that_says_no_is_found_unless_the_call_only_asks() -> None:
+    assert _found(_row(["login('wrong')"], ["get_login_status()"], ["login('right')"])) == [
+        ("reports_failure", 0, '{"login_status": false}')
+    ]
+
+
+def test_a_turn_whose_calls_neither_change_nor_read_is_found() -> None:
+    nothing = ("no_effect", 1, "the calls of this turn neither change nor read anything")
+    assert _found(_row(["wait()", "read('old')"], ["wait()", "wait()"], [])) == [nothing]
+
+
+def test_a_configuration_that_makes_a_call_fail_by_holding_what_it_creates_is_found() -> None:
+    assert _found(_row(["create('other')"], ["create('old')"])) == [
+        ("already_there", 1, "initial_config holds Shelf.notes.old already, which this is to create"),
+        ("call_fails", 1, '{"error": "old is there already"}'),
+    ]
+
+
+def test_a_configuration_that_makes_a_call_idle_by_holding_what_it_creates_is_found() -> None:
+    assert [each[:2] for each in _found(_row(["ensure('old')"]))] == [("already_there", 0), ("no_effect", 0)]
+
+
+def test_a_call_that_fails_for_another_reason_is_not_blamed_on_the_configuration() -> None:
+    twice = _row(["create('new')", "create('new')"])
+    assert [problem for problem, _, _ in _found(twice)] == ["call_fails"]
+
+
+def test_what_an_earlier_call_needs_is_not_blamed_either() -> None:
+    assert [problem for problem, _, _ in _found(_row(["read('old')", "create('old')"]))] == ["call_fails"]
+
+
+def test_a_number_that_is_taken_when_a_call_gives_it_away_is_found_in_lists_and_objects() -> None:
+    taken = {"Shelf": {"tickets": [{"id": 1, "title": "old"}], "orders": {"2": "old"}, "next": 1}}
+    found = _found(_row(["open_ticket('new')"], ["order('new')"], initial_config=taken))
+    assert found == [
+        ("already_there", 0, "initial_config holds Shelf.tickets[0] already, which this is to create"),
+        ("already_there", 1, "initial_config holds Shelf.orders.2 already, which this is to create"),
+    ]
+
+
+def test_functions_that_are_not_among_those_of_the_row_are_not_offered() -> None:
+    found = _found(_row(["read('old')"], functions=[{"name": "create"}]))
+    assert found == [("not_offered", 0, "'read' is not on offer")]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"functions": [{"name": "create"}], "held_out": {"1": [{"name": "read"}]}},
+        {"tools": [{"type": "function", "function": {"name": "create"}}], "held_out": {"1": ["read"]}},
+        {"held_out": {"1": ["read"]}},
+    ],
+)
+def test_a_held_out_function_is_needed_too_early_or_in_time(columns: dict[str, Any]) -> None:
+    early = _found(_row(["read('old')"], ["read('old')"], **columns))
+    assert early == [("not_offered", 0, "'read' is on offer from turn 1 on only")]
+    assert _found(_row(["create('new')"], ["read('old')"], **columns)) == []
+
+
+def test_functions_held_out_in_a_way_that_cannot_work_are_found() -> None:
+    offered = [{"name": "read"}]
+    found = _found(_row(["read('old')"], functions=offered, held_out={"0": ["read"], "7": ["x"]}))
+    assert [(problem, turn) for problem, turn, _ in found] == [("held_out", 0), ("held_out", 7)]
+
+
+def test_a_turn_in_which_nobody_speaks_needs_a_function_to_be_added() -> None:
+    silent = _row(["read('old')"], ["read('old')"]) | {"turns": [[], []]}
+    assert [each[:2] for each in _found(silent)] == [("row", 0), ("row", 1)]
+    assert [each[:2] for each in _found(silent | {"held_out": {"1": ["wait"]}})] == [("row", 0)]
+
+
+def test_a_simulator_without_its_configuration_is_remarked_and_one_without_a_state_needs_none() -> None:
+    row = _row(["now()"], involved_classes=["Shelf", "Clock"], initial_config={"Other": {}})
+    found = check_multi_turn_data([row], SIMULATORS)
+    assert [finding.problem for finding in found] == ["default_configuration", "unused_configuration"]
+    assert all(finding.is_remark for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [({"Shelf": {"notes": 3}}, "notes must be an object"), ({"Shelf": [1]}, "initial_config.Shelf must be an object")],
+)
+def test_a_configuration_that_cannot_be_loaded_is_found(config: JSON, said: str) -> None:
+    assert _found(_row(["wait()"], initial_config=config)) == [("configuration", None, said)]
+
+
+def test_a_simulator_that_is_not_there_is_found_with_the_one_that_was_meant() -> None:
+    (found,) = _found(_row(["wait()"], involved_classes=["Shlef"]))
+    assert found == ("simulator", None, "there is no simulator 'Shlef'; did you mean 'Shelf'?")
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"turns": None}, "turns must be a list, not missing"),
+        ({"turns": ["hello"]}, r"turns[0] must be a list, not a text"),
+        ({"ground_truth": [[], []]}, "1 turns and ground truth for 2"),
+        ({"ground_truth": [None]}, r"ground_truth[0] must be a list, not missing"),
+        ({"involved_classes": [3]}, "involved_classes must hold names"),
+        ({"initial_config": "x"}, "initial_config must be an object, not a text"),
+        ({"functions": [{"nam": "f"}]}, "a function without a name: {'nam': 'f'}"),
+        ({"held_out": {"one": []}}, "held_out maps numbers of turns to functions; 'one' is none"),
+        ({"held_out": {"00": []}}, "held_out maps numbers of turns to functions; '00' is none"),
+        ({"held_out": {"²": []}}, "held_out maps numbers of turns to functions; '²' is none"),
+    ],
+)
+def test_a_row_that_is_no_conversation_is_found_and_the_next_is_checked(columns: dict[str, Any], said: str) -> None:
+    found = _found(_row([]) | columns, _row(["read('new')"]))
+    assert [(problem, text) for problem, _, text in found] == [
+        ("row", said),
+        ("call_fails", '{"error": "there is no new"}'),
+    ]
+
+
+def test_rows_without_an_id_go_by_their_number() -> None:
+    rows = [_row(["read('new')"]) | {"id": None}, _row(["read('new')"]) | {"id": 7}]
+    assert [finding.entry for finding in check_multi_turn_data(rows, SIMULATORS)] == ["row-1", "row-2"]
+
+
+def test_a_call_that_does_not_return_fails_when_its_time_is_over() -> None:
+    found = _found(_row(["sleep()"]), time_limit_s=0.1)
+    assert [(problem, turn) for problem, turn, _ in found] == [("call_fails", 0)]
+
+
+class Broken(Simulator):
+    """Its state cannot be had."""
+
+    def state(self) -> dict[str, object]:
+        raise RuntimeError("out of\norder")
+
+
+class Endless(Simulator):
+    """Its state holds itself."""
+
+    def state(self) -> dict[str, object]:
+        state: dict[str, object] = {}
+        state["self"] = state
+        return state
+
+
+@pytest.mark.parametrize("simulator", [Broken, Endless])
+def test_a_simulator_that_breaks_is_found_and_the_next_entry_is_checked(simulator: type[Simulator]) -> None:
+    rows = [_row([], involved_classes=["Bad"]), _row(["read('new')"])]
+    found = check_multi_turn_data(rows, SIMULATORS | {"Bad": simulator})
+    assert [finding.problem for finding in found] == ["simulator", "call_fails"]
+    assert "\n" not in found[0].text
+
+
+def test_rows_are_taken_one_at_a_time_and_nothing_goes_from_one_to_the_next() -> None:
+    taken: list[int] = []
+
+    def rows() -> Any:
+        for number in range(3):
+            taken.append(number)
+            yield _row(["create('new')", "read('nowhere')"])
+
+    found = findings(rows(), SIMULATORS)
+    next(found)
+    assert taken == [0]
+    assert [finding.problem for finding in found] == ["call_fails"] * 2
+
+
+def test_constants_of_long_context_go_to_the_rows_that_ask_for_them() -> None:
+    given = LongContext({"WORDS": "many"})
+    assert _found(_row(["read('old')"], long_context=True), long_context=given) == []
+
+
+def test_without_a_copy_of_bfcl_a_row_that_asks_for_long_context_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNECHECK_CACHE", str(tmp_path))
+    monkeypatch.delenv("TUNECHECK_BFCL", raising=False)
+    with pytest.raises(DataError, match="tunecheck datasets get bfcl"):
+        _found(_row(["read('old')"], long_context=True))
+
+
+def test_a_configuration_with_the_same_name_ten_thousand_times_is_tried_out_a_few_times_only() -> None:
+    loads: list[None] = []
+
+    class Counting(Shelf):
+        def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+            loads.append(None)
+            super().load(config)
+
+    config = {"Shelf": {"notes": {}, "other": ["lost"] * 10_000}}
+    row = _row(["read('lost')"] * 30, initial_config=config)
+    found = check_multi_turn_data([row], {"Shelf": Counting})
+    assert [finding.problem for finding in found] == ["call_fails"] * 30
+    assert len(loads) <= 21

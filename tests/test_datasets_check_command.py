@@ -1,0 +1,141 @@
+"""`tunecheck datasets get` and `datasets check`, as a person at a terminal sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.bfcl_data_parts import make_tree, write_lines
+from tests.bfcl_reference import reference_wheel
+
+from tunecheck.cli.bfcl_data_command import check, get
+from tunecheck.errors import ConfigurationError, DataError
+
+SIMULATOR = '''
+from tunecheck.simulators import Simulator, SimulatorError, tool
+
+
+class Shelf(Simulator):
+    """Notes by name."""
+
+    def load(self, config, *, long_context=None):
+        self.notes = dict(config.get("notes", {}))
+
+    def state(self):
+        return {"notes": self.notes}
+
+    @tool
+    def read(self, name: str) -> str:
+        """Read a note."""
+        if name not in self.notes:
+            raise SimulatorError(f"no {name}")
+        return self.notes[name]
+'''
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with a simulator of its own."""
+    (tmp_path / "simulators").mkdir()
+    (tmp_path / "simulators" / "Shelf.py").write_text(SIMULATOR)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _write(folder: Path, *calls: str, **columns: Any) -> Path:
+    path = folder / "own.jsonl"
+    row = {"turns": [[{"role": "user", "content": "?"}]], "involved_classes": ["Shelf"]}
+    config = {"Shelf": {"notes": {"a": "x"}}}
+    write_lines(
+        path,
+        [
+            row | {"id": f"n{at}", "ground_truth": [[call]], "initial_config": config} | columns
+            for at, call in enumerate(calls)
+        ],
+    )
+    return path
+
+
+def _run(*arguments: str) -> int:
+    app = typer.Typer()
+    app.command()(get)
+    app.command()(check)
+    code: int = app(list(arguments), standalone_mode=False)
+    return code
+
+
+def test_a_sound_data_set_of_ones_own_passes(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("check", str(_write(workspace, "read('a')", "read(name='a')"))) == 0
+    assert capsys.readouterr().out == "checked 2 rows: no problems\n"
+
+
+def test_problems_are_listed_by_entry_and_turn_and_the_exit_code_says_so(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("check", str(_write(workspace, "read('a')", "read('b')"))) == 3
+    assert capsys.readouterr().out.splitlines() == [
+        "n1",
+        """  turn 0: a ground-truth call fails: read('b'): {"error": "no b"}""",
+        "checked 2 rows: 1 problem in 1 of them",
+    ]
+
+
+def test_remarks_are_counted_and_listed_on_request(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(_write(workspace, "read('a')", initial_config={"Shelf": {"notes": {"a": ""}}, "Else": {}}))
+    assert _run("check", path) == 3  # the note is empty: nothing is read
+    assert "1 problem in 1 of them, 1 remark (--remarks lists them)" in capsys.readouterr().out
+    _run("check", path, "--remarks")
+    assert "is not involved" in capsys.readouterr().out
+
+
+def test_json_holds_every_finding(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("check", str(_write(workspace, "read('b')")), "--json") == 3
+    value = json.loads(capsys.readouterr().out)
+    assert (value["rows"], value["problems"]) == (1, 1)
+    assert value["findings"] == [
+        {"entry": "n0", "problem": "call_fails", "text": '{"error": "no b"}', "turn": 0, "call": "read('b')"}
+    ]
+
+
+def test_only_the_first_rows_are_checked_on_request(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("check", str(_write(workspace, "read('a')", "read('b')")), "--limit", "1") == 0
+    assert capsys.readouterr().out == "checked 1 row: no problems\n"
+
+
+def test_what_the_data_says_is_made_harmless_before_it_is_printed(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _run("check", str(_write(workspace, "read('\x1b[31m\u202e')", id="\x1b]0;title\x07")))
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_data_set_that_is_not_multi_turn_is_an_error_in_one_line(workspace: Path) -> None:
+    write_lines(workspace / "own.jsonl", [{"id": "a", "query": "?"}])
+    with pytest.raises(DataError, match="has no columns turns and ground_truth"):
+        _run("check", "own.jsonl")
+
+
+def test_the_data_is_got_from_a_wheel_and_where_it_is_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "data"
+    assert _run("get", "bfcl", "--to", str(target), "--from", str(reference_wheel())) == 0
+    said = capsys.readouterr().out
+    assert f"TUNECHECK_BFCL={target}" in said
+    assert "note:" not in said
+
+
+def test_data_of_another_release_is_taken_with_a_word_about_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_tree(tmp_path / "tree")
+    assert _run("get", "bfcl", "--to", str(tmp_path / "data"), "--from", str(tmp_path / "tree")) == 0
+    assert "note: it is not that of bfcl-eval==2026.3.23" in capsys.readouterr().out
+
+
+def test_a_benchmark_that_is_not_there_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match="there is no benchmark 'bfcI'; did you mean 'bfcl'"):
+        _run("get", "bfcI")

@@ -1,0 +1,258 @@
+"""evaluate()'s arguments, result and files: what each is, and what a wrong one is told."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import (
+    Answering,
+    column,
+    length,
+    metrics_of,
+    only_run,
+    questions,
+    rows_of,
+    run,
+    strict_json,
+    strict_lines,
+)
+
+from tunecheck import evaluate
+from tunecheck.errors import ConfigurationError, DataError, RunError
+
+DATA = [{"response": "a"}, {"response": "bb"}]
+
+
+def test_rows_and_metrics_have_azure_s_shape(tmp_path: Path) -> None:
+    data = [{"id": "x", "question": "q", "deep": {"a": [1]}}]
+    result = run(tmp_path, data, target=Answering(lambda row: {"response": "abc", "n": 1}), evaluators={"e": length})
+    assert set(result) == {"rows", "metrics", "studio_url"}
+    assert result["studio_url"] is None
+    (row,) = rows_of(result)
+    assert list(row) == [
+        "row_id",
+        "row_fingerprint",
+        "inputs.id",
+        "inputs.question",
+        "inputs.deep",
+        "outputs.response",
+        "outputs.n",
+        "outputs.e.length",
+    ]
+    assert row["inputs.deep"] == {"a": [1]}
+    assert metrics_of(result) == {
+        "e.length": 3,
+        "e.scored_count": 1,
+        "e.not_applicable_count": 0,
+        "e.error_count": 0,
+    }
+
+
+def test_a_row_goes_by_its_id_where_ids_are_unique_and_else_by_its_line(tmp_path: Path) -> None:
+    unique = run(tmp_path, [{"id": 7, "response": ""}, {"id": "b", "response": ""}], evaluators={"e": length})
+    double = run(tmp_path, [{"id": "b", "response": ""}, {"id": "b", "response": ""}], evaluators={"e": length})
+    assert (column(unique, "row_id"), column(double, "row_id")) == (["7", "b"], ["row-1", "row-2"])
+    assert len(set(column(unique, "row_fingerprint"))) == 2
+    assert len(set(column(double, "row_fingerprint"))) == 1
+
+
+def test_a_row_s_kind_comes_from_its_ground_truth_and_metrics_are_by_kind(tmp_path: Path) -> None:
+    data = [
+        {"response": "aa", "ground_truth": "text"},
+        {"response": "a", "ground_truth": {"tool_uses": [{"recipient_name": "functions.f", "parameters": {}}]}},
+        {"response": "aaa", "ground_truth": None},
+    ]
+    result = run(tmp_path, data, evaluators={"e": length})
+    assert column(result, "row_kind") == ["answer", "call", None]
+    assert {kind: metrics["e.length"] for kind, metrics in result.by_group["row_kind"].items()} == {
+        "answer": 2,
+        "call": 1,
+    }
+
+
+def test_the_run_folder_holds_what_the_design_says(tmp_path: Path) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": length}, evaluation_name="iteration 7", tags={"team": "a"})
+    folder = result.run_dir
+    assert re.fullmatch(r"iteration-7-\d{8}T\d{6}Z-[0-9a-f]{6}", folder.name)
+    assert {path.name for path in folder.iterdir()} == {
+        "run.json",
+        "journal.jsonl",
+        "eval_results.jsonl",
+        "eval_results.csv",
+        "metrics.json",
+    }
+    assert strict_lines(folder / "eval_results.jsonl") == rows_of(result)
+    summary = strict_json((folder / "metrics.json").read_bytes())
+    assert (summary["metrics"], summary["rows"], summary["failed_rows"]) == (metrics_of(result), 2, 0)
+    manifest = strict_json((folder / "run.json").read_bytes())
+    assert (manifest["status"], manifest["tags"], manifest["id"]) == ("finished", {"team": "a"}, folder.name)
+    assert manifest["dataset"]["rows"] == 2
+    assert len(manifest["dataset"]["sha256"]) == 64
+    assert manifest["versions"]["tunecheck"]
+    with (folder / "eval_results.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [row["outputs.e.length"] for row in csv.DictReader(file)] == ["1", "2"]
+
+
+def test_an_unknown_argument_says_what_was_meant() -> None:
+    with pytest.raises(
+        ConfigurationError, match="has no argument 'evaluator_configs'; did you mean 'evaluator_config'"
+    ):
+        evaluate(data=DATA, evaluators={"e": length}, evaluator_configs={})
+
+
+def test_uploading_is_refused_and_says_what_there_is_instead(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="not part of this version"):
+        run(tmp_path, DATA, evaluators={"e": length}, azure_ai_project="https://x")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"data": None}, "needs data="),
+        ({"concurrency": 0}, "concurrency must be a whole number of at least 1, not 0"),
+        ({"concurrency": -1}, "concurrency must be"),
+        ({"concurrency": "4"}, "concurrency must be"),
+        ({"concurrency": True}, "concurrency must be"),
+        ({"workers": -1}, "workers must be a whole number of at least 0"),
+        ({"workers": 1.5}, "workers must be"),
+        ({"tags": {"a": 1}}, "tags are texts by name; 'a' is 1"),
+        ({"evaluation_name": 3}, "evaluation_name must be a text"),
+        ({"limit": 0}, "limit"),
+        ({"output_path": "no/such/folder/x.json"}, "output_path: the folder no/such/folder does not exist"),
+        ({"resume": "nothing"}, "there is no run 'nothing'"),
+        ({"resume": ""}, "the name of a run is empty"),
+        ({"reuse": "last"}, "there is no run 'last'"),
+        ({"group_by": ["nope"]}, "group_by: there is no column 'nope'"),
+    ],
+)
+def test_a_wrong_argument_is_said_before_anything_is_written(
+    tmp_path: Path, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        run(tmp_path, **({"data": DATA, "evaluators": {"e": length}, "target": lambda response: 1} | arguments))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_results_that_cannot_go_anywhere_are_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"cannot make the run folder .*: (Not a directory|File exists)"):
+        run(tmp_path, DATA, evaluators={"e": length}, results_dir=tmp_path / "file")
+
+
+@pytest.mark.parametrize("data", [[], iter([]), "nothing.jsonl", 3, {"a": 1}])
+def test_data_that_is_none_is_said(tmp_path: Path, data: Any) -> None:
+    with pytest.raises(DataError):
+        run(tmp_path, data, evaluators={"e": length})
+    assert not (tmp_path / "runs").exists()
+
+
+def test_data_that_breaks_off_half_way_keeps_what_was_done(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps({"response": "x" * n}) + "\n" for n in range(2000)))
+
+    def truncate(response: str) -> str:
+        if len(response) == 10:
+            path.write_text('{"response": "x"}\n{"respo')
+        return response
+
+    with pytest.raises((RunError, DataError)):
+        run(tmp_path, path, target=truncate, evaluators={"e": length}, concurrency=1)
+    assert only_run(tmp_path).status() in ("stopped", "failed")
+
+
+def test_limit_takes_the_first_rows(tmp_path: Path) -> None:
+    result = run(tmp_path, questions(9), target=Answering(), evaluators={"e": length}, limit=2)
+    assert column(result, "row_id") == ["q0", "q1"]
+
+
+def test_the_evaluators_and_target_that_a_data_set_declares_are_used_where_none_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evaluators").mkdir()
+    (tmp_path / "evaluators" / "words.py").write_text("def words(response): return len(response.split())\n")
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "d.jsonl").write_text('{"answer": "two words"}\n')
+    (tmp_path / "datasets" / "d.yaml").write_text('evaluators: [words]\ncolumn_mapping: {response: "${data.answer}"}\n')
+    assert metrics_of(evaluate(data="d.jsonl"))["words.words"] == 2
+    assert "e.length" in metrics_of(evaluate(data="d.jsonl", evaluators={"e": length}))
+
+
+def test_a_data_set_that_declares_no_evaluators_needs_some(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="at least one evaluator"):
+        run(tmp_path, DATA)
+
+
+# -- output_path
+
+
+def test_output_path_is_one_strict_json_file_of_azure_s_shape(tmp_path: Path) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": lambda response: float("nan")}, output_path=tmp_path / "out.json")
+    assert strict_json((tmp_path / "out.json").read_bytes()) == dict(result)
+
+
+def test_output_path_may_be_a_folder(tmp_path: Path) -> None:
+    run(tmp_path, DATA, evaluators={"e": length}, output_path=tmp_path)
+    assert strict_json((tmp_path / "evaluation_results.json").read_bytes())["metrics"]["e.length"] == 1.5
+
+
+def test_an_output_path_that_cannot_be_written_is_said_and_the_run_is_finished(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+
+    def closing(response: str) -> int:
+        (tmp_path / "out").rmdir()
+        return 1
+
+    with pytest.raises(
+        RunError, match=r"cannot write .*out/x\.json: No such file or directory; run rows-.* is finished"
+    ):
+        run(tmp_path, DATA[:1], evaluators={"e": closing}, output_path=tmp_path / "out" / "x.json")
+    assert only_run(tmp_path).status() == "finished"
+
+
+def test_results_that_stood_there_stay_when_a_run_fails(tmp_path: Path) -> None:
+    """Azure leaves half a file over them."""
+    path = tmp_path / "out.json"
+    path.write_text('{"rows": "before"}')
+    with pytest.raises(RunError):
+        run(
+            tmp_path,
+            DATA,
+            evaluators={"e": lambda response: {"when": datetime.datetime(2024, 1, 5, tzinfo=datetime.UTC)}},
+            output_path=path,
+            fail_on_evaluator_errors=True,
+        )
+    assert path.read_text() == '{"rows": "before"}'
+    assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
+
+
+def test_a_disk_that_is_full_at_the_end_is_said_and_the_run_can_be_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tunecheck.runs.execution.write_table", full)
+    target = Answering()
+    with pytest.raises(RunError, match="No space left on device; go on with --resume"):
+        run(tmp_path, questions(3), target=target, evaluators={"e": length})
+    monkeypatch.undo()
+    target.asked.clear()
+    result = run(tmp_path, questions(3), target=target, evaluators={"e": length}, resume="last")
+    assert (target.asked, result.row_count) == ([], 3)
+
+
+def test_nobody_else_can_take_the_folder_before_the_last_file_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[str] = []
+    monkeypatch.setattr("tunecheck.runs.execution.write_table", lambda *_: held.append(only_run(tmp_path).status()))
+    run(tmp_path, DATA, evaluators={"e": length})
+    assert held == ["running"]

@@ -1,0 +1,227 @@
+"""`kill -9` at any moment, then resume: no recorded call is made again, none is lost, and the results are the same."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import strict_json, strict_lines
+
+HERE = Path(__file__).parent
+ROWS = 300
+
+
+@dataclass
+class Server:
+    port: int
+    log: Path
+
+    def requests(self) -> list[tuple[str, int]]:
+        """The key and the row of each request so far, in order."""
+        lines = self.log.read_text().splitlines()
+        return [(key, int(number)) for key, number in (line.split() for line in lines)]
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    """The service, as a process of its own."""
+    folder.mkdir(exist_ok=True)
+    log = folder / "requests.log"
+    log.touch()
+    command = [sys.executable, str(HERE / "kill_server.py"), str(log)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield Server(int(process.stdout.readline()), log)
+        finally:
+            process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "rows.jsonl"
+    rows = [{"id": f"r{n}", "n": n, "expected": f"answer {n} word", "kind": "abc"[n % 3]} for n in range(ROWS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def begin(data: Path, folder: Path, port: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(HERE / "kill_run.py"), str(data), str(folder / "runs"), str(port), "resume"]
+    return subprocess.Popen(command, stderr=subprocess.PIPE)
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+
+
+def run_folder(folder: Path) -> Path:
+    (manifest,) = (folder / "runs").glob("*/run.json")
+    return manifest.parent
+
+
+def journal_lines(folder: Path) -> list[bytes]:
+    """The whole lines of the journal; a last one may be torn."""
+    return [line for path in (folder / "runs").glob("*/journal.jsonl") for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def journal(folder: Path) -> list[Any]:
+    return [strict_json(line) for line in journal_lines(folder)]
+
+
+@pytest.fixture(scope="module")
+def unbroken(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that nothing happened to."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    with serving(folder) as server:
+        finish(begin(data, folder, server.port))
+    return run_folder(folder)
+
+
+def wait_for_lines(process: subprocess.Popen[bytes], folder: Path, count: int) -> None:
+    while process.poll() is None and len(journal_lines(folder)) < count:
+        time.sleep(0.001)
+
+
+class Killing:
+    """A run that is killed again and again, and what must hold each time."""
+
+    def __init__(self, data: Path, folder: Path, server: Server) -> None:
+        self.data = data
+        self.folder = folder
+        self.server = server
+        self.kills = 0
+        self.recorded: dict[int, int] = {}
+        """Rows whose answer was recorded when the run was killed, and how many requests there had been by then."""
+
+    def kill(self, rng: random.Random, *, by_time: bool) -> bool:
+        """Let the run go on and kill it somewhere; False when it was finished before that."""
+        process = begin(self.data, self.folder, self.server.port)
+        before = len(journal_lines(self.folder))
+        if by_time:
+            wait_for_lines(process, self.folder, before + 1)
+            time.sleep(rng.uniform(0, 0.06))
+        else:
+            wait_for_lines(process, self.folder, before + rng.randrange(1, 40))
+        process.send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+        assert not errors, errors.decode()
+        if process.returncode == 0:
+            return False
+        self.kills += 1
+        requests = len(self.server.requests())
+        for record in journal(self.folder):
+            if record["k"] == "answer":
+                self.recorded.setdefault(record["i"], requests)
+        return True
+
+    def check(self) -> None:
+        requests = self.server.requests()
+        keys: dict[int, set[str]] = {}
+        for position, (key, row) in enumerate(requests):
+            keys.setdefault(row, set()).add(key)
+            assert position < self.recorded.get(row, len(requests)), f"row {row} was asked for again"
+        assert set(keys) == set(range(ROWS)), "a row was never asked for"
+        assert all(len(of_row) == 1 for of_row in keys.values()), "a call was sent again under another key"
+        assert len({key for of_row in keys.values() for key in of_row}) == ROWS, "two rows share a key"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "by_time"), [(1, True), (2, True), (3, False), (4, False)])
+def test_a_run_killed_at_five_random_points_ends_as_one_that_was_not(
+    data: Path, unbroken: Path, tmp_path: Path, seed: int, by_time: bool
+) -> None:
+    rng = random.Random(seed)
+    with serving(tmp_path) as server:
+        killing = Killing(data, tmp_path, server)
+        while killing.kills < 5 and killing.kill(rng, by_time=by_time):
+            pass
+        finish(begin(data, tmp_path, server.port))
+        killing.check()
+    assert killing.kills == 5, "the run was finished before it was killed five times"
+    folder = run_folder(tmp_path)
+    rows = strict_lines(folder / "eval_results.jsonl")
+    assert [row["row_id"] for row in rows] == [f"r{n}" for n in range(ROWS)]
+    assert all(row["outputs.square"] == row["inputs.n"] ** 2 for row in rows)
+    for name in ("eval_results.jsonl", "eval_results.csv", "metrics.json"):
+        assert (folder / name).read_bytes() == (unbroken / name).read_bytes(), name
+    assert len([record for record in journal(tmp_path) if record["k"] == "answer"]) == ROWS
+    assert not [path for path in folder.iterdir() if path.suffix in (".tmp", ".partial")]
+
+
+@pytest.mark.slow
+def test_an_unbroken_run_is_what_was_meant(unbroken: Path) -> None:
+    """Else the other tests would compare nothing with nothing."""
+    metrics = strict_json((unbroken / "metrics.json").read_bytes())
+    assert (metrics["rows"], metrics["metrics"]["later.scored_count"]) == (ROWS, ROWS)
+    assert 0 < metrics["metrics"]["length.error_count"] == metrics["failed_rows"] < ROWS / 2
+    assert metrics["metrics"]["overlap.scored_count"] == ROWS
+    assert set(metrics["by"]["kind"]) == {"a", "b", "c"}
+    assert metrics["notes"] == ["in threads, because a worker process cannot import them: length"]
+
+
+@pytest.mark.slow
+def test_a_run_torn_at_every_byte_of_its_last_record_resumes_to_the_same_result(
+    data: Path, unbroken: Path, tmp_path: Path
+) -> None:
+    """Cut as a crash of the machine may cut it; a few cuts go the whole way, with a process and a server."""
+    with serving(tmp_path) as server:
+        finish(begin(data, tmp_path, server.port))
+        folder = run_folder(tmp_path)
+        path = folder / "journal.jsonl"
+        whole = path.read_bytes()
+        answer = whole[: whole.rindex(b'{"k":"answer"')]
+        last = whole[len(answer) : whole.index(b"\n", len(answer)) + 1]
+        row = json.loads(last)["i"]
+        for cut in (0, 1, len(last) // 2, len(last) - 1, len(last)):
+            path.write_bytes(answer + last[:cut])
+            asked = len(server.requests())
+            finish(begin(data, tmp_path, server.port))
+            again = {number for _, number in server.requests()[asked:]}
+            assert again == (set() if cut == len(last) else {row})
+            assert (folder / "eval_results.jsonl").read_bytes() == (unbroken / "eval_results.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_second_process_on_the_same_run_is_refused_and_harms_nothing(
+    data: Path, unbroken: Path, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as server:
+        first = begin(data, tmp_path, server.port)
+        wait_for_lines(first, tmp_path, 5)
+        second = begin(data, tmp_path, server.port)
+        _, errors = second.communicate(timeout=60)
+        finish(first)
+        assert len({number for _, number in server.requests()}) == ROWS
+    if second.returncode:
+        assert b"is being written by another process; wait for it to end" in errors
+    assert (run_folder(tmp_path) / "eval_results.jsonl").read_bytes() == (unbroken / "eval_results.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_an_interrupted_process_says_how_to_go_on_and_goes_on(data: Path, unbroken: Path, tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        process = begin(data, tmp_path, server.port)
+        wait_for_lines(process, tmp_path, 20)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        folder = run_folder(tmp_path)
+        assert f"interrupted; go on with --resume {folder.name}".encode() in errors
+        assert strict_json((folder / "run.json").read_bytes())["status"] == "interrupted"
+        answered = {record["i"] for record in strict_lines(folder / "journal.jsonl") if record["k"] == "answer"}
+        assert answered == {number for _, number in server.requests()}, "a call under way was not waited for"
+        asked = len(server.requests())
+        finish(begin(data, tmp_path, server.port))
+        assert not answered & {number for _, number in server.requests()[asked:]}
+    assert (folder / "eval_results.jsonl").read_bytes() == (unbroken / "eval_results.jsonl").read_bytes()

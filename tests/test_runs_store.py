@@ -1,0 +1,149 @@
+"""Run folders: their names, finding one again, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline_parts import length, run
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.pipeline.journal import Journal
+from tunecheck.runs.store import Run, create_run, find_run, list_runs, replacing, write_file
+
+
+def made(folder: Path, *names: str) -> list[Run]:
+    """Finished runs of these folder names."""
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "run.json").write_text(f'{{"status": "finished", "name": "{name}"}}')
+    return [Run(folder / name) for name in names]
+
+
+A, B, C = "a-20240101T000000Z-aaaaaa", "with-hyphens-20240102T000000Z-bbbbbb", "a-20240103T000000Z-cccccc"
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [
+        ("iteration-7", "iteration-7-"),
+        ("with spaces/and:more", "with-spaces-and-more-"),
+        ("..", "evaluation-"),
+        ("", "evaluation-"),
+        ("ключ", "evaluation-"),
+        ("a" * 500, "a" * 60 + "-"),
+        (".hidden", "hidden-"),
+        ("CON\0x", "CON-x-"),
+    ],
+)
+def test_a_run_s_folder_has_its_name_the_time_and_six_digits(tmp_path: Path, name: str, beginning: str) -> None:
+    folder = create_run(tmp_path / "deep" / "er", name).folder
+    assert folder.name.startswith(beginning)
+    assert re.fullmatch(r".+-\d{8}T\d{6}Z-[0-9a-f]{6}", folder.name)
+
+
+@given(st.text())
+def test_no_name_leads_elsewhere(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    base = tmp_path_factory.mktemp("runs")
+    assert create_run(base, name).folder.parent == base
+
+
+def test_a_run_is_found_by_its_folder_its_id_its_beginning_and_as_the_last(tmp_path: Path) -> None:
+    first, second, third = made(tmp_path, A, B, C)
+    assert find_run(tmp_path / A, tmp_path) == first
+    assert find_run(str(tmp_path / A), Path("elsewhere")) == first
+    assert find_run(B, tmp_path) == second
+    assert find_run("with", tmp_path) == second
+    assert find_run("last", tmp_path) == third
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a-", "'a-' stands for 2 runs: a-20240101T000000Z-aaaaaa, a-20240103"),
+        (
+            "with-hyphens-20240102T000000Z-bbbbbx",
+            "there is no run .* did you mean 'with-hyphens-20240102T000000Z-bbbbbb'",
+        ),
+        ("", "the name of a run is empty"),
+        ("x\0y", "there is no run"),
+    ],
+)
+def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, name: str, said: str) -> None:
+    made(tmp_path, A, B, C)
+    with pytest.raises(ConfigurationError, match=said):
+        find_run(name, tmp_path)
+
+
+def test_the_last_of_no_runs_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="there is no run 'last'"):
+        find_run("last", tmp_path / "nothing")
+
+
+def test_runs_are_listed_oldest_first_whatever_their_names(tmp_path: Path) -> None:
+    made(tmp_path, C, B, A, "odd")
+    (tmp_path / "not a run").mkdir()
+    (tmp_path / "file").write_text("")
+    assert [found.id for found in list_runs(tmp_path)] == ["odd", A, B, C]
+
+
+def test_runs_of_one_second_are_listed_in_the_order_they_were_made(tmp_path: Path) -> None:
+    ids = [run(tmp_path, [{"response": "x"}], evaluators={"e": length}).run_dir.name for _ in range(12)]
+    assert [found.id for found in list_runs(tmp_path / "runs")] == ids
+    assert find_run("last", tmp_path / "runs").id == ids[-1]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "null", "\0"])
+def test_a_damaged_manifest_is_said_and_lists_all_the_same(tmp_path: Path, content: str) -> None:
+    first, second = made(tmp_path, A, A.replace("aaaaaa", "dddddd"))
+    (first.folder / "run.json").write_text(content)
+    assert list(list_runs(tmp_path)) == [first, second]
+    with pytest.raises(ConfigurationError, match=r"run\.json: (cannot be read|expected a JSON object)"):
+        first.manifest()
+
+
+def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
+    (found,) = made(tmp_path, A)
+    found.write_manifest({"status": "running"})
+    journal = Journal(found.journal)
+    assert found.status() == "running"
+    journal.close()
+    assert found.status() == "killed"
+
+
+def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
+    (found,) = made(tmp_path, A)
+    with pytest.raises(ConfigurationError, match=f"run {A} has no results yet: finish it with --resume {A}"):
+        found.rows()
+    with pytest.raises(ConfigurationError, match=r"has no metrics\.json"):
+        found.metrics()
+
+
+# -- files
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    write_file(path, b"one")
+    write_file(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_a_file_that_could_not_be_written_stays_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    path.write_bytes(b"before")
+
+    def half() -> Any:
+        with replacing(path) as temporary:
+            temporary.write_bytes(b"half of i")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        half()
+    assert path.read_bytes() == b"before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f.json"]
