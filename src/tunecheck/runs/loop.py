@@ -55,13 +55,10 @@ def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
         finally:
             ended.set()
 
-    threading.Thread(target=run, name="tunecheck-run", daemon=True).start()
-    while not ended.is_set():
-        try:
-            ended.wait()  # not the thread's `join`, which takes it for ended when it is interrupted
-        except KeyboardInterrupt:  # a notebook's stop button reaches this thread only
-            if not stopper.ask():
-                raise
+    # A notebook's stop button reaches this thread only; the handler that asyncio has put there would wait for its loop.
+    with _interruptible(stopper):
+        threading.Thread(target=run, name="tunecheck-run", daemon=True).start()
+        ended.wait()  # not the thread's `join`, which takes it for ended when it is interrupted
     if failure:
         raise failure[0]
 
