@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tunecheck.calls import FunctionCall
 from tunecheck.calls.bounds import quoted
 from tunecheck.calls.python_text import positional_count
-from tunecheck.errors import PluginError
+from tunecheck.errors import DataError, PluginError
 from tunecheck.jsontext import JSON
 from tunecheck.simulators.base import Simulator, SimulatorError
 from tunecheck.simulators.operations import ArgumentError, Operation
@@ -136,9 +136,9 @@ def find_simulator(name: str, *, workspace: Path | None = None) -> type[Simulato
 
 
 def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
-    from tunecheck.errors import DataError
-
-    part = config.get(name) or {}
+    part = config.get(name)
+    if part is None:
+        return {}
     if not isinstance(part, dict):
         raise DataError(f"initial_config.{name} is a {type(part).__name__}; an object is needed")
     return part

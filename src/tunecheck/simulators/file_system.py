@@ -11,7 +11,7 @@ from tunecheck.jsontext import JSON
 from tunecheck.simulators import file_tree, text_commands
 from tunecheck.simulators.base import Simulator, SimulatorError, tool
 from tunecheck.simulators.file_tree import Directory, File, Node
-from tunecheck.simulators.file_volume import Volume, text
+from tunecheck.simulators.file_volume import Volume
 
 if TYPE_CHECKING:
     from tunecheck.simulators.long_context import LongContext
@@ -75,15 +75,18 @@ class GorillaFileSystem(Simulator):
         Args:
             folder: Name of a directory here; no path of several steps.
         """
-        name, volume = text(folder, "folder").rstrip("/"), self._volume
+        name, volume = folder.rstrip("/"), self._volume
         if name == "..":
             if volume.current.parent is None:
                 raise SimulatorError("cd: this is the root, there is nothing above it")
             volume.current = volume.current.parent
             return {}  # so says BFCL's file system as well
         if "/" in name:
-            raise SimulatorError("cd: only one directory at a time, no path")
-        volume.current = volume.root if not name else volume.current if name == "." else volume.directory(name, "cd")
+            raise SimulatorError(f"cd: '{folder}' is a path; go one directory at a time")
+        directory = volume.root if not name else volume.current if name == "." else volume.find(name)
+        if not isinstance(directory, Directory):
+            raise SimulatorError(f"cd: there is no directory '{name}' here")
+        volume.current = directory
         return {"current_working_directory": volume.current.name}
 
     @tool
@@ -115,7 +118,7 @@ class GorillaFileSystem(Simulator):
         """
         if file_name in (None, "", [], {}):
             return {"terminal_output": content}
-        self._volume.write(self._volume.file(_allowed(file_name, "echo"), "echo"), copy.deepcopy(content))
+        self._volume.write(self._file(file_name, "echo"), copy.deepcopy(content))
         return None
 
     @tool
@@ -125,7 +128,7 @@ class GorillaFileSystem(Simulator):
         Args:
             file_name: Name of a file in this directory, not a path.
         """
-        return {"file_content": self._volume.file(_allowed(file_name, "cat"), "cat").content}
+        return {"file_content": self._file(file_name, "cat").content}
 
     @tool
     def tail(self, file_name: str, lines: int = 10) -> dict[str, str]:
@@ -145,6 +148,8 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file in this directory, not a path.
             mode: "l" counts lines, "w" words, "c" characters.
         """
+        if mode not in ("l", "w", "c"):
+            raise SimulatorError(f"wc: there is no mode '{str(mode)[:1000]}'")
         return text_commands.count(self._content(file_name, "wc"), mode)
 
     @tool
@@ -175,8 +180,11 @@ class GorillaFileSystem(Simulator):
             file_name1: Name of the first file, in this directory.
             file_name2: Name of the second file, in this directory.
         """
-        first, second = self._content(file_name1, "diff"), self._content(file_name2, "diff")
-        return {"diff_lines": text_commands.differing_lines(first, second)}
+        first = self._volume.find(file_name1)
+        second = self._volume.find(file_name2) if isinstance(first, File) else None
+        if not isinstance(first, File) or not isinstance(second, File):
+            raise SimulatorError(f"diff: there is no file '{file_name1}' or no file '{file_name2}' here")
+        return {"diff_lines": text_commands.differing_lines(_text(first), _text(second))}
 
     @tool
     def du(self, human_readable: bool = False) -> dict[str, str]:
@@ -186,7 +194,7 @@ class GorillaFileSystem(Simulator):
             human_readable: Whether to give the size in KB, MB and so on instead of bytes.
         """
         nodes = [entry for _, entry in file_tree.descendants(self._volume.current, "")]
-        size = sum(len(_encoded(entry.content)) for entry in nodes if isinstance(entry, File))
+        size = sum(len(_text(entry).encode()) for entry in nodes if isinstance(entry, File))
         return {"disk_usage": text_commands.readable_size(size) if human_readable else f"{size} bytes"}
 
     @tool
@@ -197,7 +205,7 @@ class GorillaFileSystem(Simulator):
             path: Directory to start from: a path from here, or from the root where it begins with "/".
             name: Text that the name must contain; without it everything is found.
         """
-        below = file_tree.descendants(self._volume.at(text(path, "path")), path.rstrip("/"))
+        below = file_tree.descendants(self._volume.at(path), path.rstrip("/"))
         return {"matches": [found for found, entry in below if name is None or name in entry.name]}
 
     @tool
@@ -217,8 +225,11 @@ class GorillaFileSystem(Simulator):
         Args:
             dir_name: Name of a directory in this directory.
         """
-        if self._volume.directory(dir_name, "rmdir").contents:
-            raise SimulatorError(f"rmdir: {dir_name!r} is not empty")
+        directory = self._volume.entry(dir_name, "rmdir")
+        if not isinstance(directory, Directory):
+            raise SimulatorError(f"rmdir: '{dir_name}' is no directory")
+        if directory.contents:
+            raise SimulatorError(f"rmdir: '{dir_name}' is not empty")
         return self._removed(dir_name)
 
     @tool
@@ -230,7 +241,7 @@ class GorillaFileSystem(Simulator):
             destination: A new name, or the name of a directory here to copy into; not a path.
         """
         node = self._volume.entry(source, "cp")
-        directory, name, place = self._target(node, destination, "cp")
+        directory, name, place = self._target(node, source, destination, "cp")
         self._volume.copy(node, directory, name)
         return {"result": f"'{source}' copied to '{place}'"}
 
@@ -243,7 +254,7 @@ class GorillaFileSystem(Simulator):
             destination: A new name, or the name of a directory here to move into; not a path.
         """
         node = self._volume.entry(source, "mv")
-        directory, name, place = self._target(node, destination, "mv")
+        directory, name, place = self._target(node, source, destination, "mv")
         self._volume.move(source, node, directory, name)
         return {"result": f"'{source}' moved to '{place}'"}
 
@@ -251,26 +262,36 @@ class GorillaFileSystem(Simulator):
         self._volume.remove(name)
         return {"result": f"'{name}' removed"}
 
+    def _file(self, name: str, command: str) -> File:
+        entry = self._volume.entry(_allowed(name, command), command)
+        if isinstance(entry, Directory):
+            raise SimulatorError(f"{command}: '{name}' is a directory")
+        return entry
+
     def _content(self, name: str, command: str) -> str:
-        return text(self._volume.file(name, command).content, f"what is in {name!r}")
+        entry = self._volume.find(name)
+        if not isinstance(entry, File):
+            raise SimulatorError(f"{command}: there is no file '{name}' here")
+        return _text(entry)
 
     def _free(self, name: str, command: str) -> str:
         if _allowed(name, command) in self._volume.current.contents:
-            raise SimulatorError(f"{command}: there is already something named {name!r}")
+            raise SimulatorError(f"{command}: there is already something named '{name}'")
         return name
 
-    def _target(self, node: Node, destination: str, command: str) -> tuple[Directory, str, str]:
+    def _target(self, node: Node, source: str, destination: str, command: str) -> tuple[Directory, str, str]:
         """The directory that a copied or moved node goes to, its name there, and how a result names the place."""
+        there = self._volume.find(destination)
         if "/" in _short(destination):
             raise SimulatorError(f"{command}: the destination must be a name in this directory, not a path")
-        there = self._volume.find(destination)
         if there is None:
             return self._volume.current, destination, destination
         if isinstance(there, File):
-            raise SimulatorError(f"{command}: {destination!r} is a file and is not written over")
+            raise SimulatorError(f"{command}: '{source}' to '{destination}': that is a file and is not written over")
+        place = f"{destination}/{node.name}"
         if node.name in there.contents:
-            raise SimulatorError(f"{command}: {destination!r} already holds something named {node.name!r}")
-        return there, node.name, f"{destination}/{node.name}"
+            raise SimulatorError(f"{command}: '{source}' to '{place}': there is already something of that name")
+        return there, node.name, place
 
 
 def _root(config: JSON) -> Directory:
@@ -289,16 +310,18 @@ def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
 
 
 def _short(name: object) -> str:
-    if len(text(name, "a name")) > _LONGEST_NAME:
-        raise SimulatorError(f"a name has at most {_LONGEST_NAME} characters")
-    return str(name)
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        raise SimulatorError(f"a name must be text of at most {_LONGEST_NAME} characters")
+    return name
 
 
 def _allowed(name: object, command: str) -> str:
     if not _FORBIDDEN.isdisjoint(_short(name)):
-        raise SimulatorError(f"{command}: names must not contain any of {' '.join(sorted(_FORBIDDEN))}")
+        raise SimulatorError(f"{command}: '{name}' holds a character that no name may have: \" % * / : < > ? \\ |")
     return str(name)
 
 
-def _encoded(content: JSON) -> bytes:
-    return text(content, "what is in a file").encode()
+def _text(file: File) -> str:
+    if not isinstance(file.content, str):
+        raise SimulatorError(f"what is in '{file.name}' is not text")
+    return file.content

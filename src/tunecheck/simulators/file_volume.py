@@ -10,7 +10,7 @@ from tunecheck.simulators import file_tree
 from tunecheck.simulators.base import SimulatorError
 from tunecheck.simulators.file_tree import Directory, File, Node
 
-__all__ = ["Volume", "text"]
+__all__ = ["Volume"]
 
 
 class Volume:
@@ -40,28 +40,14 @@ class Volume:
 
     def find(self, name: str) -> Node | None:
         """An entry of the current directory; where one is named ".", that name means the directory itself."""
-        entry = self.current.contents.get(text(name, "a name"))
+        entry = self.current.contents.get(name)
         return self.current if name == "." and entry else entry
 
     def entry(self, name: str, command: str) -> Node:
         """The same; a command's error where there is none."""
         entry = self.find(name)
         if entry is None:
-            raise SimulatorError(f"{command}: there is no {name!r} here")
-        return entry
-
-    def file(self, name: str, command: str) -> File:
-        """A file of the current directory."""
-        entry = self.entry(name, command)
-        if isinstance(entry, Directory):
-            raise SimulatorError(f"{command}: {name!r} is a directory")
-        return entry
-
-    def directory(self, name: str, command: str) -> Directory:
-        """A directory inside the current one."""
-        entry = self.entry(name, command)
-        if not isinstance(entry, Directory):
-            raise SimulatorError(f"{command}: {name!r} is no directory")
+            raise SimulatorError(f"{command}: there is no '{name}' here")
         return entry
 
     def at(self, path: str) -> Directory:
@@ -72,7 +58,7 @@ class Volume:
         for step in path.strip("/").split("/"):
             entry = directory if step == "." else directory.contents.get(step)
             if not isinstance(entry, Directory):
-                raise SimulatorError(f"find: there is no directory {path!r}")
+                raise SimulatorError(f"find: there is no directory '{path}'")
             directory = entry
         return directory
 
@@ -143,10 +129,3 @@ class Volume:
             or self._characters > file_tree.MAX_CHARACTERS
             or self._depth > file_tree.MAX_DEPTH
         )
-
-
-def text(value: object, what: str) -> str:
-    """A value that must be text: raises SimulatorError where it is not."""
-    if not isinstance(value, str):
-        raise SimulatorError(f"{what} must be text, not {type(value).__name__}")
-    return value

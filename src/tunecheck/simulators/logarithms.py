@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tunecheck.calls.bounds import quoted
 from tunecheck.jsontext import JSON
 from tunecheck.simulators.base import SimulatorError
 
@@ -61,7 +62,7 @@ def _exact(value: JSON, bits: int) -> Fraction:
     if isinstance(value, str):
         return _rounded(_read(value), bits)
     if not isinstance(value, (int, float)) or value in (float("inf"), float("-inf")) or value != value:
-        raise SimulatorError("value and base must be numbers")
+        raise SimulatorError(f"{quoted(value)} is no number")
     return Fraction(value)
 
 
@@ -71,7 +72,7 @@ def _read(text: str) -> Fraction:
         return Fraction(f"{number[1]}{number[2]}e{number[3] or 0}")
     if fraction and int(fraction[2]):
         return Fraction(int(fraction[1]), int(fraction[2]))
-    raise SimulatorError("value and base must be numbers")
+    raise SimulatorError(f"{quoted(text)} is no number")
 
 
 def _rounded(value: Fraction, bits: int, *, down: bool = False) -> Fraction:

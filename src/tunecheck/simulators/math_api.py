@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from tunecheck.jsontext import JSON
 from tunecheck.simulators.base import Simulator, SimulatorError, tool
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MathAPI"]
 
+_Result = TypeVar("_Result")
+
 _MAX_ROOT_DIGITS = 10_000
 _MAX_BITS = 14_300
 """A larger whole number has more digits than Python writes as text, and is no result either way."""
+
+_TWO = "both must be numbers"
+_VALUE = "the value must be a number"
 
 _METRES = {"km": 1000, "m": 1, "cm": 0.01, "mm": 0.001, "um": 1e-6, "nm": 1e-9}
 _FACTORS = {
@@ -48,13 +53,13 @@ class MathAPI(Simulator):
 
     @tool
     def add(self, a: float, b: float) -> dict[str, float]:
-        """Add two numbers.
+        """Give the sum of two numbers.
 
         Args:
             a: The first number.
             b: The second number.
         """
-        return {"result": a + b}
+        return {"result": _tried(lambda: a + b, _TWO)}
 
     @tool
     def subtract(self, a: float, b: float) -> dict[str, float]:
@@ -64,39 +69,41 @@ class MathAPI(Simulator):
             a: The number to take from.
             b: The number to take away.
         """
-        return {"result": a - b}
+        return {"result": _tried(lambda: a - b, _TWO)}
 
     @tool
     def multiply(self, a: float, b: float) -> dict[str, float]:
-        """Multiply two numbers.
+        """Give the product of two numbers.
 
         Args:
             a: The first number.
             b: The second number.
         """
-        return {"result": _number(a) * _number(b)}
+        return {"result": _number(a, _TWO) * _number(b, _TWO)}
 
     @tool
     def divide(self, a: float, b: float) -> dict[str, float]:
-        """Divide one number by another.
+        """Give the quotient of two numbers.
 
         Args:
             a: The number to divide.
             b: The number to divide by, not 0.
         """
-        return {"result": a / _not_zero(b)}
+        if b == 0:
+            raise SimulatorError("nothing can be divided by 0")
+        return {"result": _tried(lambda: a / b, _TWO)}
 
     @tool
     def power(self, base: float, exponent: float) -> dict[str, float | complex]:
-        """Raise a number to a power.
+        """Multiply a number by itself, a given number of times.
 
         Args:
             base: The number.
             exponent: The power.
         """
         if isinstance(base, int) and isinstance(exponent, int) and (base.bit_length() - 1) * exponent > _MAX_BITS:
-            raise SimulatorError("power: the result is too large")
-        return {"result": base**exponent}
+            raise SimulatorError("the result has too many digits")
+        return {"result": _tried(lambda: base**exponent, _TWO)}
 
     @tool
     def percentage(self, part: float, whole: float) -> dict[str, float]:
@@ -106,7 +113,9 @@ class MathAPI(Simulator):
             part: The part.
             whole: The whole, not 0.
         """
-        return {"result": part / _not_zero(whole) * 100}
+        if whole == 0:
+            raise SimulatorError("there is no percentage of a whole of 0")
+        return {"result": _tried(lambda: part / whole * 100, _TWO)}
 
     @tool
     def absolute_value(self, number: float) -> dict[str, float]:
@@ -115,7 +124,7 @@ class MathAPI(Simulator):
         Args:
             number: The number.
         """
-        return {"result": abs(number)}
+        return {"result": _tried(lambda: abs(number), "the number must be a number")}
 
     @tool
     def round_number(self, number: float, decimal_places: int = 0) -> dict[str, float]:
@@ -127,7 +136,8 @@ class MathAPI(Simulator):
         """
         if isinstance(number, int) and isinstance(decimal_places, int) and -decimal_places > _MAX_BITS:
             return {"result": 0}
-        return {"result": round(number, decimal_places)}
+        refusal = "the number must be a number, and the decimal places a whole one"
+        return {"result": _tried(lambda: round(number, decimal_places), refusal)}
 
     @tool
     def square_root(self, number: float, precision: int) -> dict[str, decimal.Decimal]:
@@ -137,10 +147,12 @@ class MathAPI(Simulator):
             number: The number, not negative.
             precision: How many significant digits to compute.
         """
-        if isinstance(number, str) or number < 0:
-            raise SimulatorError("square_root: the number must not be negative")
-        if not isinstance(precision, int) or not 1 <= precision <= _MAX_ROOT_DIGITS:
-            raise SimulatorError(f"square_root: the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
+        if isinstance(number, (int, float)) and number < 0:
+            raise SimulatorError("a negative number has no square root")
+        if not isinstance(number, (int, float)) or not isinstance(precision, int):
+            raise SimulatorError("the number must be a number, and the precision a whole one")
+        if not 1 <= precision <= _MAX_ROOT_DIGITS:
+            raise SimulatorError(f"the precision must be from 1 to {_MAX_ROOT_DIGITS} digits")
         context = decimal.Context(prec=precision)
         return {"result": context.sqrt(decimal.Decimal(number))}
 
@@ -162,7 +174,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": sum(_some(numbers))}
+        return {"result": _of_list(numbers, sum, "sum")}
 
     @tool
     def mean(self, numbers: list[float]) -> dict[str, float]:
@@ -171,7 +183,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": sum(_some(numbers)) / len(numbers)}
+        return {"result": _of_list(numbers, _mean, "mean")}
 
     @tool
     def standard_deviation(self, numbers: list[float]) -> dict[str, float]:
@@ -180,8 +192,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        middle = sum(_some(numbers)) / len(numbers)
-        return {"result": math.sqrt(sum((number - middle) ** 2 for number in numbers) / len(numbers))}
+        return {"result": _of_list(numbers, _deviation, "standard deviation")}
 
     @tool
     def min_value(self, numbers: list[float]) -> dict[str, float]:
@@ -190,7 +201,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": min(_some(numbers))}
+        return {"result": _of_list(numbers, min, "least")}
 
     @tool
     def max_value(self, numbers: list[float]) -> dict[str, float]:
@@ -199,7 +210,7 @@ class MathAPI(Simulator):
         Args:
             numbers: The numbers.
         """
-        return {"result": max(_some(numbers))}
+        return {"result": _of_list(numbers, max, "greatest")}
 
     @tool
     def si_unit_conversion(self, value: float, unit_in: str, unit_out: str) -> dict[str, float]:
@@ -210,9 +221,10 @@ class MathAPI(Simulator):
             unit_in: The unit it is in: km, m, cm, mm, um or nm.
             unit_out: The unit to convert it into, one of the same.
         """
+        number = _number(value, _VALUE)
         if unit_in not in _METRES or unit_out not in _METRES:
-            raise SimulatorError(f"si_unit_conversion: the units are {', '.join(_METRES)}")
-        return {"result": _number(value) * _METRES[unit_in] * (1 / _METRES[unit_out])}
+            raise SimulatorError(_no_conversion(unit_in, unit_out))
+        return {"result": number * _METRES[unit_in] * (1 / _METRES[unit_out])}
 
     @tool
     def imperial_si_conversion(self, value: float, unit_in: str, unit_out: str) -> dict[str, float]:
@@ -223,31 +235,46 @@ class MathAPI(Simulator):
             unit_in: The unit it is in: in, ft, yd, miles, lb, fahrenheit, cm, m, km, kg or celsius.
             unit_out: The unit to convert it into.
         """
-        number = _number(value)
+        number = _number(value, _VALUE)
         if unit_in == unit_out:
             return {"result": number}
         if (unit_in, unit_out) == ("celsius", "fahrenheit"):
             return {"result": number * (9 / 5) + 32}
         if (unit_in, unit_out) == ("fahrenheit", "celsius"):
             return {"result": (number - 32) * (5 / 9)}
-        if (unit_in, unit_out) not in _FACTORS:
-            raise SimulatorError("imperial_si_conversion: there is no such conversion")
+        if not isinstance(unit_in, str) or not isinstance(unit_out, str) or (unit_in, unit_out) not in _FACTORS:
+            raise SimulatorError(_no_conversion(unit_in, unit_out))
         return {"result": number * _FACTORS[unit_in, unit_out]}
 
 
-def _number(value: float) -> float:
+def _number(value: float, refusal: str) -> float:
     if not isinstance(value, (int, float)):
-        raise SimulatorError("a number is needed")
+        raise SimulatorError(refusal)
     return value
 
 
-def _not_zero(value: float) -> float:
-    if value == 0:
-        raise SimulatorError("cannot divide by zero")
-    return value
+def _tried(work: Callable[[], _Result], refusal: str) -> _Result:
+    """What the work gives; a refusal where the types of what it works on do not allow it."""
+    try:
+        return work()
+    except TypeError:
+        raise SimulatorError(refusal) from None
 
 
-def _some(numbers: list[float]) -> list[float]:
+def _of_list(numbers: list[float], work: Callable[[list[float]], _Result], what: str) -> _Result:
     if not numbers:
-        raise SimulatorError("at least one number is needed")
-    return numbers
+        raise SimulatorError(f"an empty list has no {what}")
+    return _tried(lambda: work(numbers), "the list must hold numbers and nothing else")
+
+
+def _mean(numbers: list[float]) -> float:
+    return sum(numbers) / len(numbers)
+
+
+def _deviation(numbers: list[float]) -> float:
+    middle = _mean(numbers)
+    return math.sqrt(sum((number - middle) ** 2 for number in numbers) / len(numbers))
+
+
+def _no_conversion(unit_in: str, unit_out: str) -> str:
+    return f"there is no conversion from '{unit_in}' into '{unit_out}'"

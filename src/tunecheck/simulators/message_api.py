@@ -60,7 +60,7 @@ class MessageAPI(Simulator):
 
     @tool
     def list_users(self) -> Fields:
-        """List the names of all users of the workspace."""
+        """Give the names of everybody in the workspace."""
         return {"user_list": list(self._user_map)}
 
     @tool
@@ -71,7 +71,7 @@ class MessageAPI(Simulator):
             user: Name of the user.
         """
         if user not in self._user_map:
-            raise SimulatorError(f"there is no user named {user!r}")
+            raise SimulatorError(f"there is no user named '{user}'")
         return {"user_id": self._user_map[user]}
 
     @tool
@@ -93,7 +93,7 @@ class MessageAPI(Simulator):
 
     @tool
     def send_message(self, receiver_id: str, message: str) -> Fields:
-        """Send a message to a user.
+        """Send somebody a message.
 
         Args:
             receiver_id: Id of the user who gets the message.
@@ -101,7 +101,7 @@ class MessageAPI(Simulator):
         """
         self._check_login()
         if not self._is_user(receiver_id):
-            raise SimulatorError(f"there is no user with the id {receiver_id!r}")
+            raise SimulatorError(f"there is no user with the id '{receiver_id}'")
         new_id = self._new_id()
         self._inbox.append({receiver_id: copy.deepcopy(message)})
         self._message_count += 1
@@ -121,7 +121,7 @@ class MessageAPI(Simulator):
                 self._inbox.remove(message)  # of equal messages the oldest goes, as in BFCL
                 said = f"Receiver {receiver_id}'s latest message deleted successfully."
                 return {"deleted_status": True, "receiver_id": receiver_id, "message": said}
-        raise SimulatorError(f"there is no message to {receiver_id!r}")
+        raise SimulatorError(f"there is no message to '{receiver_id}'")
 
     @tool
     def view_messages_sent(self) -> Fields:
@@ -163,11 +163,11 @@ class MessageAPI(Simulator):
             user_name: Name of the new user.
         """
         if user_name in self._user_map:
-            raise SimulatorError(f"there is already a user named {user_name!r}")
+            raise SimulatorError(f"there is already a user named '{user_name}'")
         self._user_count += 1
         user_id = f"USR{self._user_count:03}"
         if self._is_user(user_id):
-            raise SimulatorError(f"the id {user_id!r} is already taken")
+            raise SimulatorError(f"the id '{user_id}' is already taken")
         self._user_map[user_name] = user_id
         return {"added_status": True, "user_id": user_id, "message": f"Contact '{user_name}' added successfully."}
 

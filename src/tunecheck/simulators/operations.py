@@ -57,9 +57,7 @@ class Operation:
         Raises:
             ArgumentError: too many, an unknown one, one given twice, or a required one missing.
         """
-        if len(positional) > self.positional:
-            raise ArgumentError(f"{self.name} takes {self.positional} positional arguments, {len(positional)} given")
-        bound = dict(zip(self.parameters, positional, strict=False))
+        bound = dict(zip(self.parameters[: self.positional], positional, strict=False))
         for name, value in named.items():
             if name in bound:
                 raise ArgumentError(f"{self.name}: the argument {quoted(name)} is given twice")
@@ -67,6 +65,8 @@ class Operation:
                 hint = did_you_mean(name, self.parameters) if len(name) <= _LONGEST_GUESS else ""
                 raise ArgumentError(f"{self.name} has no parameter {quoted(name)}{hint}")
             bound[name] = value
+        if len(positional) > self.positional:
+            raise ArgumentError(f"{self.name} takes {self.positional} positional arguments, {len(positional)} given")
         missing = [name for name in self.required if name not in bound]
         if missing:
             raise ArgumentError(f"{self.name} needs {', '.join(map(repr, missing))}")

@@ -81,7 +81,7 @@ class TwitterAPI(Simulator):
             tags: Its tags, each beginning with "#".
             mentions: The users it mentions, each beginning with "@".
         """
-        self._check_login()
+        self._check_login("posting")
         tweet: Fields = {
             "id": self._counter,
             "username": self._username,
@@ -100,7 +100,7 @@ class TwitterAPI(Simulator):
         Args:
             tweet_id: Id of the tweet.
         """
-        self._check_login()
+        self._check_login("retweeting")
         self._tweet(tweet_id)
         made = self._retweets.setdefault(self._username, [])
         if not isinstance(made, list):
@@ -118,7 +118,7 @@ class TwitterAPI(Simulator):
             tweet_id: Id of the tweet.
             comment_content: What the comment says.
         """
-        self._check_login()
+        self._check_login("commenting")
         self._tweet(tweet_id)
         made = self._comments.setdefault(tweet_id, [])
         if isinstance(made, list):
@@ -146,7 +146,7 @@ class TwitterAPI(Simulator):
         Args:
             username_to_follow: Name of the user.
         """
-        self._check_login()
+        self._check_login("following")
         if username_to_follow in self._following:
             return {"follow_status": False}
         self._following.append(copy.deepcopy(username_to_follow))
@@ -159,7 +159,7 @@ class TwitterAPI(Simulator):
         Args:
             username_to_unfollow: Name of the user.
         """
-        self._check_login()
+        self._check_login("unfollowing")
         if username_to_unfollow not in self._following:
             return {"unfollow_status": False}
         self._following.remove(username_to_unfollow)
@@ -168,7 +168,7 @@ class TwitterAPI(Simulator):
     @tool
     def list_all_following(self) -> Fields:
         """List the users whom the account follows."""
-        self._check_login()
+        self._check_login("listing")
         return {"following_list": self._following}
 
     @tool
@@ -222,13 +222,13 @@ class TwitterAPI(Simulator):
             "retweet_count": len(retweets) if isinstance(retweets, list) else 0,
         }
 
-    def _check_login(self) -> None:
+    def _check_login(self, doing: str) -> None:
         if not self._authenticated:
-            raise SimulatorError("the account is not logged in")
+            raise SimulatorError(f"the account must be logged in before {doing}")
 
     def _tweet(self, tweet_id: int) -> Fields:
         if tweet_id not in self._tweets:
-            raise SimulatorError(f"there is no tweet with the id {tweet_id!r}")
+            raise SimulatorError(f"there is no tweet with the id {tweet_id}")
         return self._tweets[tweet_id]
 
 

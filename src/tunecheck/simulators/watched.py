@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 from collections.abc import Callable
@@ -32,10 +33,11 @@ def run_watched(work: Callable[[], object], time_limit_s: float) -> object:
     failed: list[BaseException] = []
 
     def body() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
-            failed.append(error)
+        with contextlib.suppress(_EndError):  # it may come just after the work was done
+            try:
+                outcome.append(work())
+            except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+                failed.append(error)
 
     thread = threading.Thread(target=body, name="tunecheck-simulator", daemon=True)
     thread.start()
