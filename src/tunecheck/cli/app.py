@@ -55,6 +55,7 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 def make_app() -> typer.Typer:
     """The commands."""
     from tunecheck.cli import (
+        bfcl_command,
         datasets_command,
         endpoints_command,
         evaluate_command,
@@ -68,6 +69,7 @@ def make_app() -> typer.Typer:
     app.command()(evaluate_command.evaluate)
     app.command()(evaluate_command.score)
     app.command()(runs_command.runs)
+    app.add_typer(bfcl_command.make_app(), name="bfcl")
     app.add_typer(datasets_command.make_app(), name="datasets")
     app.add_typer(endpoints_command.make_app(), name="endpoints")
     app.command()(plugins_command.plugins)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,9 @@ from tunecheck.targets import Row
 
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
-    from tunecheck.endpoints import Endpoint, EndpointTarget
+    from tunecheck.endpoints import ChatRequest, Endpoint
     from tunecheck.pipeline.mapping import MappingLayers
+    from tunecheck.targets import Target
 
 __all__ = ["Estimate", "estimate"]
 
@@ -82,23 +83,27 @@ def estimate(job: Job) -> Estimate:
     target = _target(job)
     layers = _check(job, target)
     dataset = job.source.dataset
-    if target is None:
+    if target is None or job.source.endpoint is None:
         return Estimate(rows=sum(1 for _ in dataset.rows()))
-    return _asked(dataset, target, layers)
+    return _asked(dataset, job.source.endpoint, target, layers)
 
 
-def _target(job: Job) -> EndpointTarget | None:
+def _target(job: Job) -> Target | None:
+    from tunecheck.drivers import drive, is_driver
     from tunecheck.endpoints import EndpointTarget
 
     assert job.source is not None
     if job.source.endpoint is None:
         return None
+    driver = job.source.dataset.defaults.target
+    if driver is not None and is_driver(driver):
+        return drive(driver, job.source.endpoint)
     mapping = job.config.get("target", {}).get("column_mapping")
     entries = mapping.items() if isinstance(mapping, dict) else ()
     return EndpointTarget(job.source.endpoint, {name: str(value) for name, value in entries})
 
 
-def _check(job: Job, target: EndpointTarget | None) -> MappingLayers:
+def _check(job: Job, target: Target | None) -> MappingLayers:
     """What `evaluate()` checks before its first row."""
     from tunecheck.pipeline.mapping import check_binding, read_layers
     from tunecheck.pipeline.scoring import bind_evaluator
@@ -123,14 +128,14 @@ def _check(job: Job, target: EndpointTarget | None) -> MappingLayers:
     return layers
 
 
-def _asked(dataset: Dataset, target: EndpointTarget, layers: MappingLayers) -> Estimate:
+def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: MappingLayers) -> Estimate:
     ground_truth = _ground_truth_reader(layers)
-    limit = _output_limit(target.endpoint)
+    limit = _output_limit(endpoint)
     found = Estimate(output_is_limit=limit is not None)
     for row in dataset.rows():
         found.rows += 1
         _add(found, row, target, limit, ground_truth)
-    price = target.endpoint.price
+    price = endpoint.price
     if price is not None:
         tokens_cost = found.input_tokens * price.input_per_million + found.output_tokens * price.output_per_million
         found.cost, found.currency = tokens_cost / 1_000_000, price.currency
@@ -140,20 +145,30 @@ def _asked(dataset: Dataset, target: EndpointTarget, layers: MappingLayers) -> E
 def _add(
     found: Estimate,
     row: Row,
-    target: EndpointTarget,
+    target: Target,
     limit: int | None,
     ground_truth: Callable[[Mapping[str, JSON]], object],
 ) -> None:
     try:
-        request = target.request(row)
+        requests = _requests(target, row)
     except ValueError as error:
         found.unaskable += 1
         found.problem = found.problem or f"{row.id}: {error}"
         return
-    found.calls += 1
-    found.input_tokens += _tokens([list(request.messages), list(request.tools or ())])
+    found.calls += len(requests)
+    found.input_tokens += sum(_tokens([list(each.messages), list(each.tools or ())]) for each in requests)
     expected = ground_truth(row.values)
-    found.output_tokens += limit if limit is not None else _tokens(expected) if expected is not None else 0
+    found.output_tokens += limit * len(requests) if limit is not None else _tokens(expected) if expected else 0
+
+
+def _requests(target: Target, row: Row) -> Sequence[ChatRequest]:
+    """What a row asks: one request, or those of a conversation that goes as its ground truth does."""
+    from tunecheck.conversations import ConversationTarget
+    from tunecheck.endpoints import ChatRequest, EndpointTarget
+
+    if isinstance(target, ConversationTarget):
+        return target.expected_requests(row)
+    return [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]
 
 
 def _tokens(value: object) -> int:

@@ -38,6 +38,10 @@ def recorded_options(run_id: str, command: JSON) -> Options:
     """
     from tunecheck.yamltext import Document
 
+    if isinstance(command, dict) and "bfcl_run" in command:
+        raise ConfigurationError(
+            f"run {run_id} was started by `tunecheck bfcl run`: go on with `tunecheck bfcl run --resume {run_id}`"
+        )
     return _read(Document(f"the command recorded in run {run_id}", command, {}))
 
 

@@ -1,0 +1,126 @@
+"""One conversation against its ground truth, turn by turn, in either of the two modes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tunecheck.bfcl.call_rewriting import Rewriting
+from tunecheck.bfcl.entries import Entry
+from tunecheck.bfcl.replay import Attempt, Simulators
+from tunecheck.bfcl.state_difference import first_difference
+from tunecheck.bfcl.verdicts import INVALID_ENTRY, Fault, Verdict, shown
+from tunecheck.conversations.nested import NestedCall
+from tunecheck.jsontext import JSON
+from tunecheck.simulators import Backend, Result
+
+__all__ = ["Turn", "as_leaderboard", "strictly"]
+
+Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
+"""The calls of each step of a turn; a step without any is empty."""
+
+_PASSED = Verdict(True)
+
+
+def as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators, model: str) -> Verdict:
+    """The leaderboard's verdict.
+
+    Turns that ask for no call are not looked at; a result that the model once had counts for every later turn.
+
+    Raises:
+        PluginError: a simulator that is not there.
+        DataError: a configuration that cannot be used.
+    """
+    answered, truth = (
+        Attempt(backend, Rewriting(backend, role, entry.id))
+        for backend, role in (
+            (_backend(entry, simulators), model),
+            (_backend(entry, simulators), f"{model}_ground_truth"),
+        )
+    )
+    had: Counter[str] = Counter()
+    for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
+        had.update(result.text for result in _results(answered, turn))
+        expected = _expected(truth, items)
+        if not items:
+            continue
+        fault = _empty(turn) or _difference(truth, answered)
+        fault = fault or _missing(Counter(result.text for result in expected) - had)
+        if fault is not None:
+            return fault.verdict(at)
+    return _PASSED
+
+
+def strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators) -> Verdict:
+    """The strict verdict.
+
+    Raises:
+        PluginError: a simulator that is not there.
+        DataError: a configuration that cannot be used.
+    """
+    answered, truth = Attempt(_backend(entry, simulators)), Attempt(_backend(entry, simulators))
+    had: Counter[str] = Counter()
+    verdict: Verdict | None = None
+    some_work = not any(entry.truth)
+    for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
+        expected = _expected(truth, items)
+        some_work = some_work or not all(result.error for result in expected)
+        if verdict is None:
+            had.update(result.text for result in _results(answered, turn))
+            wanted = Counter(result.text for result in expected if not result.error)
+            fault = _strict_fault(turn, items, truth, answered, wanted - had)
+            had -= wanted
+            verdict = fault.verdict(at) if fault else None
+        elif some_work:
+            break
+    if not some_work:
+        return Verdict(None, INVALID_ENTRY, None, "every call of the ground truth fails")
+    return verdict or _PASSED
+
+
+def _strict_fault(
+    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, missing: Counter[str]
+) -> Fault | None:
+    if not items:
+        return _uncalled_for(turn)
+    return _empty(turn) or _difference(truth, answered) or _missing(missing)
+
+
+def _backend(entry: Entry, simulators: Simulators) -> Backend:
+    return simulators.start(entry.simulators, entry.config, long_context=entry.long_context)
+
+
+def _results(answered: Attempt, turn: Turn) -> list[Result]:
+    return [answered.make(call) for step in turn for call in step]
+
+
+def _expected(truth: Attempt, items: Sequence[JSON]) -> list[Result]:
+    return [result for item in items for result in truth.make_truth(item)]
+
+
+def _empty(turn: Turn) -> Fault | None:
+    if any(turn):
+        return None
+    return Fault("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
+
+
+def _uncalled_for(turn: Turn) -> Fault | None:
+    made = next((call for step in turn for call in step), None)
+    if made is None:
+        return None
+    return Fault("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
+
+
+def _difference(truth: Attempt, answered: Attempt) -> Fault | None:
+    found = first_difference(truth.backend.states(), answered.backend.states())
+    return None if found is None else Fault("multi_turn:instance_state_mismatch", str(found))
+
+
+def _missing(missing: Counter[str]) -> Fault | None:
+    if not missing:
+        return None
+    first = next(iter(missing))
+    others = missing.total() - 1
+    more = f" (and {others} more)" if others else ""
+    return Fault("multi_turn:execution_response_mismatch", f"missing the result {shown(first)}{more}")

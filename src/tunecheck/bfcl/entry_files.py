@@ -1,0 +1,53 @@
+"""BFCL's entries as rows for the checks, read straight from the user's copy: no more of each than a check needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tunecheck.datasets.bfcl_categories import CATEGORIES, Category
+from tunecheck.datasets.bfcl_files import BfclFiles
+from tunecheck.datasets.json_files import JsonLinesSource
+from tunecheck.jsontext import JSON
+
+__all__ = ["CheckRow", "category_of", "read_entries"]
+
+CheckRow = Mapping[str, JSON]
+
+_PADDED = frozenset({"multi_turn_long_context", "multi_turn_composite"})
+
+
+def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
+    """The rows of a category by id, with the columns that `check_single_turn` and `check_multi_turn` take.
+
+    Raises:
+        DataError: a file is not there or not JSON Lines.
+    """
+    answers = _by_id(files.data / category.answers) if category.answers else {}
+    rows: dict[str, CheckRow] = {}
+    for name, entry in _by_id(files.data / category.questions).items():
+        row: dict[str, JSON] = {
+            "id": name,
+            "check": category.check,
+            "language": category.language,
+            "question": entry.get("question"),
+            "ground_truth": answers.get(name, {}).get("ground_truth"),
+        }
+        if category.multi_turn:
+            row["involved_classes"] = entry.get("involved_classes")
+            row["initial_config"] = entry.get("initial_config")
+            row["long_context"] = category.name in _PADDED
+        else:
+            row["functions"] = entry.get("function")
+        rows[name] = row
+    return rows
+
+
+def category_of(row_id: str) -> Category | None:
+    """The category that an entry's id belongs to: the longest name that it begins with."""
+    names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
+    return CATEGORIES[max(names, key=len)] if names else None
+
+
+def _by_id(path: Path) -> dict[str, dict[str, JSON]]:
+    return {str(record.get("id")): record for _, record in JsonLinesSource(path).records()}

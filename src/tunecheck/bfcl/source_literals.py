@@ -1,0 +1,239 @@
+"""Java and JavaScript source text as values: literals, lists and maps, nested, read by a scanner of our own.
+
+    source_value('new ArrayList<>(List.of("a,b", "c"))', "java")   ['a,b', 'c']
+    source_value("{a: [1, 2], 'b c': null}", "javascript")         {'a': [1, 2], 'b c': None}
+
+What is no literal (a name, an operation, a call of anything else) is its own text. Nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["source_value"]
+
+_DEEPEST = 50
+_LONGEST = 100_000
+_MOST_DIGITS = 4_000  # Python reads integers of up to 4,300 digits from text
+
+_SPACE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
+_STRING = re.compile(r"\"((?:[^\"\\\n]++|\\.)*+)\"|'((?:[^'\\\n]++|\\.)*+)'|`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
+_NUMBER = re.compile(
+    r"[+-]?(?:0[xX][0-9a-fA-F_]++|(?:\d[\d_]*+\.?[\d_]*+|\.\d[\d_]*+)(?:[eE][+-]?\d++)?)([lLfFdDn]?)(?![\w.])"
+)
+_WORD = re.compile(r"(true|false|null|undefined|None)(?![\w.(])")
+_KEY = re.compile(r"[\w$]++")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
+_PLAIN = re.compile(r"[^\"'`(\[{)\]},;]++")
+_OPENERS = {"(": ")", "[": "]", "{": "}"}
+
+_GENERIC = r"(?:\s*<[\w\s,.<>?\[\]]*>)?"
+_NEW = r"new\s+(?:java\.util\.)?"
+_JAVA_ARRAY = re.compile(r"new\s+[\w.]+(?:<[\w\s,.<>?]*>)?(?:\s*\[\s*\])+\s*\{")
+_JAVA_LIST = re.compile(
+    rf"(?:{_NEW}(?:Array|Linked)List{_GENERIC}|(?:java\.util\.)?(?:Arrays\.asList|(?:List|Set)\.of|Stream\.of))\s*\("
+)
+_JAVA_MAP = re.compile(rf"(?:{_NEW}(?:Linked)?(?:Hash|Tree)(?:Map|table){_GENERIC}|(?:java\.util\.)?Map\.of)\s*\(")
+_BLOCK = re.compile(r"\s*\{\s*\{")
+_ADD = re.compile(r"\s*(?:this\s*\.\s*)?(add|put)\s*\(")
+_JS_ARRAY = re.compile(r"new\s+Array\s*\(|Array\.of\s*\(")
+
+
+class _NotReadError(Exception):
+    pass
+
+
+def source_value(text: str, language: str) -> object:
+    """The value that a text stands for in a language ("java" or "javascript"); the text where it is no literal."""
+    if len(text) > _LONGEST:
+        return text
+    scanner = _Scanner(text, java=language == "java")
+    try:
+        value = scanner.value()
+        return value if scanner.ended() else text
+    except (_NotReadError, ValueError):
+        return text
+
+
+class _Scanner:
+    def __init__(self, text: str, *, java: bool) -> None:
+        self._text = text
+        self._place = 0
+        self._depth = 0
+        self._java = java
+
+    def ended(self) -> bool:
+        """Whether nothing is left but a semicolon."""
+        self._take(_SPACE)
+        return self._text[self._place :].strip() in ("", ";")
+
+    def value(self) -> object:
+        """The value that stands here."""
+        self._take(_SPACE)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _NotReadError
+        try:
+            return self._composed() if self._starts_composed() else self._simple()
+        finally:
+            self._depth -= 1
+
+    def _starts_composed(self) -> bool:
+        patterns = (_JAVA_ARRAY, _JAVA_LIST, _JAVA_MAP) if self._java else (_JS_ARRAY,)
+        here = self._text[self._place : self._place + 1]
+        return here == "{" or (here == "[" and not self._java) or any(map(self._sees, patterns))
+
+    def _composed(self) -> object:
+        if self._java:
+            return self._java_composed()
+        if self._take(_JS_ARRAY):
+            return self._items(")")
+        opener = self._next()
+        return self._items("]") if opener == "[" else self._members()
+
+    def _java_composed(self) -> object:
+        if self._take(_JAVA_ARRAY) or self._skip("{"):
+            return self._items("}")
+        if self._take(_JAVA_LIST):
+            given = self._items(")")
+            inner = given[0] if len(given) == 1 and isinstance(given[0], list) else given
+            return [*inner, *(arguments[0] for _, arguments in self._block("add", 1))]
+        self._take(_JAVA_MAP)
+        given = self._items(")")
+        made = given[0] if len(given) == 1 and isinstance(given[0], dict) else _paired(given)
+        return {**made, **{_key(arguments[0]): arguments[1] for _, arguments in self._block("put", 2)}}
+
+    def _block(self, method: str, count: int) -> Iterator[tuple[str, list[object]]]:
+        """The calls in `{{ add(1); add(2); }}`."""
+        if not self._take(_BLOCK):
+            return
+        while found := self._take(_ADD):
+            arguments = self._items(")")
+            if found[1] != method or len(arguments) != count:
+                raise _NotReadError
+            yield method, arguments
+            self._skip(";")
+        for _ in range(2):
+            self._take(_SPACE)
+            if self._next() != "}":
+                raise _NotReadError
+
+    def _items(self, closer: str) -> list[object]:
+        items: list[object] = []
+        while not self._skip(closer):
+            items.append(self.value())
+            if not self._skip(",") and not self._at(closer):
+                raise _NotReadError
+        return items
+
+    def _members(self) -> dict[str, object]:
+        members: dict[str, object] = {}
+        while not self._skip("}"):
+            self._take(_SPACE)
+            quoted = self._take(_STRING)
+            key = _unescaped(quoted) if quoted else self._required(_KEY)[0]
+            if not self._skip(":"):
+                raise _NotReadError
+            members[key] = self.value()
+            if not self._skip(",") and not self._at("}"):
+                raise _NotReadError
+        return members
+
+    def _simple(self) -> object:
+        start = self._place
+        for pattern, read in ((_STRING, _unescaped), (_NUMBER, _number), (_WORD, _word)):
+            found = self._take(pattern)
+            if found and self._ends_here():
+                return read(found)
+            self._place = start
+        self._expression()
+        text = self._text[start : self._place].strip()
+        if not text:
+            raise _NotReadError
+        return text
+
+    def _ends_here(self) -> bool:
+        self._take(_SPACE)
+        return self._text[self._place : self._place + 1] in ("", ",", ")", "]", "}", ";", ":")
+
+    def _expression(self) -> None:
+        """Move past something that is no literal, up to what ends it outside of its own brackets."""
+        open_ones: list[str] = []
+        while self._place < len(self._text):
+            if self._take(_PLAIN) or self._take(_STRING):
+                continue
+            here = self._text[self._place]
+            if not open_ones and here in ",)]};":
+                return
+            if here in _OPENERS:
+                open_ones.append(_OPENERS[here])
+            elif open_ones and here == open_ones[-1]:
+                open_ones.pop()
+            self._place += 1
+
+    def _sees(self, pattern: re.Pattern[str]) -> bool:
+        return pattern.match(self._text, self._place) is not None
+
+    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self._text, self._place)
+        if found is None or found.end() == self._place:
+            return None
+        self._place = found.end()
+        return found
+
+    def _required(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        found = self._take(pattern)
+        if found is None:
+            raise _NotReadError
+        return found
+
+    def _at(self, token: str) -> bool:
+        self._take(_SPACE)
+        return self._text.startswith(token, self._place)
+
+    def _skip(self, token: str) -> bool:
+        at = self._at(token)
+        self._place += len(token) * at
+        return at
+
+    def _next(self) -> str:
+        self._place += 1
+        return self._text[self._place - 1 : self._place]
+
+
+def _paired(items: list[object]) -> dict[str, object]:
+    """The map of `Map.of("a", 1, "b", 2)`."""
+    if len(items) % 2:
+        raise _NotReadError
+    return {_key(items[at]): items[at + 1] for at in range(0, len(items), 2)}
+
+
+def _key(value: object) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    inner = next(group for group in found.groups() if group is not None)
+    return _ESCAPE.sub(_plain, inner)
+
+
+def _plain(found: re.Match[str]) -> str:
+    code = found[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
+
+
+def _number(found: re.Match[str]) -> int | float:
+    suffix = found[1]
+    digits = found[0].removesuffix(suffix).replace("_", "") if suffix else found[0].replace("_", "")
+    if len(digits) > _MOST_DIGITS:
+        raise _NotReadError
+    if digits.lstrip("+-")[:2].lower() == "0x":
+        return int(found[0].replace("_", ""), 16)
+    whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
+    return int(digits) if whole else float(digits)
+
+
+def _word(found: re.Match[str]) -> bool | None:
+    return {"true": True, "false": False}.get(found[0])

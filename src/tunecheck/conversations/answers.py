@@ -1,0 +1,31 @@
+"""An endpoint's answer as it stands in a result file: `[{"name": "<arguments as JSON>"}, …]`, or text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunecheck.jsontext import JSON, dumps
+
+__all__ = ["answer_step"]
+
+
+def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, compat: bool = False) -> JSON:
+    """The calls of an answer with calls, else its text.
+
+    Arguments stay the text that they came as. Where one of the calls is none (no function, no name), the whole answer
+    is text, which nobody takes for calls. Some servers write no arguments as nothing at all: that is `{}`,
+    unless `compat` keeps it as it came.
+    """
+    if not tool_calls:
+        return text or ""
+    entries: list[JSON] = []
+    for call in tool_calls:
+        function = call.get("function")
+        name = function.get("name") if isinstance(function, dict) else None
+        if not isinstance(function, dict) or not isinstance(name, str):
+            return f"tool_calls: {dumps([dict(each) for each in tool_calls]).decode()}"
+        arguments = function.get("arguments")
+        if not arguments and not compat:
+            arguments = {}
+        entries.append({name: arguments if isinstance(arguments, str) else dumps(arguments).decode()})
+    return entries

@@ -1,0 +1,26 @@
+"""A whole copy of BFCL for tests, unpacked from its wheel as `tunecheck datasets get bfcl` does, and kept."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from tests.bfcl_reference import reference_wheel
+
+from tunecheck.datasets.bfcl_download import get_bfcl
+
+__all__ = ["bfcl_copy"]
+
+
+def bfcl_copy() -> Path:
+    """The copy's folder; skips the test where the package index is out of reach."""
+    wheel = reference_wheel()
+    folder = wheel.parent / "copy"
+    with (wheel.parent / "copy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            get_bfcl(to=folder, source=wheel)
+            (folder / "ready").touch()
+    assert os.access(folder, os.R_OK)
+    return folder

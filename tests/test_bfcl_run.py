@@ -1,0 +1,213 @@
+"""`tunecheck bfcl run`: a run of the pipeline that leaves the leaderboard's files and shows its table."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bfcl_copy import bfcl_copy
+from tests.cli_parts import command, environment, process
+from tests.conversation_parts import Server, Values, serving
+
+from tunecheck.bfcl import score_results
+from tunecheck.bfcl_run import run_bfcl
+from tunecheck.endpoints import load_endpoint
+from tunecheck.evaluate import evaluate
+from tunecheck.runs.store import Run
+
+CONVERSATIONS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param")
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TUNECHECK_BFCL", str(bfcl_copy()))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "endpoints").mkdir()
+    (tmp_path / "endpoints" / "right.yaml").write_text("kind: simulated\nrates: {}\n", "utf-8")
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> Any:
+    return process(folder, "bfcl", "run", *arguments)
+
+
+def result_lines(folder: Path, model: str, category: str) -> list[Values]:
+    (path,) = folder.glob(f"bfcl/{model}/*/BFCL_v4_{category}_result.json")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("published", ["2025-11-12-main", "v0.11.0"])
+def test_a_replayed_run_has_the_accuracy_that_scoring_its_files_gives(published: str, shared_data: Path) -> None:
+    results = shared_data / "bfcl_runs" / published / "result"
+    endpoint = load_endpoint({"kind": "replay", "path": str(results)}, name="recorded")
+    outcome = run_bfcl(endpoint, categories="single_turn,multi_turn_base,multi_turn_miss_func,multi_turn_miss_param")
+    assert outcome.result.failed_row_count == 0
+    (theirs,), (ours,) = (score_results(path).models.values() for path in (results, outcome.folder))
+    assert theirs.categories.keys() == ours.categories.keys()
+    for name, score in theirs.categories.items():
+        assert [verdict for _, verdict in sorted(ours.categories[name].verdicts)] == [
+            verdict for _, verdict in sorted(score.verdicts)
+        ], name
+        evaluator = "multi_turn_state" if name in CONVERSATIONS else "call_check"
+        assert outcome.result.by_group["category"][name][f"{evaluator}.binary_aggregate"] == score.accuracy, name
+
+
+@pytest.mark.slow
+def test_evaluating_a_replayed_run_gives_the_accuracy_that_scoring_its_file_gives(shared_data: Path) -> None:
+    file = next(shared_data.glob("bfcl_runs/v0.11.0/result/*/multi_turn/*_base_result.json"))
+    result = evaluate(data="bfcl:multi_turn_base", target=load_endpoint({"kind": "replay", "path": str(file)}))
+    (model,) = score_results(file).models.values()
+    metrics: Values = result["metrics"]  # type: ignore[assignment]
+    assert metrics["multi_turn_state.binary_aggregate"] == model.categories["multi_turn_base"].accuracy
+
+
+@pytest.mark.parametrize("mode", ["tools", "text"])
+def test_a_model_that_answers_as_the_ground_truth_has_every_row_right(mode: Any) -> None:
+    categories = "multi_turn,multiple,parallel,irrelevance,live_relevance"
+    outcome = run_bfcl(load_endpoint("right"), categories=categories, limit=12, mode=mode)
+    assert outcome.result.failed_row_count == 0
+    (model,) = score_results(outcome.folder).models.values()
+    assert {name: score.accuracy for name, score in model.categories.items()} == dict.fromkeys(model.categories, 1.0)
+    assert {score.total for score in model.categories.values()} == {12}
+
+
+def test_the_command_shows_a_table_and_leaves_result_files_and_verdicts(workspace: Path) -> None:
+    said = run(workspace, "--endpoint", "right", "--categories", "multi_turn_miss_func,live_simple", "--limit", "2")
+    assert said.code == 0, said.err
+    assert "SIMULATED" in said.out
+    assert "multi_turn_miss_func" in said.out
+    assert "2 of 2" in said.out
+    (folder,) = (workspace / "eval_results").iterdir()
+    lines = result_lines(folder, "right", "multi_turn_miss_func")
+    assert [line["id"] for line in lines] == ["multi_turn_miss_func_0", "multi_turn_miss_func_1"]
+    assert list(lines[0]) == ["id", "result", "input_token_count", "output_token_count", "latency", "inference_log"]
+    verdicts = (folder / "bfcl_score" / "live_simple.verdicts.jsonl").read_text().splitlines()
+    assert [json.loads(line)["valid"] for line in verdicts] == [True, True]
+    assert json.loads((folder / "bfcl_score" / "summary.json").read_bytes())["model"] == "right"
+
+
+def test_the_log_s_options_reach_the_result_file(workspace: Path) -> None:
+    options = (
+        "--categories",
+        "multi_turn_base",
+        "--limit",
+        "1",
+        "--include-input-log",
+        "--exclude-state-log",
+        "--quiet",
+    )
+    said = run(workspace, "--endpoint", "right", *options)
+    assert said.code == 0, said.err
+    (line,) = result_lines(workspace / said.out.strip(), "right", "multi_turn_base")
+    assert {type(entry) for entry in line["inference_log"]} == {dict}
+    assert line["inference_log"][0]["step_0"][0]["role"] == "inference_input"
+
+
+def test_rows_are_picked_by_id_and_the_scores_come_as_json(workspace: Path) -> None:
+    said = run(workspace, "--endpoint", "right", "--ids", "multi_turn_base_7, live_simple_3-2-1", "--json")
+    assert said.code == 0, said.err
+    found = said.json()
+    assert (found["rows"], found["failed_rows"], found["simulated"]) == (2, 0, True)
+    assert found["scores"]["categories"]["multi_turn_base"]["accuracy"] == 1
+    assert Path(found["run_dir"]).name == found["run"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--categories", "multi_turn_base"), "no endpoint: give --endpoint FILE, or --resume RUN"),
+        (("--endpoint", "right", "--categories", "multi_turn_bass"), "no category 'multi_turn_bass'"),
+        (("--endpoint", "right", "--ids", "multi_turn_base_900"), "there is no row 'multi_turn_base_900'"),
+        (("--endpoint", "right", "--mode", "prompt"), "there is no mode 'prompt'"),
+        (("--endpoint", "wrong"), "no endpoint definition 'wrong'"),
+        (("--resume", "nothing"), "nothing"),
+        (("--endpoint", "right", "--step-limit", "0"), "--step-limit"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(workspace: Path, arguments: tuple[str, ...], complaint: str) -> None:
+    said = run(workspace, *arguments)
+    assert said.code == 2
+    assert complaint in said.err
+    assert said.err.count("\n") == 1
+    assert not (workspace / "eval_results").exists()
+
+
+def test_a_copy_elsewhere_is_named_with_data(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUNECHECK_BFCL", str(workspace))
+    arguments = ("--endpoint", "right", "--categories", "multi_turn_long_context", "--limit", "1", "--mode", "text")
+    missing = run(workspace, *arguments)
+    assert missing.code == 2
+    assert "tunecheck datasets get bfcl" in missing.err
+    assert run(workspace, *arguments, "--data", str(bfcl_copy())).code == 0
+
+
+def test_a_server_that_refuses_every_row_is_exit_code_1_and_every_row_is_wrong(workspace: Path) -> None:
+    with serving(lambda _: b"no") as server:
+        endpoint(workspace, server)
+        said = run(workspace, "--endpoint", "served", "--categories", "irrelevance", "--limit", "2")
+    assert said.code == 1
+    assert "every row ended in an error" in said.err
+    assert "0 of 2" in said.out
+
+
+def endpoint(folder: Path, server: Server, **more: Any) -> None:
+    definition = {"kind": "openai", "url": server.url, "model": "m", "auth": {"type": "none"}, "retries": 0, **more}
+    (folder / "endpoints" / "served.yaml").write_text(json.dumps(definition), "utf-8")
+
+
+def slowly(body: Values) -> Any:
+    time.sleep(0.05)
+    last = body["messages"][-1]
+    return "Done." if last["role"] == "tool" else [("pwd", {}), ("get_current_time", {})]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_cut_off_goes_on_without_asking_a_finished_step_again(
+    workspace: Path, number: signal.Signals
+) -> None:
+    arguments = ["bfcl", "run", "--endpoint", "served", "--categories", "multi_turn_base", "--limit", "4"]
+    with serving(slowly) as server:
+        endpoint(workspace, server, limits={"concurrency": 2})
+        process = subprocess.Popen(
+            command(*arguments), cwd=workspace, env=environment(), stderr=subprocess.PIPE, text=True
+        )
+        while len(server.requests) < 12:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        (folder,) = (workspace / "eval_results").iterdir()
+        if number == signal.SIGINT:
+            assert f"tunecheck bfcl run --resume {folder.name}" in err
+        asked = set(server.keys)
+        again = run(workspace, "--resume", "last", "--quiet")
+        assert again.code == 0, again.err
+        assert len(server.requests) - len(set(server.keys)) <= 2  # what was under way when it ended
+        assert asked < set(server.keys)
+    rows = list(Run(folder).rows())
+    assert [row["row_id"] for row in rows] == [f"multi_turn_base_{index}" for index in range(4)]
+    assert sum(int(str(row["outputs.steps"])) for row in rows) == len(set(server.keys))
+
+
+def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(workspace: Path) -> None:
+    begun = run(workspace, "--endpoint", "right", "--categories", "irrelevance", "--limit", "1", "--quiet")
+    assert begun.code == 0
+    changed = run(workspace, "--resume", "last", "--limit", "2")
+    assert (changed.code, "--limit: run" in changed.err) == (2, True)
+    other = process(workspace, "evaluate", "--resume", "last")
+    assert (other.code, "tunecheck bfcl run --resume" in other.err) == (2, True)
+    assert run(workspace, "--resume", "last", "--quiet").out == begun.out
+
+
+def test_a_run_of_another_command_is_not_finished_by_this_one(workspace: Path) -> None:
+    (workspace / "data.jsonl").write_text('{"query": "hi", "answer": "hello"}\n')
+    assert process(workspace, "evaluate", "--dataset", "data.jsonl", "--evaluators", "match").code == 0
+    said = run(workspace, "--resume", "last")
+    assert said.code == 2
+    assert "was not started by `tunecheck bfcl run`" in said.err

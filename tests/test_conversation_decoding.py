@@ -1,0 +1,216 @@
+"""One answer decoded into calls: call text, tool calls as a result file holds them, and rubbish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tunecheck.conversations import NestedCall, decode_step
+
+
+def texts(step: Any, **options: Any) -> list[str] | None:
+    """The calls of a step as text, None where it cannot be decoded."""
+    decoded = decode_step(step, **options)
+    assert decoded.problem is None or not decoded.calls
+    return None if decoded.problem is not None else [call.text() for call in decoded.calls]
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("[f(a=1), g.h('x', b=[True, None])]", ["f(a=1)", "g.h('x', b=[True, None])"]),
+        ("f(a=1)", ["f(a=1)"]),
+        ("f(a=1), g()", ["f(a=1)", "g()"]),
+        ("```python\n[f(a=1)]\n```", ["f(a=1)"]),
+        ("```\nf(a={'k': -1.5})\n```", ["f(a={'k': -1.5})"]),
+        ("`[f()]`", ["f()"]),
+        ("[f(a=g(b=h()), c=[g(1)])]", ["f(a=g(b=h()), c=[g(1)])"]),
+        ("[f(a={'k': g()})]", ["f(a={'k': g()})"]),
+        ('[TOOL_CALLS] [{"name": "f", "arguments": {"a": 1}}]', ["f(a=1)"]),
+        ("", []),
+        ("[]", []),
+        (" [ ]\n", []),
+        ("```\n\n```", []),
+        ("The answer is 5.", None),
+        ("[see the manual](page)", None),
+        ("[f(a=x)]", None),
+        ("[f(a=1]", None),
+        ("f(a=1) and then g()", None),
+        ("[f(a=1+1)]", None),
+    ],
+)
+def test_call_text_is_read_with_its_nested_calls_and_prose_is_not(text: str, calls: list[str] | None) -> None:
+    assert texts(text, text_mode=True) == calls
+
+
+def test_text_is_no_call_of_a_function_calling_endpoint() -> None:
+    assert decode_step("[f(a=1)]").problem == "the answer holds no call"
+    assert texts("") == []
+
+
+@pytest.mark.parametrize(
+    ("step", "calls"),
+    [
+        ([{"f": '{"a": 1}'}, {"g": "{}"}], ["f(a=1)", "g()"]),
+        ([{"f": {"a": 1}}], ["f(a=1)"]),
+        ([{"f": "{}", "g": "{}"}], ["f()", "g()"]),
+        ([], []),
+        ([{"f": "{"}], None),
+        ([{"f": "[]"}], None),
+        ([{"f": 5}], None),
+        (["f"], None),
+        ([[{"f": "{}"}]], None),
+        ({"f": "{}"}, None),
+        (5, None),
+        (None, []),
+    ],
+)
+def test_tool_calls_are_read_as_a_result_file_holds_them(step: Any, calls: list[str] | None) -> None:
+    assert texts(step) == calls
+
+
+# What BFCL's own decoder was seen to make of these texts.
+SEEN = [
+    ("[cd('doc')]", ["cd()"]),
+    ("cd(folder='doc'), ls()", ["cd(folder='doc')", "ls()"]),
+    ("```python\n[ls()]\n```", None),
+    ("`[ls()]`", ["ls()"]),
+    ("[f(x=true)]", ["f(x='true')"]),
+    ("[f(x=not True)]", ["f(x=-1)"]),
+    ("[f(x=+1)]", ["f(x=-1)"]),
+    ("[f(x={})]", None),
+    ("[f(x={'a': 1})]", ["f(x={'a': 1})"]),
+    ("[f(x={'a': {'b': 1}})]", ["f(x=a(b=1))"]),
+    ("[f(x={'a': {'x': 1}, 'b': {'y': 2}})]", ["f(x=a(x=1))"]),
+    ("[f(x={'a': {'x': 1}, 'b': 2})]", ["f(x={'a': {'x': 1}, 'b': 2})"]),
+    ("[f(x={'a': {'x': {'y': {'z': 1}}}})]", ["f(x=a(x=y(z=1)))"]),
+    ("[f(x={'a': {}})]", ["f(x=a())"]),
+    ("[f(x={'a': {}, 'b': 1})]", None),
+    ("[f(x=g(y=1))]", ["f(x=g(y=1))"]),
+    ("[f(x=g(1))]", ["f(x='g(1)')"]),
+    ("[f(x=g('a', b=1))]", ["f(x=g(b=1))"]),
+    ("[f(x=[g(y=1), 2])]", ["f(x=[{'g': {'y': 1}}, 2])"]),
+    ("[f(x={'a': g(b=1), 'c': 2})]", ["f(x={'a': g(b=1), 'c': 2})"]),
+    ("[f(x={1: 2})]", ["f(x={'1': 2})"]),
+    ("[f(x=1+2)]", ["f(x=3)"]),
+    ("[f(x=1e400)]", ["f(x=inf)"]),
+    ("[f(x=(1, 2))]", ["f(x=(1, 2))"]),
+    ("[f(x=...)]", ["f(x='...')"]),
+    ("[f(x=a[0])]", ["f(x='a[0]')"]),
+    ("[f(x=a.b)]", None),
+    ("[f(x=lambda: 1)]", None),
+    ("[f(x={1, 2})]", None),
+    ("[f(**{'a': 1})]", ["f(None={'a': 1})"]),
+    ("[f()(a=1)]", ["(a=1)"]),
+    ("[f(x=1, x=2)]", ["f(x=2)"]),
+    ("", []),
+    ("[]", []),
+    ("hello", None),
+    ("[1]", None),
+    ("[f(a=1)], [g(b=2)]", None),
+]
+
+
+@pytest.mark.parametrize(("text", "calls"), SEEN)
+def test_compat_takes_text_as_bfcl_does(text: str, calls: list[str] | None) -> None:
+    assert texts(text, text_mode=True, compat=True) == calls
+
+
+@pytest.mark.parametrize(
+    ("step", "calls"),
+    [
+        ([], []),
+        ("", []),
+        (None, None),
+        ("a", None),
+        ([{"f": ""}], None),
+        ([{"f": '{"a": NaN}'}], ["f(a=nan)"]),
+        ([{"f": '{"a": "x", "a": "y"}'}], ["f(a='y')"]),
+        ([{"f": "null"}], None),
+        ([{}], []),
+        ([{"f": '{"a": {"b": {"c": 1}}}'}], ["f(a={'b': {'c': 1}})"]),
+    ],
+)
+def test_compat_takes_tool_calls_as_bfcl_does(step: Any, calls: list[str] | None) -> None:
+    assert texts(step, compat=True) == calls
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "[f(x=" + "g(x=" * 5_000 + "1" + ")" * 5_001 + "]",
+        "[f(x=" + "-" * 50_000 + "1)]",
+        "[f(x=" + "1+" * 50_000 + "1)]",
+        "[f(x=2**2**2**2**2**2)]",
+        "[f(x=10**10**8)]",
+        "[f(x=1<<10**9)]",
+        "[f(x='a'*10**10)]",
+        "[f(x=[0]*10**10)]",
+        "[f(x='%1000000000s' % 1)]",
+        "[f(x=" + "9" * 100_000 + ")]",
+        "[f(x=0x" + "f" * 100_000 + ")]",
+        "[f(x='\\ud83d')]",
+        "[f(x='\ud83d')]",
+        "[f(\x00)]",
+        "[__import__('os').system('touch pwned')]",
+        "[f(x=__import__('os').system('touch pwned'))]",
+        "[f(x=().__class__.__bases__[0].__subclasses__())]",
+        "f" * 2_000_000,
+        "[" + "f(), " * 100_000 + "]",
+    ],
+)
+@pytest.mark.parametrize("compat", [False, True])
+def test_hostile_text_is_decoded_at_once_without_running_anything(
+    text: str, compat: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    decoded = decode_step(text, text_mode=True, compat=compat)
+    assert decoded.calls or decoded.problem is not None
+    for call in decoded.calls:
+        call.text()
+    assert not list(tmp_path.iterdir())
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(json_values, st.booleans(), st.booleans())
+@settings(deadline=None)
+def test_any_value_is_decoded_or_has_a_problem(step: Any, text_mode: bool, compat: bool) -> None:
+    texts(step, text_mode=text_mode, compat=compat)
+
+
+@given(st.text(alphabet="fg(){}[]='\",: 1.\\\n-*+abx`", max_size=60), st.booleans())
+@settings(deadline=None)
+def test_any_text_is_decoded_or_has_a_problem(text: str, compat: bool) -> None:
+    texts(text, text_mode=True, compat=compat)
+
+
+nested_calls = st.recursive(
+    st.builds(
+        NestedCall,
+        st.sampled_from(["f", "g.h", "cd"]),
+        st.dictionaries(
+            st.sampled_from(["a", "b", "name"]),
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+            max_size=3,
+        ),
+    ),
+    lambda inner: st.builds(NestedCall, st.sampled_from(["f", "g"]), st.dictionaries(st.sampled_from("xy"), inner)),
+    max_leaves=5,
+)
+
+
+@given(st.lists(nested_calls, min_size=1, max_size=3))
+@settings(deadline=None)
+def test_calls_written_as_text_are_read_back_as_they_were(calls: list[NestedCall]) -> None:
+    written = f"[{', '.join(call.text() for call in calls)}]"
+    assert list(decode_step(written, text_mode=True).calls) == calls

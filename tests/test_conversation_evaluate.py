@@ -1,0 +1,125 @@
+"""Conversations as the target of an evaluation: given in Python, and declared by a data set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conversation_parts import Values, said, serving, shelf_row, shelf_workspace
+from tests.pipeline_parts import column, metrics_of, rows_of
+
+from tunecheck.conversations import ConversationTarget
+from tunecheck.datasets import open_dataset
+from tunecheck.drivers import is_driver
+from tunecheck.endpoints import EndpointTarget
+from tunecheck.errors import ConfigurationError
+from tunecheck.evaluate import evaluate
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(shelf_workspace(tmp_path))
+    return tmp_path
+
+
+def rows(count: int) -> list[Values]:
+    return [{**shelf_row(said(f"Put {number} cups.")).values, "id": f"c{number}"} for number in range(count)]
+
+
+def reply(body: Values) -> Any:
+    return "Done." if body["messages"][-1]["role"] == "tool" else [("put", {"name": "cup"})]
+
+
+def steps(result: list[Any]) -> dict[str, int]:
+    return {"steps": sum(len(turn) for turn in result)}
+
+
+def declared(folder: Path, count: int, target: str = "conversation") -> Path:
+    """A data file whose sidecar says how it is answered."""
+    path = folder / "datasets" / "shelf.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows(count)), "utf-8")
+    path.with_suffix(".yaml").write_text(f"target: {target}\n", "utf-8")
+    return path
+
+
+def test_a_conversation_is_a_target_like_any_other() -> None:
+    with serving(reply) as server:
+        result = evaluate(
+            data=rows(5), target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
+        )
+    assert column(result, "outputs.steps.steps") == [2] * 5
+    assert metrics_of(result)["steps.steps"] == 2
+    assert column(result, "outputs.response") == ["Done."] * 5
+    assert column(result, "outputs.forced_quit") == [False] * 5
+
+
+def test_an_endpoint_is_driven_as_the_data_set_declares(workspace: Path) -> None:
+    with serving(reply) as server:
+        result = evaluate(data=declared(workspace, 3), target=server.endpoint(), evaluators={"steps": steps}, workers=0)
+    assert column(result, "outputs.steps.steps") == [2, 2, 2]
+    manifest = json.loads((result.run_dir / "run.json").read_bytes())
+    assert manifest["target"]["conversation"]["mode"] == "tools"
+
+
+def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(workspace: Path) -> None:
+    (workspace / "endpoints").mkdir()
+    (workspace / "endpoints" / "mine.yaml").write_text("kind: simulated\n", "utf-8")
+    dataset = open_dataset(declared(workspace, 1, "mine"))
+    assert not is_driver(dataset.defaults.target)
+    result = evaluate(data=dataset, evaluators={"one": lambda response: {"one": 1}}, workers=0)
+    assert result.simulated
+
+
+def test_a_data_set_of_conversations_needs_somebody_who_answers(workspace: Path) -> None:
+    with pytest.raises(ConfigurationError, match="shelf: its rows take a conversation with an endpoint; say which"):
+        evaluate(data=declared(workspace, 1), evaluators={"steps": steps})
+
+
+def test_a_mapping_of_the_target_s_columns_is_refused_in_a_conversation(workspace: Path) -> None:
+    config = {"target": {"column_mapping": {"messages": "${data.turns}"}}}
+    with serving(reply) as server, pytest.raises(ConfigurationError, match="a conversation takes whole rows"):
+        evaluate(
+            data=declared(workspace, 1), target=server.endpoint(), evaluators={"steps": steps}, evaluator_config=config
+        )
+
+
+def test_a_row_that_describes_no_conversation_is_that_row_s_error_alone() -> None:
+    data = [*rows(2), {**rows(3)[2], "turns": "hello"}]
+    with serving(reply) as server:
+        result = evaluate(
+            data=data, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
+        )
+    assert column(result, "outputs.steps.steps") == [2, 2, None]
+    assert "column turns must hold a list of turns" in rows_of(result)[2]["error.target"]["message"]
+
+
+def test_conversations_go_on_side_by_side_as_many_as_the_endpoint_takes() -> None:
+    with serving(reply) as server:
+        endpoint = server.endpoint(limits={"concurrency": 7})
+        target = ConversationTarget(endpoint)
+        assert target.concurrency == EndpointTarget(endpoint).concurrency == 7
+        result = evaluate(data=rows(40), target=target, evaluators={"steps": steps}, workers=0)
+    assert column(result, "outputs.steps.steps") == [2] * 40
+
+
+def test_answers_are_taken_over_by_a_run_that_changes_nothing_they_depend_on() -> None:
+    with serving(reply) as server:
+        data = rows(3)
+        first = evaluate(
+            data=data, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
+        )
+        asked = len(server.requests)
+        relabelled = [{**row, "ground_truth": [["look()"]]} for row in data]
+        evaluate(
+            data=relabelled, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0,
+            reuse=first.run_dir,
+        )  # fmt: skip
+        assert len(server.requests) == asked
+        evaluate(
+            data=data, target=ConversationTarget(server.endpoint(), step_limit=1), evaluators={"steps": steps},
+            workers=0, reuse=first.run_dir,
+        )  # fmt: skip
+        assert len(server.requests) == asked + 3

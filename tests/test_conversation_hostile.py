@@ -1,0 +1,170 @@
+"""Whatever a model or its server answers, a conversation goes on or ends: nothing crashes, hangs or is run."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conversation_parts import had, log_items, said, shelf_row, shelf_workspace, states
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shelf_workspace(tmp_path))
+
+
+def message(**parts: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", **parts}}]}
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [{}],
+        [{"function": None}],
+        [{"function": "put"}],
+        [{"function": {}}],
+        [{"function": {"name": None, "arguments": "{}"}}],
+        [{"function": {"name": 5, "arguments": "{}"}}],
+        [{"function": {"name": ["put"], "arguments": "{}"}}],
+        [{"id": 5, "type": "function", "function": {"name": "put", "arguments": 5}}],
+        [{"id": {}, "function": {"name": "put", "arguments": [1]}}],
+        [{"id": "a", "function": {"name": "put", "arguments": True}}],
+        [{"type": "custom", "custom": {"name": "put", "input": "x"}}],
+    ],
+)
+@pytest.mark.parametrize("mode", ["tools", "text"])
+async def test_tool_calls_of_the_wrong_types_end_the_turn(calls: Any, mode: Any) -> None:
+    output, server = await had([message(tool_calls=calls), "Hello."], mode=mode)
+    assert log_items(output, "handler_log")[0]["event"] == "decode_failure"
+    assert states(output)[-1] == {"Shelf": {"things": {"book": 1}}}
+    assert [sent["role"] for sent in server.requests[1]["messages"][-2:]] == ["assistant", "user"]
+    assert isinstance(server.requests[1]["messages"][-2]["content"], str)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("load", {"config": {}}),
+        ("state", {}),
+        ("__init__", {}),
+        ("_looks", {}),
+        ("__class__", {}),
+        ("put.__globals__", {}),
+        ("Shelf.put", {"name": "x"}),
+        ("self.things.clear", {}),
+        ("__import__('os').system", {"command": "touch pwned"}),
+        ("put", {"name": "x", "a=__import__('os').system('touch pwned'), b": 2}),
+        ("put", {"self": 1, "name": "x"}),
+        ("put", {"": 1}),
+        ("", {}),
+        ("f" * 1_000_000, {}),
+        ("put\ud83d", {"name": "\ud83d"}),
+        ("put\nlook", {}),
+    ],
+)
+async def test_only_operations_can_be_called_and_only_with_their_parameters(
+    name: str, arguments: Any, tmp_path: Path
+) -> None:
+    output, _ = await had([[(name, arguments)], "Done."], shelf_row(said("Go.")))
+    (result,) = log_items(output, "tool")
+    assert "error" in json.loads(result["content"])
+    assert len(result["content"]) < 1_000
+    assert states(output)[-1] == {"Shelf": {"things": {"book": 1}}}
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("value", [None, [], {}, -1, 1e308, True, "x" * 100_000, [[[[]]]], {"a": {"b": []}}])
+async def test_arguments_of_any_type_are_a_result_or_an_error(value: Any) -> None:
+    calls: list[Any] = [("put", {"name": value}), ("put", {"name": "cup", "count": value}), ("take", {"name": value})]
+    output, _ = await had([calls, "Done."], shelf_row(said("Go.")))
+    assert len(log_items(output, "tool")) == 3
+    assert output["result"][0][1] == "Done."
+
+
+async def test_thousands_of_calls_in_one_answer_are_not_made() -> None:
+    output, _ = await had([[("look", {})] * 1_001, "Done."], shelf_row(said("Look.")))
+    assert log_items(output, "tool") == []
+    assert "1001 calls in one answer" in log_items(output, "handler_log")[0]["error"]
+
+
+async def test_a_huge_answer_is_kept_and_passed_on() -> None:
+    huge = "x" * 3_000_000
+    output, server = await had([huge, "Done."])
+    assert output["result"] == [[huge], ["Done."]]
+    assert server.requests[1]["messages"][1]["content"] == huge
+
+
+async def test_an_answer_that_is_text_and_calls_is_the_calls_and_the_text_goes_back_with_them() -> None:
+    answer = message(content="Let me see.", tool_calls=[{"id": "a", "function": {"name": "look", "arguments": "{}"}}])
+    output, server = await had([answer, "A book."], shelf_row(said("Look.")))
+    assert output["result"] == [[[{"look": "{}"}], "A book."]]
+    assert server.requests[1]["messages"][1]["content"] == "Let me see."
+
+
+SLOW = '''
+import time
+from tunecheck.simulators import Simulator, tool
+
+class Slow(Simulator):
+    @tool
+    def sleep(self) -> str:
+        """Sleep."""
+        time.sleep(0.05)
+        return "slept"
+
+    @tool
+    def hang(self) -> str:
+        """Never return."""
+        while True:
+            time.sleep(0.01)
+
+    @tool
+    def leave(self) -> str:
+        """Try to end the program."""
+        raise SystemExit(5)
+'''
+
+
+async def test_a_simulator_that_hangs_or_leaves_is_an_error_result(tmp_path: Path) -> None:
+    (tmp_path / "simulators" / "Slow.py").write_text(SLOW, "utf-8")
+    row = shelf_row(said("Go."), involved_classes=["Slow"])
+    calls: list[Any] = [[("leave", {}), ("sleep", {}), ("hang", {}), ("sleep", {})], "Done."]
+    output, _ = await had(calls, row, time_limit_s=0.3)
+    left, slept, hung, out_of_order = [item["content"] for item in log_items(output, "tool")]
+    assert "SystemExit" in left
+    assert slept == "slept"
+    assert "did not return within 0.3 seconds" in hung
+    assert "out of order" in out_of_order
+
+
+async def test_memory_does_not_grow_with_the_number_of_conversations() -> None:
+    from tests.conversation_parts import context, serving
+
+    from tunecheck.conversations import ConversationTarget
+
+    def reply(body: dict[str, Any]) -> Any:
+        return "Done." if body["messages"][-1]["role"] == "tool" else [("put", {"name": "cup"})]
+
+    with serving(reply) as server:
+        target = ConversationTarget(server.endpoint())
+
+        async def conversations(count: int) -> int:
+            for _ in range(count):
+                await target.answer(shelf_row(), context())
+                server.requests.clear()
+                server.keys.clear()
+            return tracemalloc.get_traced_memory()[0]
+
+        await conversations(5)
+        tracemalloc.start()
+        try:
+            first = await conversations(20)
+            last = await conversations(60)
+        finally:
+            tracemalloc.stop()
+            await target.close()
+    assert last - first < 100_000

@@ -1,0 +1,214 @@
+"""A run that is killed in the middle of conversations goes on without asking anything twice that it has journaled."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conversation_parts import Server, Values, context, said, serving, shelf_row, shelf_workspace, states
+from tests.pipeline_parts import column, records, rows_of, strict_lines
+
+from tunecheck.conversations import ConversationTarget
+from tunecheck.errors import EndpointError
+from tunecheck.evaluate import EvaluationResult, evaluate
+
+SCRIPT = """\
+import sys
+from tests.test_conversation_resume import run
+run(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
+"""
+
+COUNT = 6
+STEPS = 4
+TURNS = said("Put cups.", "More.", "And more.")
+
+
+def reply(body: Values) -> Any:
+    """Calls three times in each turn, differently in each, then stops: a function of what was said."""
+    time.sleep(0.03)
+    since = 0
+    for message in reversed(body["messages"]):
+        if message["role"] == "user":
+            break
+        since += message["role"] == "assistant"
+    if since == STEPS - 1:
+        return "Done."
+    return [("put", {"name": f"cup {len(body['messages'])}", "count": since + 1}), ("look", {})]
+
+
+def run(url: str, resume: str | None = None) -> EvaluationResult:
+    """The run, as a process of its own starts it and this one finishes it."""
+    from tunecheck.endpoints import load_endpoint
+
+    data = [
+        {
+            **shelf_row(said(f"I am number {number}.", *(turn[0]["content"] for turn in TURNS))).values,
+            "id": f"c{number}",
+        }
+        for number in range(COUNT)
+    ]
+    endpoint = load_endpoint({"kind": "openai", "url": url, "model": "m", "auth": {"type": "none"}})
+    return evaluate(
+        data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, concurrency=3, workers=0,
+        resume=resume, evaluation_name="killed",
+    )  # fmt: skip
+
+
+def steps(result: list[Any]) -> dict[str, int]:
+    return {"steps": sum(len(turn) for turn in result)}
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = shelf_workspace(tmp_path)
+    (folder / "run.py").write_text(SCRIPT, "utf-8")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def asked(server: Server) -> list[str]:
+    """What was asked, told apart by its messages."""
+    return [repr(request["messages"]) for request in server.requests]
+
+
+def kill_after(server: Server, count: int, folder: Path) -> None:
+    root = Path(__file__).resolve().parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    process = subprocess.Popen([sys.executable, "run.py", server.url], cwd=folder, env=environment)
+    deadline = time.monotonic() + 60
+    while len(server.requests) < count:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_a_killed_run_asks_no_journaled_step_again_and_ends_as_one_that_was_never_killed(
+    count: int, workspace: Path
+) -> None:
+    with serving(reply) as server:
+        kill_after(server, count, workspace)
+        (folder,) = (workspace / "eval_results").iterdir()
+        journaled = [record for record in strict_lines_of(folder) if record["k"] == "step"]
+        assert journaled
+        before = len(server.requests)
+        result = run(server.url, folder.name)
+        again = Counter(asked(server)) - Counter(set(asked(server)))
+        keys = Counter(server.keys)
+    # Only what was under way when the process died was asked twice, and under the same key.
+    assert again.total() <= 3
+    assert before + COUNT * 4 * STEPS - len(journaled) == len(server.requests)
+    assert sorted(keys.values())[-1] <= 2
+    assert len(keys) == COUNT * 4 * STEPS
+
+    with serving(reply) as server:
+        undisturbed = run(server.url)
+        assert len(server.requests) == len(set(server.keys)) == COUNT * 4 * STEPS
+    for name in ("outputs.result", "outputs.inference_log", "outputs.input_token_count", "outputs.steps"):
+        if name != "outputs.input_token_count":  # this server counts over all conversations
+            assert column(result, name) == column(undisturbed, name)
+
+
+def strict_lines_of(folder: Path) -> list[Any]:
+    """The whole records of a journal whose process was killed."""
+    journal = folder / "journal.jsonl"
+    raw = journal.read_bytes()
+    journal.write_bytes(raw[: raw.rfind(b"\n") + 1])
+    return strict_lines(journal)
+
+
+def test_a_conversation_that_failed_goes_on_where_it_failed_when_the_run_is_resumed(workspace: Path) -> None:
+    broken = {"after": 10}
+
+    def failing(body: Values) -> Any:
+        broken["after"] -= 1
+        return b"no" if broken["after"] < 0 else reply(body)
+
+    with serving(failing) as server:
+        endpoint = server.endpoint(retries=0)
+        data = [dict(shelf_row(TURNS).values)]
+        first = evaluate(data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, workers=0)
+        assert "not JSON" in str(rows_of(first)[0]["error.target"])
+        assert len(records(first, "step")) == 10
+        broken["after"] = 1000
+        server.requests.clear()
+        second = evaluate(
+            data=data, target=ConversationTarget(server.endpoint(retries=0)), evaluators={"steps": steps}, workers=0,
+            resume=first.run_dir,
+        )  # fmt: skip
+        assert len(server.requests) == 2
+    assert column(second, "outputs.steps") == [12]
+
+
+def test_steps_are_journaled_before_they_count_and_hold_the_whole_answer(workspace: Path) -> None:
+    with serving(reply) as server:
+        data = [dict(shelf_row(said("Put cups.")).values)]
+        result = evaluate(
+            data=data, target=ConversationTarget(server.endpoint()), evaluators={"steps": steps}, workers=0
+        )
+    found = records(result, "step")
+    assert [record["p"] for record in found] == ["0.0", "0.1", "0.2", "0.3"]
+    assert found[0]["out"]["tool_calls"][0]["function"]["name"] == "put"
+    assert found[0]["out"]["usage"] == {"input_tokens": 10, "output_tokens": 1}
+    assert found[3]["out"]["text"] == "Done."
+    assert only_run_kinds(workspace) == ["step", "step", "step", "step", "answer", "verdicts"]
+
+
+def only_run_kinds(folder: Path) -> list[str]:
+    run_folder = next((folder / "eval_results").iterdir())
+    return [record["k"] for record in strict_lines(run_folder / "journal.jsonl")]
+
+
+class Remembered:
+    """Parts as a run keeps them, in memory."""
+
+    def __init__(self, parts: Values) -> None:
+        self.parts = parts
+
+    def recall(self, part: str) -> Any:
+        return self.parts.get(part)
+
+    def record(self, part: str, value: Any) -> None:
+        self.parts[part] = value
+
+
+@pytest.mark.parametrize("damaged", [5, [], "x", {"tool_calls": 5}, {"tool_calls": [5, {"function": None}]}])
+async def test_a_damaged_step_in_a_journal_is_no_crash(damaged: Any) -> None:
+    from dataclasses import replace
+
+    with serving(["One.", "Two."]) as server:
+        target = ConversationTarget(server.endpoint())
+        output: Values = dict(await target.answer(shelf_row(), replace(context(), parts=Remembered({"0.0": damaged}))))
+        await target.close()
+    assert len(output["inference_log"]) == 5
+    assert len(states(output)) == 3
+
+
+async def test_without_a_run_nothing_is_recalled_or_recorded() -> None:
+    with serving([b"no"]) as server:
+        target = ConversationTarget(server.endpoint(retries=0))
+        with pytest.raises(EndpointError):
+            await target.answer(shelf_row(), context())
+        await target.close()
+
+
+def test_only_the_run_that_recorded_them_takes_steps_up(workspace: Path) -> None:
+    with serving(lambda body: b"no" if len(body["messages"]) > 3 else reply(body)) as server:
+        data = [dict(shelf_row(TURNS).values)]
+        endpoint = server.endpoint(retries=0)
+        first = evaluate(data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, workers=0)
+        asked_before = len(server.requests)
+        again = server.endpoint(retries=0)
+        evaluate(
+            data=data, target=ConversationTarget(again), evaluators={"steps": steps}, workers=0, reuse=first.run_dir
+        )
+        assert len(server.requests) == 2 * asked_before

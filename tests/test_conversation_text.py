@@ -1,0 +1,150 @@
+"""Conversations with prompting endpoints: functions in the system prompt, calls and results as text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conversation_parts import had, log_items, said, shelf_row, shelf_workspace, states
+
+from tunecheck.conversations import BfclWording, OwnWording
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shelf_workspace(tmp_path))
+
+
+async def test_functions_stand_in_the_system_prompt_and_no_tools_are_sent() -> None:
+    _, server = await had(["Hello."], shelf_row(said("Hello.")), mode="text")
+    system, user = server.requests[0]["messages"]
+    assert system["role"] == "system"
+    assert '"name":"put"' in system["content"]
+    assert user == {"role": "user", "content": "Hello."}
+    assert "tools" not in server.requests[0]
+
+
+async def test_a_system_message_of_the_row_follows_in_the_same_one() -> None:
+    turns = [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}]]
+    _, server = await had(["Hi."], shelf_row(turns), mode="text")
+    system, _ = server.requests[0]["messages"]
+    assert system["content"].endswith("\n\nBe brief.")
+
+
+async def test_calls_in_the_text_are_made_and_their_results_come_back_in_one_user_message() -> None:
+    output, server = await had(["[put(name='cup'), look()]", "Done."], shelf_row(said("Put a cup.")), mode="text")
+    assert output["result"] == [["[put(name='cup'), look()]", "Done."]]
+    assistant, results = server.requests[1]["messages"][2:]
+    assert assistant == {"role": "assistant", "content": "[put(name='cup'), look()]"}
+    assert results["role"] == "user"
+    assert json.loads(results["content"]) == [
+        {"call": "put(name='cup')", "result": '{"cup": 1}'},
+        {"call": "look()", "result": "['book', 'cup']"},
+    ]
+
+
+async def test_a_call_inside_a_call_is_made_first() -> None:
+    output, _ = await had(["[put(name='cup', count=count(name='book'))]", "Done."], mode="text")
+    assert log_items(output, "tool")[0]["content"] == '{"cup": 1}'
+    assert log_items(output, "handler_log")[0]["model_response_decoded"] == [
+        "put(name='cup', count=count(name='book'))"
+    ]
+
+
+async def test_where_an_inner_call_fails_the_outer_one_is_not_made() -> None:
+    output, _ = await had(["[put(name=take(name='cup'))]", "Sorry."], mode="text")
+    assert json.loads(log_items(output, "tool")[0]["content"]) == {"error": "there is no cup"}
+    assert states(output)[1] == {"Shelf": {"things": {"book": 1}}}
+
+
+async def test_where_the_outer_operation_is_unknown_the_inner_one_is_not_made() -> None:
+    output, _ = await had(["[fly(to=put(name='cup'))]", "Sorry."], mode="text")
+    assert "no operation 'fly'" in log_items(output, "tool")[0]["content"]
+    assert states(output)[1] == {"Shelf": {"things": {"book": 1}}}
+
+
+async def test_positional_arguments_are_kept() -> None:
+    output, _ = await had(["[put('cup', 2)]", "Done."], mode="text")
+    assert log_items(output, "tool")[0]["content"] == '{"cup": 2}'
+
+
+async def test_in_compat_positional_arguments_are_dropped_as_bfcl_drops_them() -> None:
+    output, _ = await had(["[put('cup', count=2)]", "Done."], mode="text", compat=True)
+    assert log_items(output, "handler_log")[0]["model_response_decoded"] == ["put(count=2)"]
+    assert "needs 'name'" in log_items(output, "tool")[0]["content"]
+
+
+async def test_an_answer_in_the_format_that_the_model_was_trained_on_is_read_too() -> None:
+    answer = '<tool_call>{"name": "put", "arguments": {"name": "cup"}}</tool_call>'
+    output, _ = await had([answer, "Done."], mode="text")
+    assert log_items(output, "tool")[0]["content"] == '{"cup": 1}'
+    assert output["result"][0] == [answer, "Done."]
+
+
+async def test_calls_that_the_server_took_out_of_the_text_are_made_as_well() -> None:
+    output, server = await had([[("put", {"name": "cup"})], "Done."], shelf_row(said("Put a cup.")), mode="text")
+    assert output["result"] == [[[{"put": '{"name": "cup"}'}], "Done."]]
+    assert server.requests[1]["messages"][-2] == {"role": "assistant", "content": "[put(name='cup')]"}
+
+
+async def test_functions_that_are_added_are_listed_in_a_user_message() -> None:
+    row = shelf_row(said("How many books?", ""), held_out={"1": ["count"]})
+    output, server = await had(["No.", "[count(name='book')]", "One."], row, mode="text")
+    assert '"name":"count"' not in server.requests[0]["messages"][0]["content"]
+    added = server.requests[1]["messages"][-1]
+    assert added["role"] == "user"
+    assert '"name":"count"' in added["content"]
+    assert log_items(output, "tool")[0]["content"] == "1"
+
+
+async def test_the_wording_may_be_one_s_own() -> None:
+    class Terse(OwnWording):
+        def system(self, functions: object) -> str:
+            return "CALL"
+
+    _, server = await had(["Hi."], shelf_row(said("Hello.")), mode="text", wording=Terse())
+    assert server.requests[0]["messages"][0]["content"] == "CALL"
+
+
+async def test_a_row_of_one_question_is_asked_once_with_the_functions_in_the_prompt() -> None:
+    row = shelf_row(turns=None, messages=[{"role": "user", "content": "Add."}], tools=[{"name": "add"}])
+    row.values["turns"] = None  # type: ignore[index]
+    output, server = await had(["[add(a=1)]"], row, mode="text")
+    assert output["result"] == "[add(a=1)]"
+    assert '"name":"add"' in server.requests[0]["messages"][0]["content"]
+    assert "tools" not in server.requests[0]
+
+
+async def test_a_row_of_one_question_is_asked_once_with_tools() -> None:
+    row = shelf_row(messages=[{"role": "user", "content": "Add."}], tools=[{"name": "add"}])
+    row.values["turns"] = None  # type: ignore[index]
+    output, server = await had([[("add", {"a": 1})]], row)
+    assert output["result"] == [{"add": '{"a": 1}'}]
+    assert output["response"][0]["function"]["name"] == "add"
+    assert (output["input_token_count"], output["output_token_count"], output["steps"]) == (10, 1, 1)
+    assert isinstance(output["latency"], float)
+    assert len(server.requests) == 1
+
+
+def test_a_brace_in_a_function_document_is_no_place_to_fill() -> None:
+    prompts = {
+        "PROMPT_TEMPLATE_MAPPING.plaintext": "{persona}{task}|{tool_call_format}|{multiturn_behavior}|"
+        "{available_tools}",
+        "PROMPT_STYLE_TEMPLATES.classic.persona": "P",
+        "PROMPT_STYLE_TEMPLATES.classic.task": "T",
+        "PROMPT_STYLE_TEMPLATES.classic.tool_call_no_tag": "as {output_format}{param_types}",
+        "PROMPT_STYLE_TEMPLATES.classic.multiturn_behavior": "M",
+        "PROMPT_STYLE_TEMPLATES.classic.available_tools": "{format}: {functions}",
+        "OUTPUT_FORMAT_MAPPING.python": "[f()]",
+        "PARAM_TYPE_MAPPING.python": "",
+        "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_PROMPTING": "{functions} added",
+        "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC": "added",
+    }
+    wording = BfclWording(prompts)
+    assert wording.system([{"name": "{task} {0.__class__}"}]) == (
+        'PT|as [f()]|M|json: [\n    {\n        "name": "{task} {0.__class__}"\n    }\n]'
+    )
+    assert wording.added([{"name": "f"}]) == "[{'name': 'f'}] added"
+    assert wording.added(None) == "added"
+    assert wording.results(["f(a='x')"], ["1"]) == repr([{"role": "tool", "name": "f(a='x')", "content": "1"}])

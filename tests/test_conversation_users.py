@@ -1,0 +1,88 @@
+"""Who speaks for the user: the data set's turns, or somebody else's part in the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.conversation_parts import context, had, said, serving, shelf_row, shelf_workspace
+
+from tunecheck.conversations import ConversationTarget, Message, OwnWording
+from tunecheck.targets import CallContext, Row
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shelf_workspace(tmp_path))
+
+
+class Insisting:
+    """Asks again until the model says please."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
+        if so_far and so_far[-1].get("content") == "Please.":
+            return None
+        return [{"role": "user", "content": f"Say please ({turn})."}]
+
+
+async def test_a_user_of_one_s_own_speaks_until_it_has_no_more_to_say() -> None:
+    output, server = await had(["No.", "No!", "Please."], user=Insisting)
+    assert output["result"] == [["No."], ["No!"], ["Please."]]
+    assert server.requests[-1]["messages"][-1]["content"] == "Say please (2)."
+
+
+async def test_a_user_who_never_stops_is_stopped() -> None:
+    output, server = await had(lambda _: "No.", user=Insisting)
+    assert len(output["result"]) == len(server.requests) == 200
+
+
+class Silent(Insisting):
+    async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
+        return []
+
+
+async def test_a_user_who_says_nothing_is_the_row_s_error() -> None:
+    with pytest.raises(ValueError, match="turn 0: the user said nothing, and no function was added"):
+        await had([], user=Silent)
+
+
+def test_answers_depend_on_the_whole_row_where_somebody_else_speaks() -> None:
+    with serving([]) as server:
+        row = shelf_row(mood="bad")
+        assert "mood" not in str(ConversationTarget(server.endpoint()).inputs(row))
+        assert "mood" in str(ConversationTarget(server.endpoint(), user=Insisting).inputs(row))
+
+
+def test_the_fingerprint_tells_settings_apart_that_answers_depend_on() -> None:
+    class Other(OwnWording):
+        def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+            return "done"
+
+    with serving([]) as server:
+        targets = [
+            ConversationTarget(server.endpoint()),
+            ConversationTarget(server.endpoint(), mode="text"),
+            ConversationTarget(server.endpoint(), step_limit=3),
+            ConversationTarget(server.endpoint(), compat=True),
+            ConversationTarget(server.endpoint(), parameters={"temperature": 0}),
+            ConversationTarget(server.endpoint(), wording=Other()),
+            ConversationTarget(server.endpoint(model="n")),
+        ]
+        prints = [target.fingerprint() for target in targets]
+        assert len({*prints}) == len(targets)
+        assert None not in prints
+        assert ConversationTarget(server.endpoint(timeout_s=5)).fingerprint() == prints[0]
+
+
+async def test_parameters_are_laid_over_the_endpoint_s_own() -> None:
+    with serving(["Hi."]) as server:
+        target = ConversationTarget(
+            server.endpoint(parameters={"temperature": 1, "seed": 1}), parameters={"temperature": 0}
+        )
+        await target.answer(shelf_row(said("Hello.")), context())
+        await target.close()
+    assert (server.requests[0]["temperature"], server.requests[0]["seed"]) == (0, 1)
