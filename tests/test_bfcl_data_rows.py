@@ -112,7 +112,7 @@ def test_the_data_is_found_where_the_environment_says(tmp_path: Path, monkeypatc
     assert [row.id for row in load_bfcl("irrelevance,live_relevance").rows()] == ["irrelevance_0", "live_relevance_0"]
 
 
-def test_evaluators_and_target_go_by_what_the_rows_are(tmp_path: Path) -> None:
+def test_evaluators_go_by_what_the_rows_are_and_all_are_asked_in_conversations(tmp_path: Path) -> None:
     make_tree(tmp_path)
     declared = {
         names: (data.defaults.evaluators, data.defaults.target)
@@ -120,7 +120,7 @@ def test_evaluators_and_target_go_by_what_the_rows_are(tmp_path: Path) -> None:
         for data in [load_bfcl(f"{names}?data={tmp_path}")]
     }
     assert declared == {
-        "live": (["call_check"], None),
+        "live": (["call_check"], "conversation"),
         "multi_turn": (["multi_turn_state"], "conversation"),
         "all": (["multi_turn_state", "call_check"], "conversation"),
     }

@@ -16,6 +16,7 @@ from tests.conversation_parts import Server, Values, serving
 
 from tunecheck.bfcl import score_results
 from tunecheck.bfcl_run import run_bfcl
+from tunecheck.conversations import ConversationTarget
 from tunecheck.endpoints import load_endpoint
 from tunecheck.evaluate import evaluate
 from tunecheck.runs.store import Run
@@ -46,7 +47,10 @@ def result_lines(folder: Path, model: str, category: str) -> list[Values]:
 def test_a_replayed_run_has_the_accuracy_that_scoring_its_files_gives(published: str, shared_data: Path) -> None:
     results = shared_data / "bfcl_runs" / published / "result"
     endpoint = load_endpoint({"kind": "replay", "path": str(results)}, name="recorded")
-    outcome = run_bfcl(endpoint, categories="single_turn,multi_turn_base,multi_turn_miss_func,multi_turn_miss_param")
+    outcome = run_bfcl(
+        ConversationTarget(endpoint),
+        categories="single_turn,multi_turn_base,multi_turn_miss_func,multi_turn_miss_param",
+    )
     assert outcome.result.failed_row_count == 0
     (theirs,), (ours,) = (score_results(path).models.values() for path in (results, outcome.folder))
     assert theirs.categories.keys() == ours.categories.keys()
@@ -70,7 +74,7 @@ def test_evaluating_a_replayed_run_gives_the_accuracy_that_scoring_its_file_give
 @pytest.mark.parametrize("mode", ["tools", "text"])
 def test_a_model_that_answers_as_the_ground_truth_has_every_row_right(mode: Any) -> None:
     categories = "multi_turn,multiple,parallel,irrelevance,live_relevance"
-    outcome = run_bfcl(load_endpoint("right"), categories=categories, limit=12, mode=mode)
+    outcome = run_bfcl(ConversationTarget(load_endpoint("right"), mode=mode), categories=categories, limit=12)
     assert outcome.result.failed_row_count == 0
     (model,) = score_results(outcome.folder).models.values()
     assert {name: score.accuracy for name, score in model.categories.items()} == dict.fromkeys(model.categories, 1.0)
@@ -147,13 +151,17 @@ def test_a_copy_elsewhere_is_named_with_data(workspace: Path, monkeypatch: pytes
     assert run(workspace, *arguments, "--data", str(bfcl_copy())).code == 0
 
 
-def test_a_server_that_refuses_every_row_is_exit_code_1_and_every_row_is_wrong(workspace: Path) -> None:
+def test_a_server_that_refuses_every_row_is_exit_code_1_and_no_row_is_right(workspace: Path) -> None:
     with serving(lambda _: b"no") as server:
         endpoint(workspace, server)
-        said = run(workspace, "--endpoint", "served", "--categories", "irrelevance", "--limit", "2")
-    assert said.code == 1
-    assert "every row ended in an error" in said.err
-    assert "0 of 2" in said.out
+        said = run(workspace, "--endpoint", "served", "--categories", "irrelevance,multiple", "--limit", "2")
+        assert said.code == 1
+        assert "every row ended in an error" in said.err
+        assert "0 of 2" in said.out
+        assert "irrelevance" not in said.out
+        nothing = run(workspace, "--endpoint", "served", "--categories", "irrelevance", "--limit", "2")
+    assert nothing.code == 1
+    assert "every row ended in an error" in nothing.err
 
 
 def endpoint(folder: Path, server: Server, **more: Any) -> None:
@@ -207,7 +215,19 @@ def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(workspace: 
 
 def test_a_run_of_another_command_is_not_finished_by_this_one(workspace: Path) -> None:
     (workspace / "data.jsonl").write_text('{"query": "hi", "answer": "hello"}\n')
-    assert process(workspace, "evaluate", "--dataset", "data.jsonl", "--evaluators", "match").code == 0
+    assert (
+        process(
+            workspace,
+            "evaluate",
+            "--dataset",
+            "data.jsonl",
+            "--evaluators",
+            "f1_score",
+            "--mapping",
+            "ground_truth=${data.answer}",
+        ).code
+        == 0
+    )
     said = run(workspace, "--resume", "last")
     assert said.code == 2
     assert "was not started by `tunecheck bfcl run`" in said.err

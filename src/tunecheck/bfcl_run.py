@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from tunecheck.conversations.bfcl_selection import select_rows
 from tunecheck.conversations.result_files import write_result_files
-from tunecheck.conversations.target import STEP_LIMIT, ConversationTarget, Mode
+from tunecheck.conversations.target import ConversationTarget
 from tunecheck.datasets import Dataset
-from tunecheck.endpoints import Endpoint
 from tunecheck.errors import RunError
 from tunecheck.evaluate import EvaluationResult, evaluate
 from tunecheck.jsontext import JSON
@@ -39,16 +38,11 @@ class BfclOutcome:
 
 
 def run_bfcl(
-    endpoint: Endpoint,
+    target: ConversationTarget,
     *,
     categories: str | None = None,
     ids: Sequence[str] = (),
     limit: int | None = None,
-    mode: Mode = "tools",
-    step_limit: int | None = None,
-    compat: bool = False,
-    include_input_log: bool = False,
-    include_state_log: bool = True,
     data: Path | None = None,
     name: str | None = None,
     concurrency: int | None = None,
@@ -61,12 +55,10 @@ def run_bfcl(
     """Ask an endpoint the rows of some categories, and have their conversations.
 
     Args:
-        endpoint: the model.
+        target: the endpoint, and how it is asked; with `compat`, verdicts are the leaderboard's, to the letter.
         categories: names of categories and groups between commas; by default all that the leaderboard scores.
         ids: only these rows.
         limit: only the first rows of each category.
-        mode, step_limit, compat, include_input_log, include_state_log: see `ConversationTarget`; `compat` also makes
-            the verdicts the leaderboard's, to the letter.
         data: a copy of BFCL, if not the usual one.
         name, concurrency, resume, reuse, results_dir, progress, command: see `evaluate`.
 
@@ -75,20 +67,11 @@ def run_bfcl(
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
-    target = ConversationTarget(
-        endpoint,
-        mode=mode,
-        step_limit=STEP_LIMIT if step_limit is None else step_limit,
-        compat=compat,
-        include_input_log=include_input_log,
-        include_state_log=include_state_log,
-        bfcl_data=data,
-    )
     result = evaluate(
         data=dataset,
         target=target,
-        evaluators=_evaluators(dataset, compat=compat, mode=mode, data=data),
-        evaluation_name=name or f"bfcl-{endpoint.name}",
+        evaluators=_evaluators(dataset, target, data),
+        evaluation_name=name or f"bfcl-{target.name}",
         concurrency=concurrency,
         resume=resume,
         reuse=reuse,
@@ -99,22 +82,24 @@ def run_bfcl(
     )
     folder = result.run_dir / FOLDER
     try:
-        files = write_result_files(Run(result.run_dir).rows(), folder, endpoint.name)
+        files = write_result_files(Run(result.run_dir).rows(), folder, target.name)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
-    return BfclOutcome(result, folder, endpoint.name, files)
+    return BfclOutcome(result, folder, target.name, files)
 
 
-def _evaluators(dataset: Dataset, *, compat: bool, mode: Mode, data: Path | None) -> dict[str, object]:
+def _evaluators(dataset: Dataset, target: ConversationTarget, data: Path | None) -> dict[str, object]:
     """Those that the rows need: for conversations, for single calls, or both."""
     from tunecheck.evaluators.call_check import CallCheckEvaluator
     from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
 
     columns = dataset.scan().columns
-    how: Compat = "bfcl" if compat else "auto"
+    how: Compat = "bfcl" if target.compat else "auto"
     found: dict[str, object] = {}
     if "turns" in columns:
-        found["multi_turn_state"] = MultiTurnStateEvaluator(compat=how, mode=mode, data=str(data) if data else None)
+        found["multi_turn_state"] = MultiTurnStateEvaluator(
+            compat=how, mode=target.mode, data=str(data) if data else None
+        )
     if "messages" in columns:
-        found["call_check"] = CallCheckEvaluator(compat=how, mode=mode)
+        found["call_check"] = CallCheckEvaluator(compat=how, mode=target.mode)
     return found

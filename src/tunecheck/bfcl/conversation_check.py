@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tunecheck.bfcl.call_rewriting import Rewriting
 from tunecheck.bfcl.entries import Entry
 from tunecheck.bfcl.replay import Attempt, Simulators
 from tunecheck.bfcl.state_difference import first_difference
 from tunecheck.bfcl.verdicts import INVALID_ENTRY, Fault, Verdict, shown
 from tunecheck.conversations.nested import NestedCall
 from tunecheck.jsontext import JSON
-from tunecheck.simulators import Backend, Result
+from tunecheck.simulators import Result
 
 __all__ = ["Turn", "as_leaderboard", "strictly"]
 
@@ -23,22 +22,24 @@ Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
 _PASSED = Verdict(True)
 
 
-def as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators, model: str) -> Verdict:
+def as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, named: bool, model: str) -> Verdict:
     """The leaderboard's verdict.
 
     Turns that ask for no call are not looked at; a result that the model once had counts for every later turn.
+
+    Args:
+        entry: the ground truth, and what the simulators start from.
+        turns: the model's calls.
+        simulators: makes the backends.
+        named: whether the model's calls came as JSON.
+        model: the model's name.
 
     Raises:
         PluginError: a simulator that is not there.
         DataError: a configuration that cannot be used.
     """
-    answered, truth = (
-        Attempt(backend, Rewriting(backend, role, entry.id))
-        for backend, role in (
-            (_backend(entry, simulators), model),
-            (_backend(entry, simulators), f"{model}_ground_truth"),
-        )
-    )
+    answered = Attempt(simulators, entry, role=model, named=named)
+    truth = Attempt(simulators, entry, role=f"{model}_ground_truth")
     had: Counter[str] = Counter()
     for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
         had.update(result.text for result in _results(answered, turn))
@@ -52,14 +53,14 @@ def as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators, 
     return _PASSED
 
 
-def strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators) -> Verdict:
-    """The strict verdict.
+def strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, named: bool) -> Verdict:
+    """The strict verdict; arguments as for `as_leaderboard`.
 
     Raises:
         PluginError: a simulator that is not there.
         DataError: a configuration that cannot be used.
     """
-    answered, truth = Attempt(_backend(entry, simulators)), Attempt(_backend(entry, simulators))
+    answered, truth = Attempt(simulators, entry, named=named), Attempt(simulators, entry)
     had: Counter[str] = Counter()
     verdict: Verdict | None = None
     some_work = not any(entry.truth)
@@ -85,10 +86,6 @@ def _strict_fault(
     if not items:
         return _uncalled_for(turn)
     return _empty(turn) or _difference(truth, answered) or _missing(missing)
-
-
-def _backend(entry: Entry, simulators: Simulators) -> Backend:
-    return simulators.start(entry.simulators, entry.config, long_context=entry.long_context)
 
 
 def _results(answered: Attempt, turn: Turn) -> list[Result]:

@@ -65,10 +65,10 @@ def check_multi_turn(
     turns = [_decoded(turn, mode, compat=compat) for turn in result]
     try:
         if compat:
-            return as_leaderboard(entry, turns, simulators, model)
+            return as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)
         if forced_quit:
             return Fault("multi_turn:force_terminated", "the conversation was ended by force").verdict(len(turns) - 1)
-        return strictly(entry, turns, simulators)
+        return strictly(entry, turns, simulators, named=mode == "tools")
     except (PluginError, DataError) as error:
         return Verdict(False if compat else None, INVALID_ENTRY, None, f"the entry cannot be replayed: {error}")
 

@@ -35,6 +35,8 @@ def first_difference(
     """
     for simulator, state in expected.items():
         other = found.get(simulator, {})
+        if state == other:
+            continue
         for name, value in state.items():
             seen = other.get(name, _NOTHING)
             if value != seen:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tunecheck.cli.parameters import RUNNING, SHOWING, Concurrency, Debug, Json, Quiet, ResultsDir, RunName
+from tunecheck.cli.parameters import RUNNING, Concurrency, Debug, Json, Quiet, ResultsDir, RunName
 
 if TYPE_CHECKING:
     from tunecheck.bfcl_run import BfclOutcome
     from tunecheck.cli.invocation import Invocation
+    from tunecheck.conversations.target import ConversationTarget
     from tunecheck.conversations.target import Mode as AskingMode
     from tunecheck.jsontext import JSON
     from tunecheck.progress import ProgressBar
@@ -115,7 +116,7 @@ Reuse = Annotated[
         "--reuse",
         metavar="RUN",
         help="A new run that takes over every answer and verdict of that one whose inputs are unchanged.",
-        rich_help_panel=SHOWING,
+        rich_help_panel=RUNNING,
     ),
 ]
 
@@ -218,20 +219,13 @@ def _run(
     options: BfclRun, invocation: Invocation, *, resume: str | None, reuse: str | None, progress: ProgressBar | None
 ) -> BfclOutcome:
     from tunecheck.bfcl_run import run_bfcl
-    from tunecheck.cli.answer_source import load_named
 
-    assert options.endpoint is not None
     kept = {key: value for key, value in asdict(options).items() if value not in (None, False)}
     return run_bfcl(
-        load_named(options.endpoint),
+        _target(options),
         categories=options.categories,
         ids=[each.strip() for each in (options.ids or "").split(",") if each.strip()],
         limit=options.limit,
-        mode=cast("AskingMode", options.mode or "tools"),
-        step_limit=options.step_limit,
-        compat=options.compat,
-        include_input_log=options.include_input_log,
-        include_state_log=not options.exclude_state_log,
         data=Path(options.data) if options.data else None,
         name=options.name,
         concurrency=options.concurrency,
@@ -240,6 +234,22 @@ def _run(
         results_dir=invocation.results_dir,
         progress=progress or False,
         command={RECORDED_AS: cast("JSON", kept)},
+    )
+
+
+def _target(options: BfclRun) -> ConversationTarget:
+    from tunecheck.cli.answer_source import load_named
+    from tunecheck.conversations.target import STEP_LIMIT, ConversationTarget
+
+    assert options.endpoint is not None
+    return ConversationTarget(
+        load_named(options.endpoint),
+        mode=cast("AskingMode", options.mode or "tools"),
+        step_limit=STEP_LIMIT if options.step_limit is None else options.step_limit,
+        compat=options.compat,
+        include_input_log=options.include_input_log,
+        include_state_log=not options.exclude_state_log,
+        bfcl_data=Path(options.data) if options.data else None,
     )
 
 
@@ -259,6 +269,9 @@ def _report(options: BfclRun, outcome: BfclOutcome, *, as_json: bool, quiet: boo
 
     result = outcome.result
     data = Path(options.data) if options.data else None
+    if not outcome.files:  # nothing but errors, in categories where not calling is right
+        print("error: every row ended in an error", file=sys.stderr)
+        return FAILED
     scores = score_results(outcome.folder, compat=True, data=data)
     summary = write_scores(scores, result.run_dir / SCORES)
     if as_json:

@@ -19,13 +19,14 @@ _PARTIAL = ".partial"
 def write_result_files(rows: Iterable[Mapping[str, JSON]], folder: Path, model: str) -> list[Path]:
     """Write the result rows of a finished run below `folder`, one file a category, and say where.
 
-    A row that ended in an error has a line that says so, as BFCL's own files do.
+    A row that ended in an error has a line that says so, as BFCL's own files do, and is wrong; but it is left out where
+    a model is right by not calling, and whoever counts would take the error for a right answer.
     """
     written: dict[Path, BinaryIO] = {}
     with contextlib.ExitStack() as opened:
         for row in rows:
             category = CATEGORIES.get(str(row.get("inputs.category")))
-            if category is None:
+            if category is None or (category.check == "irrelevance" and "error.target" in row):
                 continue
             group = "multi_turn" if category.multi_turn else "live" if category.live else "non_live"
             path = folder / result_path(model, group, category.name)

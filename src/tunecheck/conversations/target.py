@@ -97,9 +97,9 @@ class ConversationTarget(Target):
         self.simulated = endpoint.simulated
         self.concurrency = endpoint.concurrency
         self.columns = frozenset(OUTPUT_COLUMNS)
-        self._mode = mode
+        self.mode: Mode = mode
         self._step_limit = step_limit
-        self._compat = compat
+        self.compat = compat
         self._include_input_log = include_input_log
         self._include_state_log = include_state_log
         self._make_user = user
@@ -126,26 +126,26 @@ class ConversationTarget(Target):
         scenario = read_scenario(row, self._backends)
         model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools())
         user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
-        limit = self._step_limit + 1 if self._compat else self._step_limit
-        wording = self._wording_for(row, needs_copy=self._mode == "text" or scenario.adds_functions)
-        conversation = self._conversation(scenario, model, user, self._mode, wording, limit)
+        limit = self._step_limit + 1 if self.compat else self._step_limit
+        wording = self._wording_for(row, needs_copy=self.mode == "text" or scenario.adds_functions)
+        conversation = self._conversation(scenario, model, user, self.mode, wording, limit)
         steps = await conversation.run(context)
         return output_columns(steps, conversation.log.entries)
 
     async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
         """A row of one question: one request, whose calls are not made."""
         request = self._single.request(row, context.idempotency_key())
-        if self._mode == "text":
+        if self.mode == "text":
             tools, functions = request.tools or [], row.values.get("functions")
             offer = Offer(tools, functions if isinstance(functions, list) else [tool.get("function") for tool in tools])
             wording = self._wording_for(row, needs_copy=True)
-            messages = TextDialect(offer, wording, compat=self._compat).open(request.messages)
+            messages = TextDialect(offer, wording, compat=self.compat).open(request.messages)
             request = replace(request, messages=messages, tools=None)
         asked = question_row(row, self._single.request(row).tools or []) if self.endpoint.simulated else row
         request = replace(request, row=asked, parameters={**self._parameters, **request.parameters})
         completion = await self.endpoint.complete(request)
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
-        return single_columns(completion, log, compat=self._compat)
+        return single_columns(completion, log, compat=self.compat)
 
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
         """The recorded result as it is, with a log of what it did to the simulators."""
@@ -167,7 +167,7 @@ class ConversationTarget(Target):
     ) -> Conversation:
         log = InferenceLog(inputs=self._include_input_log, states=self._include_state_log)
         dialect: Dialect = (TextDialect if mode == "text" else ToolsDialect)(
-            scenario.offer, wording, compat=self._compat
+            scenario.offer, wording, compat=self.compat
         )
         return Conversation(
             scenario,
@@ -216,7 +216,7 @@ class ConversationTarget(Target):
         if self.endpoint.depends_on_row or self._make_user is not None:
             return dict(row.values)
         if row.values.get("turns") is None:
-            functions = row.values.get("functions") if self._mode == "text" else None
+            functions = row.values.get("functions") if self.mode == "text" else None
             return [is_bfcl(row), functions, self._single.inputs(row)]
         return {"bfcl": is_bfcl(row), **{name: row.values.get(name) for name in COLUMNS}}
 
@@ -237,9 +237,9 @@ class ConversationTarget(Target):
 
     def _settings(self) -> dict[str, JSON]:
         return {
-            "mode": self._mode,
+            "mode": self.mode,
             "step_limit": self._step_limit,
-            "compat": self._compat,
+            "compat": self.compat,
             "include_input_log": self._include_input_log,
             "include_state_log": self._include_state_log,
         }

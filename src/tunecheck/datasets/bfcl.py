@@ -43,7 +43,7 @@ def _defaults(categories: Sequence[Category]) -> DatasetDefaults:
     conversations = any(category.multi_turn for category in categories)
     questions = not all(category.multi_turn for category in categories)
     evaluators = ["multi_turn_state"] * conversations + ["call_check"] * questions
-    return DatasetDefaults(evaluators=evaluators, target="conversation" if conversations else None)
+    return DatasetDefaults(evaluators=evaluators, target="conversation")  # which asks a single question once
 
 
 class BfclSource(Source):

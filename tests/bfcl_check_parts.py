@@ -1,0 +1,160 @@
+"""What tests of BFCL's checks share: the data, results made of its ground truth, and a simulator of a light switch."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.bfcl_copy import bfcl_copy
+from tests.bfcl_reference import reference_python
+
+from tunecheck.bfcl import Simulators, Verdict
+from tunecheck.bfcl.entry_files import CheckRow, read_entries
+from tunecheck.datasets.bfcl_categories import CATEGORIES
+from tunecheck.datasets.bfcl_files import BfclFiles, find_bfcl
+from tunecheck.jsontext import JSON
+from tunecheck.simulators import Simulator, SimulatorError, tool
+from tunecheck.simulators.long_context import LongContext
+
+Row = dict[str, Any]
+
+CONVERSATIONS = tuple(name for name, category in CATEGORIES.items() if category.multi_turn)
+
+
+@cache
+def files() -> BfclFiles:
+    return find_bfcl(bfcl_copy())
+
+
+@cache
+def entries(category: str) -> Mapping[str, CheckRow]:
+    return read_entries(files(), CATEGORIES[category])
+
+
+@cache
+def simulators() -> Simulators:
+    return Simulators(long_context=LongContext.read(files().package))
+
+
+@cache
+def parameter_names() -> Mapping[str, list[str]]:
+    """The parameters of each operation, in order."""
+    lines = (line for path in (files().data / "multi_turn_func_doc").glob("*.json") for line in path.open())
+    return {document["name"]: list(document["parameters"]["properties"]) for document in map(json.loads, lines)}
+
+
+def read_call(text: str) -> tuple[str, Row] | None:
+    """The name and arguments of a ground-truth call; None where it is no Python."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    assert isinstance(call, ast.Call)
+    assert isinstance(call.func, ast.Name)
+    arguments = dict(zip(parameter_names().get(call.func.id, []), map(ast.literal_eval, call.args), strict=False))
+    return call.func.id, arguments | {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+
+
+def as_tools(calls: Sequence[tuple[str, Row]]) -> list[Row]:
+    """A step as a function-calling model's result file has it."""
+    return [{name: json.dumps(arguments)} for name, arguments in calls]
+
+
+def as_text(calls: Sequence[tuple[str, Row]]) -> str:
+    """A step as a prompting model's result file has it."""
+    return f"[{', '.join(_call_text(*call) for call in calls)}]"
+
+
+def _call_text(name: str, arguments: Row) -> str:
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def published(shared_data: Path, *, conversations: bool) -> Iterator[tuple[Path, str, dict[str, str | None]]]:
+    """Each published result file, its category, and the error types of the rows that failed."""
+    for path in sorted((shared_data / "bfcl_runs").glob("*/result/*/*/*_result.json")):
+        category = path.name.removeprefix("BFCL_v4_").removesuffix("_result.json")
+        if CATEGORIES[category].multi_turn == conversations:
+            scores = Path(str(path).replace("/result/", "/score/").replace("_result.json", "_score.json"))
+            _, *failed = map(json.loads, scores.read_text("utf-8").splitlines())
+            yield path, category, {row["id"]: _error_type(row) for row in failed}
+
+
+def _error_type(row: Row) -> str | None:
+    error = row["error"]
+    found = error["error_type"] if isinstance(error, dict) else row["error_type"]
+    return str(found)
+
+
+def judged_by_the_reference(cases: Sequence[Row], folder: Path) -> list[tuple[bool, str | None]]:
+    """BFCL's own verdicts; `checker_crash` where its checker raises."""
+    given, out = folder / "cases.jsonl", folder / "verdicts.jsonl"
+    given.write_text("".join(f"{json.dumps(case)}\n" for case in cases), "utf-8")
+    script = Path(__file__).with_name("bfcl_check_reference.py")
+    command = [str(reference_python()), "-W", "ignore", str(script), str(given), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert not done.returncode, done.stderr[-2000:]
+    verdicts = map(json.loads, out.read_text("utf-8").splitlines())
+    return [
+        (each["valid"], None if each["valid"] else "checker_crash" if "crash" in each else each["error_type"])
+        for each in verdicts
+    ]
+
+
+def plain(verdict: Verdict) -> tuple[bool | None, str | None]:
+    return verdict.valid, verdict.error_type
+
+
+class Lamp(Simulator):
+    """A lamp that is on or off, remembers who used it, and notes what it is told."""
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        self.on = bool(config.get("on", False))
+        self.notes: list[JSON] = []
+        self.settings: dict[str, JSON] = {}
+
+    def state(self) -> dict[str, object]:
+        return {"on": self.on, "notes": self.notes, "settings": self.settings}
+
+    @tool
+    def switch(self, on: bool) -> dict[str, bool]:
+        """Switch the lamp."""
+        self.on = on
+        return {"on": on}
+
+    @tool
+    def look(self) -> dict[str, bool]:
+        """See whether it is on."""
+        return {"on": self.on}
+
+    @tool
+    def note(self, text: object) -> str:
+        """Note something."""
+        self.notes.append(text)  # type: ignore[arg-type]
+        return "noted"
+
+    @tool
+    def set_up(self, settings: dict[str, int]) -> str:
+        """Set it up."""
+        self.settings = dict(settings)
+        return "set"
+
+    @tool
+    def smash(self) -> None:
+        """It will not."""
+        raise SimulatorError("the lamp is unbreakable")
+
+
+def lamp_row(*turns: Sequence[object], **columns: object) -> Row:
+    """A row whose ground truth has these calls in each turn."""
+    row = {"id": "lamp_0", "ground_truth": [list(turn) for turn in turns], "involved_classes": ["Lamp"]}
+    return row | {"initial_config": {"Lamp": {}}} | columns
+
+
+def steps(*calls: tuple[str, Row]) -> list[object]:
+    """A turn in which each of these calls is a step, and then nothing."""
+    return [*(as_tools([call]) for call in calls), []]

@@ -1,0 +1,124 @@
+"""The possible answers against themselves: which rows some answer passes, and which nobody can pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tests.bfcl_check_parts import as_text, entries
+
+from tunecheck.bfcl import Verdict, check_single_turn
+from tunecheck.bfcl.entry_files import CheckRow
+from tunecheck.datasets.bfcl_categories import CATEGORIES
+
+ANSWERED = [name for name, category in CATEGORIES.items() if category.answers and not category.multi_turn]
+
+UNWINNABLE = {
+    "simple_java_36",
+    "simple_java_64",
+    "simple_java_65",
+    "live_simple_106-63-0",
+    "live_simple_112-68-0",
+    "live_multiple_862-181-3",
+    "live_multiple_964-207-0",
+}
+"""Rows that no answer passes on the leaderboard, as its documentation of known issues lists them."""
+
+WITHOUT_ANSWER = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple_862-181-3", "live_multiple_964-207-0"}
+"""Those among them whose ground truth allows no answer at all; of the others it is only the checker that does not."""
+
+
+def test_the_leaderboards_checks_pass_every_row_that_can_be_passed() -> None:
+    failing = {row["id"] for row in _rows() if not _best(row, compat=True, mode="tools").valid}
+    assert failing == UNWINNABLE
+
+
+def test_the_leaderboards_checks_pass_the_same_rows_as_call_text() -> None:
+    rows = [row for row in _rows() if row["language"] == "python"]
+    failing = {row["id"] for row in rows if not _best(row, compat=True, mode="text").valid}
+    assert failing == {name for name in UNWINNABLE if "java" not in name}
+
+
+def test_the_strict_checks_leave_out_only_rows_whose_ground_truth_allows_no_answer() -> None:
+    verdicts = {row["id"]: _best(row, compat=False, mode="tools") for row in _rows()}
+    assert {name for name, verdict in verdicts.items() if not verdict.valid} == WITHOUT_ANSWER
+    assert {verdicts[name].error_type for name in WITHOUT_ANSWER} == {"invalid_entry"}
+
+
+def test_there_are_as_many_rows_as_the_page_says() -> None:
+    assert sum(1 for _ in _rows()) == 2_501
+
+
+def _rows() -> Iterator[CheckRow]:
+    for name in ANSWERED:
+        yield from entries(name).values()
+
+
+def _best(row: CheckRow, *, compat: bool, mode: Any) -> Verdict:
+    """The verdict of the ground truth, in the first of the ways of writing it that passes."""
+    verdict = Verdict(None)
+    for quoted in (True, False):
+        calls = _calls(row, quoted=quoted)
+        result: Any = [{name.replace(".", "_"): json.dumps(given)} for name, given in calls]
+        if mode == "text":
+            result = as_text(calls)
+        verdict = check_single_turn(row, result, compat=compat, mode=mode)
+        if verdict.valid:
+            break
+    return verdict
+
+
+def _calls(row: CheckRow, *, quoted: bool) -> Sequence[tuple[str, dict[str, Any]]]:
+    functions: Any = row["functions"]
+    schemas = {function["name"]: function["parameters"] for function in functions}
+    calls = []
+    truth: Any = row["ground_truth"]
+    for answer in truth:
+        ((name, arguments),) = answer.items()
+        schema = schemas[name]
+        given = {}
+        for parameter, options in arguments.items():
+            written = [option for option in options if option != ""]
+            if parameter in schema["properties"] and (written or parameter in schema["required"]):
+                value = _concrete((written or [""])[0])
+                kind = schema["properties"][parameter]
+                given[parameter] = value if row["language"] == "python" else _source(value, kind, row, quoted=quoted)
+        calls.append((name, given))
+    return calls
+
+
+def _concrete(value: object) -> object:
+    """An object whose keys have alternatives, with the first of each; what may be left out is left out."""
+    if isinstance(value, list):
+        return [_concrete(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    first = {key: each[0] if isinstance(each, list) and each else each for key, each in value.items()}
+    return {key: each for key, each in first.items() if each != ""}
+
+
+def _source(value: object, schema: Mapping[str, Any], row: CheckRow, *, quoted: bool) -> str:
+    """The value as Java or JavaScript source text, the way the leaderboard's patterns read it."""
+    java = row["language"] == "java"
+    if isinstance(value, list):
+        suffix = "L" if schema.get("items", {}).get("type") == "long" else ""
+        items = ", ".join(_item(each, quoted=quoted) + suffix for each in value)
+        if not java:
+            return f"[{items}]"
+        return f"new ArrayList<>(Arrays.asList({items}))" if schema["type"] == "ArrayList" else f"new X[]{{{items}}}"
+    if isinstance(value, dict) and java:
+        puts = " ".join(f'put("{key}", {_item(each, quoted=True)});' for key, each in value.items())
+        return f"new HashMap<String, Object>() {{{{ {puts} }}}}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_item(each, quoted=True)}' for key, each in value.items())}}}"
+    text = json.dumps(value) if not isinstance(value, str) else value
+    return text + {"long": "L", "float": "f" if java else ""}.get(schema["type"], "")
+
+
+def _item(value: object, *, quoted: bool) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False) if quoted else value
+    if isinstance(value, list):
+        return f"[{', '.join(_item(each, quoted=quoted) for each in value)}]"
+    return json.dumps(value)

@@ -1,0 +1,90 @@
+"""The verdicts of two published runs, row by row, with the error types that were published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+from tests.bfcl_check_parts import (
+    CONVERSATIONS,
+    as_text,
+    as_tools,
+    entries,
+    plain,
+    published,
+    read_call,
+    simulators,
+)
+
+from tunecheck.bfcl import check_multi_turn, check_single_turn
+from tunecheck.bfcl.decoding import Mode
+from tunecheck.bfcl.entry_files import CheckRow
+
+
+def test_every_single_turn_row_has_the_published_verdict_and_error_type(shared_data: Path) -> None:
+    rows = 0
+    for path, category, failed in published(shared_data, conversations=False):
+        for line in path.read_text("utf-8").splitlines():
+            record = json.loads(line)
+            expected = (record["id"] not in failed, failed.get(record["id"]))
+            row = entries(category)[record["id"]]
+            verdict = check_single_turn(row, record["result"], compat=True, mode="tools")
+            assert plain(verdict) == expected, (path, record["id"], verdict)
+            rows += 1
+    assert rows == 7282
+
+
+def test_every_conversation_has_the_published_verdict_and_error_type(shared_data: Path) -> None:
+    rows = 0
+    for path, category, failed in published(shared_data, conversations=True):
+        for line in path.read_text("utf-8").splitlines():
+            record = json.loads(line)
+            expected = (record["id"] not in failed, failed.get(record["id"]))
+            row = entries(category)[record["id"]]
+            verdict = check_multi_turn(row, record["result"], compat=True, simulators=simulators(), mode="tools")
+            assert plain(verdict) == expected, (path, record["id"], verdict)
+            rows += 1
+    assert rows == 1200
+
+
+@pytest.mark.parametrize("compat", [True, False])
+def test_a_failing_published_row_says_what_is_wrong(shared_data: Path, compat: bool) -> None:
+    for path, category, _ in published(shared_data, conversations=True):
+        for line in path.read_text("utf-8").splitlines()[:40]:
+            record = json.loads(line)
+            row = entries(category)[record["id"]]
+            verdict = check_multi_turn(row, record["result"], compat=compat, simulators=simulators(), mode="tools")
+            assert verdict.valid or verdict.message, record["id"]
+            if verdict.error_type in ("multi_turn:instance_state_mismatch", "multi_turn:execution_response_mismatch"):
+                assert verdict.turn is not None
+
+
+@pytest.mark.parametrize("mode", ["tools", "text"])
+@pytest.mark.parametrize("category", CONVERSATIONS)
+def test_no_ground_truth_conversation_fails_against_itself(category: str, mode: Mode) -> None:
+    for row in entries(category).values():
+        turns = [[read_call(text) for text in turn] for turn in _truth(row)]
+        if any(call is None for turn in turns for call in turn):
+            assert category == "multi_turn_composite"  # some of its calls are no Python, and nobody can make them
+            continue
+        write = as_tools if mode == "tools" else as_text
+        result = [[write([call]) for call in turn if call] for turn in turns]
+        verdict = check_multi_turn(row, result, compat=True, simulators=simulators(), mode=mode)
+        assert verdict.valid, (row["id"], verdict)
+
+
+@pytest.mark.parametrize("category", [name for name in CONVERSATIONS if name != "multi_turn_composite"])
+def test_no_ground_truth_conversation_fails_strictly(category: str) -> None:
+    for row in entries(category).values():
+        calls = [[call for text in turn if (call := read_call(text))] for turn in _truth(row)]
+        result = [[as_tools([call]) for call in turn] for turn in calls]
+        verdict = check_multi_turn(row, result, compat=False, simulators=simulators())
+        assert verdict.valid, (row["id"], verdict)
+
+
+def _truth(row: CheckRow) -> list[list[str]]:
+    truth = row["ground_truth"]
+    assert isinstance(truth, list)
+    return cast("list[list[str]]", truth)
