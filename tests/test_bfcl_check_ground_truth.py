@@ -25,6 +25,24 @@ UNWINNABLE = {
 }
 """Rows that no answer passes on the leaderboard, as its documentation of known issues lists them."""
 
+AT_FACE_VALUE = {
+    # the checker reads no texts and numbers side by side out of a Java list
+    "simple_java_36": ("value_error:list/tuple", "parts"),
+    "simple_java_65": ("value_error:list/tuple", "params"),
+    # its possible values are a text, not a list of one: they are its letters
+    "simple_java_64": ("value_error:dict_value", "epoch_millis"),
+    # a required argument has no possible value, or only the empty one
+    "live_simple_106-63-0": ("simple_function_checker:missing_required", "auto_loan_payment_start"),
+    "live_simple_112-68-0": ("simple_function_checker:missing_required", "acc_routing_start"),
+    "live_multiple_507-149-4": ("simple_function_checker:missing_required", "origin_airport"),
+    "live_multiple_964-207-0": ("simple_function_checker:missing_required", "statement"),
+    # the function has no such parameter
+    "live_multiple_862-181-3": ("simple_function_checker:unexpected_param", "journey_start_time"),
+    "parallel_multiple_12": ("parallel_function_checker_no_order:cannot_find_match", "permeability"),
+    "parallel_multiple_26": ("parallel_function_checker_no_order:cannot_find_match", "type"),
+}
+"""Rows that fail where every possible value is given as it stands, with error type and argument: the page's ten."""
+
 WITHOUT_ANSWER = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple_862-181-3", "live_multiple_964-207-0"}
 """Those among them whose ground truth allows no answer at all; of the others it is only the checker that does not."""
 
@@ -32,6 +50,17 @@ WITHOUT_ANSWER = {"live_simple_106-63-0", "live_simple_112-68-0", "live_multiple
 def test_the_leaderboards_checks_pass_every_row_that_can_be_passed() -> None:
     failing = {row["id"] for row in _rows() if not _best(row, compat=True, mode="tools").valid}
     assert failing == UNWINNABLE
+
+
+def test_ten_rows_fail_where_each_possible_value_is_given_as_it_stands() -> None:
+    verdicts = {row["id"]: _best(row, compat=True, mode="tools", as_it_stands=True) for row in _rows()}
+    failing = {str(name): verdict for name, verdict in verdicts.items() if not verdict.valid}
+    assert len(verdicts) - len(failing) == 2_491
+    assert {name: verdict.error_type for name, verdict in failing.items()} == {
+        name: error_type for name, (error_type, _) in AT_FACE_VALUE.items()
+    }
+    for name, (_, argument) in AT_FACE_VALUE.items():
+        assert argument in str(failing[name].message)
 
 
 def test_the_leaderboards_checks_pass_the_same_rows_as_call_text() -> None:
@@ -55,11 +84,11 @@ def _rows() -> Iterator[CheckRow]:
         yield from entries(name).values()
 
 
-def _best(row: CheckRow, *, compat: bool, mode: Any) -> Verdict:
+def _best(row: CheckRow, *, compat: bool, mode: Any, as_it_stands: bool = False) -> Verdict:
     """The verdict of the ground truth, in the first of the ways of writing it that passes."""
     verdict = Verdict(None)
     for quoted in (True, False):
-        calls = _calls(row, quoted=quoted)
+        calls = _calls(row, quoted=quoted, as_it_stands=as_it_stands)
         result: Any = [{name.replace(".", "_"): json.dumps(given)} for name, given in calls]
         if mode == "text":
             result = as_text(calls)
@@ -69,7 +98,8 @@ def _best(row: CheckRow, *, compat: bool, mode: Any) -> Verdict:
     return verdict
 
 
-def _calls(row: CheckRow, *, quoted: bool) -> Sequence[tuple[str, dict[str, Any]]]:
+def _calls(row: CheckRow, *, quoted: bool, as_it_stands: bool = False) -> Sequence[tuple[str, dict[str, Any]]]:
+    """The ground truth's calls. Unless as they stand: without what the function does not know, with what it needs."""
     functions: Any = row["functions"]
     schemas = {function["name"]: function["parameters"] for function in functions}
     calls = []
@@ -80,9 +110,10 @@ def _calls(row: CheckRow, *, quoted: bool) -> Sequence[tuple[str, dict[str, Any]
         given = {}
         for parameter, options in arguments.items():
             written = [option for option in options if option != ""]
-            if parameter in schema["properties"] and (written or parameter in schema["required"]):
+            known, needed = parameter in schema["properties"], parameter in schema["required"]
+            if (written and as_it_stands) or (known and (written or needed) and not as_it_stands):
                 value = _concrete((written or [""])[0])
-                kind = schema["properties"][parameter]
+                kind = schema["properties"].get(parameter, {})
                 given[parameter] = value if row["language"] == "python" else _source(value, kind, row, quoted=quoted)
         calls.append((name, given))
     return calls

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import had, log_items, said, shelf_row, shelf_workspace, states
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, shelf_workspace, states
+
+from tunecheck.conversations import ConversationTarget, decode_step
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint
+from tunecheck.jsontext import plain
+
+KEYS = ["id", "type", "function", "name", "arguments", "put", "count"]
 
 
 @pytest.fixture(autouse=True)
@@ -142,10 +151,6 @@ async def test_a_simulator_that_hangs_or_leaves_is_an_error_result(tmp_path: Pat
 
 
 async def test_memory_does_not_grow_with_the_number_of_conversations() -> None:
-    from tests.conversation_parts import context, serving
-
-    from tunecheck.conversations import ConversationTarget
-
     def reply(body: dict[str, Any]) -> Any:
         return "Done." if body["messages"][-1]["role"] == "tool" else [("put", {"name": "cup"})]
 
@@ -168,3 +173,52 @@ async def test_memory_does_not_grow_with_the_number_of_conversations() -> None:
             tracemalloc.stop()
             await target.close()
     assert last - first < 100_000
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=10)
+    | st.sampled_from(["put", "{}", "["]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), inner),
+    max_leaves=8,
+)
+completions = st.builds(
+    Completion,
+    text=st.none() | st.text(max_size=20) | st.sampled_from(["[put('a')]", "[put(name=look())]", "[put(name={})]"]),
+    tool_calls=st.lists(st.dictionaries(st.sampled_from(KEYS), json_values, max_size=4), max_size=3).map(tuple),
+)
+
+
+class Answering(Endpoint):
+    """Gives these completions one after another, then an empty one."""
+
+    kind = "answering"
+    name = "answering"
+
+    def __init__(self, answers: list[Completion]) -> None:
+        self.answers = list(answers)
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        json.dumps([dict(sent) for sent in request.messages])
+        return self.answers.pop(0) if self.answers else Completion(text="")
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+@given(st.lists(completions, max_size=4), st.sampled_from(["tools", "text"]), st.booleans())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_answered_the_conversation_ends_with_a_result_that_is_json(
+    answers: list[Completion], mode: Any, compat: bool
+) -> None:
+    target = ConversationTarget(Answering(answers), mode=mode, compat=compat, include_input_log=True)
+    output = dict(asyncio.run(target.answer(shelf_row(), context())))
+    plain(output)
+    result = output["result"]
+    assert isinstance(result, list)
+    assert len(result) == 2
+    again = [decode_step(step, text_mode=mode == "text", compat=compat).calls for turn in result for step in turn]
+    assert sum(map(len, again)) == len(log_items(output, "tool"))

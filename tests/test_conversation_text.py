@@ -84,7 +84,7 @@ async def test_an_answer_in_the_format_that_the_model_was_trained_on_is_read_too
 
 async def test_calls_that_the_server_took_out_of_the_text_are_made_as_well() -> None:
     output, server = await had([[("put", {"name": "cup"})], "Done."], shelf_row(said("Put a cup.")), mode="text")
-    assert output["result"] == [[[{"put": '{"name": "cup"}'}], "Done."]]
+    assert output["result"] == [["[put(name='cup')]", "Done."]]
     assert server.requests[1]["messages"][-2] == {"role": "assistant", "content": "[put(name='cup')]"}
 
 

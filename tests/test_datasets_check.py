@@ -219,7 +219,10 @@ def test_a_simulator_without_its_configuration_is_remarked_and_one_without_a_sta
 
 @pytest.mark.parametrize(
     ("config", "said"),
-    [({"Shelf": {"notes": 3}}, "notes must be an object"), ({"Shelf": [1]}, "initial_config.Shelf must be an object")],
+    [
+        ({"Shelf": {"notes": 3}}, "notes must be an object"),
+        ({"Shelf": [1]}, "initial_config.Shelf is a list; an object is needed"),
+    ],
 )
 def test_a_configuration_that_cannot_be_loaded_is_found(config: JSON, said: str) -> None:
     assert _found(_row(["wait()"], initial_config=config)) == [("configuration", None, said)]

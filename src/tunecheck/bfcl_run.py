@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from tunecheck.conversations.bfcl_selection import select_rows
 from tunecheck.conversations.result_files import write_result_files
-from tunecheck.conversations.target import ConversationTarget
+from tunecheck.conversations.target import ConversationTarget, Mode
 from tunecheck.datasets import Dataset
+from tunecheck.endpoints.replay import ReplayEndpoint
 from tunecheck.errors import RunError
 from tunecheck.evaluate import EvaluationResult, evaluate
 from tunecheck.jsontext import JSON
@@ -29,12 +30,16 @@ FOLDER = "bfcl"
 
 @dataclass(frozen=True)
 class BfclOutcome:
-    """What came of a run: its result, and the result files, below `folder`/`model`."""
+    """What came of a run: its result, and the result files, below `folder`/`model`.
+
+    `asked` is how the model was asked, None where its answers were recorded before, and nobody says how.
+    """
 
     result: EvaluationResult
     folder: Path
     model: str
     files: Sequence[Path]
+    asked: Mode | None
 
 
 def run_bfcl(
@@ -85,7 +90,11 @@ def run_bfcl(
         files = write_result_files(Run(result.run_dir).rows(), folder, target.name)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
-    return BfclOutcome(result, folder, target.name, files)
+    return BfclOutcome(result, folder, target.name, files, _asked(target))
+
+
+def _asked(target: ConversationTarget) -> Mode | None:
+    return None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
 
 
 def _evaluators(dataset: Dataset, target: ConversationTarget, data: Path | None) -> dict[str, object]:
@@ -94,12 +103,11 @@ def _evaluators(dataset: Dataset, target: ConversationTarget, data: Path | None)
     from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
 
     columns = dataset.scan().columns
+    mode = _asked(target) or "auto"
     how: Compat = "bfcl" if target.compat else "auto"
     found: dict[str, object] = {}
     if "turns" in columns:
-        found["multi_turn_state"] = MultiTurnStateEvaluator(
-            compat=how, mode=target.mode, data=str(data) if data else None
-        )
+        found["multi_turn_state"] = MultiTurnStateEvaluator(compat=how, mode=mode, data=str(data) if data else None)
     if "messages" in columns:
-        found["call_check"] = CallCheckEvaluator(compat=how, mode=target.mode)
+        found["call_check"] = CallCheckEvaluator(compat=how, mode=mode)
     return found

@@ -2,15 +2,17 @@
 
 A name is looked for among the installed packages' entry points (our own are registered in the same way) and in the
 workspace's folder of that sort. A file `evaluators/word_count.py` offers the plugin `word_count`: what it defines
-under that name, or as `evaluator`, or its only public class or function.
+under that name, or as `evaluator`, or its only public class or function. A file `prompty/politeness.prompty` offers the
+evaluator `politeness`, a judge with that prompt; under the name of an installed judge it is that judge's prompt.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -31,6 +33,9 @@ GROUPS = {
 }
 """Entry point groups, and the workspace folder whose Python files belong to each."""
 
+_PROMPTS, _JUDGE = ".prompty", "tunecheck.evaluators.prompty:PromptyEvaluator"
+"""Prompt files in the workspace's folder `prompty`, and the class that makes an evaluator of one."""
+
 WORKSPACE_MODULES = "tunecheck_workspace"
 """Modules loaded from a workspace's files are named `tunecheck_workspace.<folder>.<file>`."""
 
@@ -48,31 +53,35 @@ class Plugin:
     load: Callable[[], object]
 
 
-def find(group: str, name: str, *, workspace: Path | None = None) -> object:
-    """The plugin of that name, loaded.
+def find(group: str, name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None) -> object:
+    """The plugin of that name, loaded; `among` is what `discover` gave, for whoever looks for several.
 
     Raises:
         PluginError: there is none, there are two, or its code does not load.
     """
-    plugins = discover(group, workspace=workspace)
+    plugins = discover(group, workspace=workspace) if among is None else among
     found = [plugin for plugin in plugins if plugin.name == name]
     sort = group.rpartition(".")[2]
     if not found:
         hint = did_you_mean(name, (plugin.name for plugin in plugins))
         raise PluginError(f"there is no plugin {name!r} among the {sort}{hint}")
-    if len(found) > 1:
+    if len(found) > 1 and not (len(found) == 2 and _is_prompt_of(found[1], found[0])):
         raise PluginError(
             f"the name {name!r} stands for two plugins of {sort}: {found[0].origin} and {found[1].origin}; "
             "rename or remove one"
         )
+    return _load(found[0])
+
+
+def _load(plugin: Plugin) -> object:
     try:
-        return found[0].load()
+        return plugin.load()
     except PluginError:
         raise
     except (Exception, SystemExit) as error:  # loading runs somebody's module, which may raise anything
         text = " ".join(str(error).split())
         raise PluginError(
-            f"plugin {name!r} ({found[0].origin}) does not load: {type(error).__name__}: {text}"
+            f"plugin {plugin.name!r} ({plugin.origin}) does not load: {type(error).__name__}: {text}"
         ) from error
 
 
@@ -83,7 +92,7 @@ def discover(group: str, *, workspace: Path | None = None) -> list[Plugin]:
     ]
     # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
     unique = {(plugin.name, plugin.origin): plugin for plugin in installed}
-    return [*unique.values(), *_in_workspace(group, workspace or Path())]
+    return [*unique.values(), *_in_workspace(group, workspace or Path()), *_prompts(group, workspace or Path())]
 
 
 def _installed(group: str, entry: EntryPoint) -> Plugin:
@@ -98,6 +107,24 @@ def _in_workspace(group: str, workspace: Path) -> Iterator[Plugin]:
     for path in sorted((workspace / folder).glob("*.py")):
         if path.stem.isidentifier() and not path.stem.startswith("_"):
             yield Plugin(group, path.stem, str(path), lambda path=path: _offered(path))  # type: ignore[misc]
+
+
+def _prompts(group: str, workspace: Path) -> Iterator[Plugin]:
+    if group == "tunecheck.evaluators":
+        for path in sorted((workspace / "prompty").glob(f"*{_PROMPTS}")):
+            yield Plugin(group, path.stem, str(path), functools.partial(_judge, path))
+
+
+def _judge(path: Path) -> object:
+    kind = EntryPoint(path.stem, _JUDGE, "tunecheck.evaluators").load()
+    return functools.partial(kind, path)
+
+
+def _is_prompt_of(plugin: Plugin, judge: Plugin) -> bool:
+    """Whether a plugin is but the workspace's prompt for the installed judge of that name."""
+    if not plugin.origin.endswith(_PROMPTS):
+        return False
+    return getattr(_load(judge), "replaceable_prompt", None) == judge.name
 
 
 def load_file(path: Path, module_name: str) -> ModuleType:

@@ -16,7 +16,7 @@ __all__ = ["fold"]
 Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
 
 _MOST_BITS = 10_000
-_MOST_ELEMENTS = 100_000
+_MOST_ELEMENTS = 10_000
 
 _OPERATIONS: dict[type, Callable[[object, object], object]] = {
     ast.Add: operator.add,
@@ -78,16 +78,23 @@ def _computed(operation: ast.operator, left: Folded, right: Folded) -> Folded:
 
 
 def _repeated(left: Folded, right: Folded) -> int:
-    """How long the product of a text or list with a number would be; 0 where nothing is repeated."""
+    """How large the product of a text or list with a number would be; 0 where nothing is repeated."""
     for sequence, count in ((left, right), (right, left)):
         if isinstance(sequence, (str, bytes, list, tuple)) and isinstance(count, int):
-            return len(sequence) * max(count, 0)
+            return _size(sequence) * max(count, 0)
     return 0
+
+
+def _size(value: Folded) -> int:
+    """Characters and elements, those of lists in it included: `[[0] * 1000] * 1000` has a million."""
+    if isinstance(value, (list, tuple)):
+        return len(value) + sum(map(_size, value))
+    return len(value) if isinstance(value, (str, bytes)) else 0
 
 
 def _checked(value: object) -> Folded:
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise ValueError("a number too large")
-    if isinstance(value, (str, bytes, list, tuple)) and len(value) > _MOST_ELEMENTS:
+    if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
         raise ValueError("a text or list too long")
     return value  # type: ignore[return-value]

@@ -7,6 +7,8 @@ are dropped, a bare name is text (`true` is `'true'`), every sign is a minus (`n
 from __future__ import annotations
 
 import ast
+import contextlib
+import re
 import warnings
 from collections.abc import Sequence
 
@@ -15,6 +17,19 @@ from tunecheck.bfcl.arithmetic import fold
 __all__ = ["UndecodableError", "decode_text"]
 
 MOST_CHARACTERS = 1_000_000
+
+_WARNED_OF = re.compile(r"\\|\d[^\W\d]|\d\.")
+"""What stands in every text that CPython's parser warns of: an escape, or a number with a word right behind it."""
+
+_FORMATTED = re.compile(r"[fF][rR]?['\"]")
+_MOST_PARSED = 1_000_000_000
+"""Braces times characters of a text that may hold an f-string: so many steps CPython's parser takes for one."""
+
+_MOST_OPERATIONS = 200
+"""Most arithmetic in a text: each operation may make a value of thousands of elements."""
+
+_MOST_TRIES = 10
+"""CPython's parser at times fails where two threads use it at once (its issue 106905); the next try succeeds."""
 
 
 class UndecodableError(ValueError):
@@ -31,7 +46,10 @@ def decode_text(text: str) -> list[dict[str, object]]:
         UndecodableError: it is no list of calls, or a value in it is none that the leaderboard reads.
     """
     try:
-        return [_call(node) for node in _call_nodes(_parsed(text))]
+        body = _parsed(text)
+        if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
+            raise UndecodableError("more arithmetic than any call needs")
+        return [_call(node) for node in _call_nodes(body)]
     except UndecodableError:
         raise
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, AttributeError) as error:
@@ -41,12 +59,29 @@ def decode_text(text: str) -> list[dict[str, object]]:
 def _parsed(text: str) -> ast.expr:
     if len(text) > MOST_CHARACTERS:
         raise UndecodableError(f"a text of {len(text)} characters")
+    braces = text.count("{")
+    if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
+        raise UndecodableError(f"a formatted text with {braces} braces")
     text = text.strip("`\n ")
     text = text if text.startswith("[") else f"[{text}"
     text = text if text.endswith("]") else f"{text}]"
+    text = text.strip().strip("'")
+    if _WARNED_OF.search(text) is None:
+        return _tree(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model's odd escapes are no news of ours
-        return ast.parse(text.strip().strip("'"), mode="eval").body
+        return _tree(text)
+
+
+def _tree(text: str) -> ast.expr:
+    for _ in range(_MOST_TRIES):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text, mode="eval").body
+    raise UndecodableError("the parser is out of order")
+
+
+def _operations(body: ast.expr) -> int:
+    return sum(isinstance(node, ast.BinOp) for node in ast.walk(body))
 
 
 def _call_nodes(body: ast.expr) -> Sequence[ast.Call]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import TypeAlias
 
 from tunecheck.bfcl.entries import Entry
@@ -18,6 +19,12 @@ __all__ = ["Turn", "as_leaderboard", "strictly"]
 
 Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
 """The calls of each step of a turn; a step without any is empty."""
+
+_Had: TypeAlias = "Counter[str | bytes]"
+"""How often there was which result: its text, or the digest of a long one, of which a model may ask for gigabytes."""
+
+_LONG = 2_000
+"""From how many characters on a result counts as long."""
 
 _PASSED = Verdict(True)
 
@@ -40,14 +47,14 @@ def as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators, 
     """
     answered = Attempt(simulators, entry, role=model, named=named)
     truth = Attempt(simulators, entry, role=f"{model}_ground_truth")
-    had: Counter[str] = Counter()
+    had: _Had = Counter()
     for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
-        had.update(result.text for result in _results(answered, turn))
+        had.update(map(_key, _results(answered, turn)))
         expected = _expected(truth, items)
         if not items:
             continue
         fault = _empty(turn) or _difference(truth, answered)
-        fault = fault or _missing(Counter(result.text for result in expected) - had)
+        fault = fault or _missing(expected, had)
         if fault is not None:
             return fault.verdict(at)
     return _PASSED
@@ -61,17 +68,17 @@ def strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, nam
         DataError: a configuration that cannot be used.
     """
     answered, truth = Attempt(simulators, entry, named=named), Attempt(simulators, entry)
-    had: Counter[str] = Counter()
+    had: _Had = Counter()
     verdict: Verdict | None = None
     some_work = not any(entry.truth)
     for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
         expected = _expected(truth, items)
         some_work = some_work or not all(result.error for result in expected)
         if verdict is None:
-            had.update(result.text for result in _results(answered, turn))
-            wanted = Counter(result.text for result in expected if not result.error)
-            fault = _strict_fault(turn, items, truth, answered, wanted - had)
-            had -= wanted
+            had.update(map(_key, _results(answered, turn)))
+            wanted = [result for result in expected if not result.error]
+            fault = _strict_fault(turn, items, truth, answered, _missing(wanted, had))
+            had -= Counter(map(_key, wanted))
             verdict = fault.verdict(at) if fault else None
         elif some_work:
             break
@@ -81,15 +88,20 @@ def strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, nam
 
 
 def _strict_fault(
-    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, missing: Counter[str]
+    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, missing: Fault | None
 ) -> Fault | None:
     if not items:
         return _uncalled_for(turn)
-    return _empty(turn) or _difference(truth, answered) or _missing(missing)
+    return _empty(turn) or _difference(truth, answered) or missing
 
 
-def _results(answered: Attempt, turn: Turn) -> list[Result]:
-    return [answered.make(call) for step in turn for call in step]
+def _results(answered: Attempt, turn: Turn) -> Iterator[Result]:
+    return (answered.make(call) for step in turn for call in step)
+
+
+def _key(result: Result) -> str | bytes:
+    text = result.text
+    return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _expected(truth: Attempt, items: Sequence[JSON]) -> list[Result]:
@@ -114,10 +126,11 @@ def _difference(truth: Attempt, answered: Attempt) -> Fault | None:
     return None if found is None else Fault("multi_turn:instance_state_mismatch", str(found))
 
 
-def _missing(missing: Counter[str]) -> Fault | None:
+def _missing(expected: Sequence[Result], had: _Had) -> Fault | None:
+    missing = Counter(map(_key, expected)) - had
     if not missing:
         return None
-    first = next(iter(missing))
+    first = next(result.text for result in expected if _key(result) in missing)
     others = missing.total() - 1
     more = f" (and {others} more)" if others else ""
     return Fault("multi_turn:execution_response_mismatch", f"missing the result {shown(first)}{more}")

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tunecheck.datasets.bfcl_categories import CATEGORIES, Category
+from tunecheck.datasets.bfcl_categories import Category
 from tunecheck.datasets.bfcl_files import BfclFiles
 from tunecheck.datasets.json_files import JsonLinesSource
 from tunecheck.jsontext import JSON
 
-__all__ = ["CheckRow", "category_of", "read_entries"]
+__all__ = ["CheckRow", "read_entries"]
 
 CheckRow = Mapping[str, JSON]
-
-_PADDED = frozenset({"multi_turn_long_context", "multi_turn_composite"})
 
 
 def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
@@ -36,17 +34,11 @@ def read_entries(files: BfclFiles, category: Category) -> dict[str, CheckRow]:
         if category.multi_turn:
             row["involved_classes"] = entry.get("involved_classes")
             row["initial_config"] = entry.get("initial_config")
-            row["long_context"] = category.name in _PADDED
+            row["long_context"] = category.long_context
         else:
             row["functions"] = entry.get("function")
         rows[name] = row
     return rows
-
-
-def category_of(row_id: str) -> Category | None:
-    """The category that an entry's id belongs to: the longest name that it begins with."""
-    names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
-    return CATEGORIES[max(names, key=len)] if names else None
 
 
 def _by_id(path: Path) -> dict[str, dict[str, JSON]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunecheck.bfcl.java_values import JAVA_TYPES, java_value
@@ -73,6 +73,17 @@ class Signature:
             raise UnusableAnswerError(f"the definition of {shown(document.get('name'), 60)} has no parameters")
         return cls(str(document.get("name")), properties, required)
 
+    def required_names(self) -> Iterator[object]:
+        """The parameters that must be given.
+
+        Raises:
+            UnusableAnswerError: at the first that can be no name.
+        """
+        for name in self.required:
+            if isinstance(name, (list, dict)):
+                raise UnusableAnswerError(f"{self.name} requires {shown(name, 60)}, which is no name")
+            yield name
+
     def schema(self, parameter: str) -> Mapping[str, object]:
         """A parameter's schema.
 
@@ -101,11 +112,10 @@ class Rules(ABC):
         given = self.arguments(call, answer)
         if isinstance(given, Fault):
             return given
-        missing = next((name for name in signature.required if name not in given), None)
-        if missing is not None:
-            return Fault(
-                "simple_function_checker:missing_required", f"the required argument {shown(missing)} is missing"
-            )
+        for name in signature.required_names():
+            if name not in given:
+                text = f"the required argument {shown(name)} is missing"
+                return Fault("simple_function_checker:missing_required", text)
         for name, value in given.items():
             fault = self._argument_fault(name, value, answer, signature)
             if fault is not None:

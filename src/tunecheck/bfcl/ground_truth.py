@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck.bfcl.entries import Entry
 from tunecheck.bfcl.entry_files import CheckRow
 from tunecheck.bfcl.replay import Simulators
 from tunecheck.bfcl.verdicts import shown
-from tunecheck.calls import canonical_text, read_calls, read_python_calls
+from tunecheck.calls import bind_positional, canonical_text, read_calls, read_python_calls
 from tunecheck.datasets.multi_turn_replay import Change, Replay, path_text
 from tunecheck.jsontext import JSON
 
@@ -44,24 +44,27 @@ def ground_truth_lines(row: CheckRow, simulators: Simulators) -> Iterator[str]:
 def _conversation(row: CheckRow, simulators: Simulators) -> Iterator[str]:
     entry = Entry.read(row)
     yield f"{entry.id}  ({', '.join(entry.simulators)})"
-    replay = Replay(simulators.start(entry.simulators, entry.config, long_context=entry.long_context))
+    backend = simulators.start(entry.simulators, entry.config, long_context=entry.long_context)
+    replay = Replay(backend)
+    operations = [of_one for simulator in backend.simulators.values() for of_one in simulator.operations().items()]
+    parameters = {name: operation.parameters for name, operation in operations}
     for turn, items in enumerate(entry.truth):
         yield ""
         yield f"turn {turn}"
         yield from _asked(row, turn)
         for item in items:
-            yield from _made(item, replay)
+            yield from _made(item, replay, parameters)
         if not items:
             yield "  no call"
 
 
-def _made(item: JSON, replay: Replay) -> Iterator[str]:
+def _made(item: JSON, replay: Replay, parameters: Mapping[str, Sequence[str]]) -> Iterator[str]:
     reading = read_python_calls(item) if isinstance(item, str) else read_calls(item)
     if not reading.calls:
         yield f"  call  {shown(item)}, which cannot be read: {reading.problem or 'there is none'}"
     for call in reading.calls:
         step = replay.call(call)
-        yield f"  call  {canonical_text([call])}"
+        yield f"  call  {canonical_text([bind_positional(call, parameters.get(call.name, ()))])}"
         text = step.result.text
         more = f"… ({len(text):,} characters)" if len(text) > _LONGEST_RESULT else ""
         yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{more}"

@@ -51,7 +51,8 @@ def check_multi_turn(
     if not isinstance(result, list):
         return Verdict(False, "multi_turn:inference_error", None, f"no list of turns was recorded: {shown(result)}")
     if len(result) != len(entry.truth):
-        text = f"{len(result)} turns were recorded; the ground truth has {len(entry.truth)}"
+        recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
+        text = f"{recorded} recorded; the ground truth has {len(entry.truth)}"
         at = len(result) - 1 if 0 < len(result) < len(entry.truth) else None
         return Verdict(False, "multi_turn:force_terminated", at, text)
     unreadable = next((at for at, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)

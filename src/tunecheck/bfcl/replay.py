@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tunecheck.bfcl.call_rewriting import Rewriting, holds_bracket
 from tunecheck.bfcl.entries import Entry
 from tunecheck.calls import FunctionCall, Reading, read_calls, read_python_calls
 from tunecheck.conversations.nested import NestedCall, make_call
-from tunecheck.errors import DataError
 from tunecheck.simulators import Backend, Result, Simulator, find_simulator
 from tunecheck.simulators.results import failure
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tunecheck.jsontext import JSON
+    from tunecheck.plugins import Plugin
     from tunecheck.simulators.long_context import LongContext
 
 _MOST_KEPT = 10_000
@@ -60,13 +61,9 @@ class Simulators:
             PluginError: a name that is no simulator, or two that offer the same operation.
             DataError: a configuration that cannot be used.
         """
-        simulators = {name: self._class(name)() for name in names}
-        for name, simulator in simulators.items():
-            part = config.get(name)
-            if part is not None and not isinstance(part, dict):
-                raise DataError(f"initial_config.{name} is a {type(part).__name__}; an object is needed")
-            simulator.load(part or {}, long_context=self._long_context if long_context else None)
-        return Backend(simulators, time_limit_s=self._time_limit_s)
+        classes = {name: self._class(name) for name in names}
+        constants = self._long_context if long_context else None
+        return Backend.of(classes, config, long_context=constants, time_limit_s=self._time_limit_s)
 
     def read(self, text: str) -> Reading:
         """The calls in a text of the ground truth. Many rows share theirs, so readings are kept."""
@@ -80,8 +77,14 @@ class Simulators:
     def _class(self, name: str) -> type[Simulator]:
         found = self._classes.get(name)
         if found is None:
-            found = self._classes[name] = find_simulator(name, workspace=self._workspace)
+            found = self._classes[name] = find_simulator(name, among=self._plugins)
         return found
+
+    @cached_property
+    def _plugins(self) -> Sequence[Plugin]:
+        from tunecheck.plugins import discover
+
+        return discover("tunecheck.simulators", workspace=self._workspace)
 
 
 def _holds_containers(call: FunctionCall) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck.bfcl.decoding import Mode, mode_of
+from tunecheck.conversations.inference_log import was_forced_to_quit
 from tunecheck.datasets.bfcl_categories import CATEGORIES, Category
 from tunecheck.errors import DataError
 from tunecheck.jsontext import JSON, loads
@@ -61,21 +62,18 @@ class ResultFile:
             content = self.path.read_bytes()
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
-        if content.lstrip()[:1] == b"[":
-            yield from self._array(content)
+        try:
+            array = _array(content)
+        except ValueError as error:
+            yield Recorded("row-1", problem=f"the file is no JSON: {error}")
+            return
+        if array is not None:
+            for number, value in enumerate(array, 1):
+                yield self._record(value, number, may_be_forced=True)
             return
         for number, line in enumerate(content.split(b"\n"), 1):
             if line.strip():
                 yield self._line(line, number)
-
-    def _array(self, content: bytes) -> Iterator[Recorded]:
-        try:
-            values = loads(content)
-        except ValueError as error:
-            yield Recorded("row-1", problem=f"the file is no JSON: {error}")
-            return
-        for number, value in enumerate(values if isinstance(values, list) else [values], 1):
-            yield self._record(value, number, may_be_forced=True)
 
     def _line(self, line: bytes, number: int) -> Recorded:
         try:
@@ -96,7 +94,7 @@ class ResultFile:
         name = row_id(name, self.category)
         if "result" not in value:
             return Recorded(name, problem=f"row {number} has no result")
-        forced = may_be_forced and (value.get("forced_quit") is True or _notes_force(value))
+        forced = may_be_forced and was_forced_to_quit(value)
         return Recorded(name, value["result"], forced_quit=forced)
 
 
@@ -159,6 +157,23 @@ def row_id(name: str, category: Category) -> str:
     return f"{_OLD_NAMES[stem]}_{number}" if _OLD_NAMES.get(stem) == category.name else name
 
 
+def _array(content: bytes) -> list[JSON] | None:
+    """The rows of a file that is one array; None where it is lines, of which the first may be a list itself.
+
+    Raises:
+        ValueError: it begins as an array, and is neither.
+    """
+    start = content.lstrip()
+    if start[:1] != b"[":
+        return None
+    try:
+        values = loads(start)
+    except ValueError:
+        loads(start.partition(b"\n")[0])
+        return None
+    return values if isinstance(values, list) else None
+
+
 def _category(path: Path) -> Category | None:
     named = _NAME.fullmatch(path.name)
     name = named["category"] if named else ""
@@ -180,20 +195,3 @@ def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
         folder: folder.name or "model" if counts.count(folder.name) == 1 else folder.relative_to(root).as_posix()
         for folder in folders
     }
-
-
-def _notes_force(value: dict[str, JSON]) -> bool:
-    """Whether the inference log of a row notes that the conversation was ended by force."""
-    log = value.get("inference_log")
-    for turn in log if isinstance(log, list) else []:
-        for step in turn.values() if isinstance(turn, dict) else []:
-            if isinstance(step, list) and any(map(_is_forced_note, step)):
-                return True
-    return False
-
-
-def _is_forced_note(item: JSON) -> bool:
-    if not isinstance(item, dict) or item.get("role") != "handler_log":
-        return False
-    content = item.get("content")
-    return item.get("event") == "force_quit" or (isinstance(content, str) and "forced to quit" in content)

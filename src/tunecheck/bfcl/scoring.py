@@ -36,13 +36,20 @@ class Scores:
 
 
 def score_results(
-    path: Path, *, compat: bool = True, data: Path | None = None, workers: int | None = None, told: Told | None = None
+    path: Path,
+    *,
+    compat: bool = True,
+    mode: Mode | None = None,
+    data: Path | None = None,
+    workers: int | None = None,
+    told: Told | None = None,
 ) -> Scores:
     """Score a result file or a tree of them.
 
     Args:
         path: a file `BFCL_v4_<category>_result.json`, or a folder above some.
         compat: judge exactly as the leaderboard does; else strictly.
+        mode: how the models were asked, where that is known; by default their results tell.
         data: the copy of BFCL, where not the usual one.
         workers: how many processes; by default as many as pay for their start.
         told: is called for each file that is done.
@@ -54,7 +61,7 @@ def score_results(
 
     tree = find_results(path)
     files = find_bfcl(data)
-    tasks = [(file, asked_in_mode(group)) for group in tree.models.values() for file in group]
+    tasks = [(file, mode or asked_in_mode(group)) for group in tree.models.values() for file in group]
     count = worth_while([file for file, _ in tasks]) if workers is None else workers
     if count > 1:
         scored = score_side_by_side(tasks, files, compat=compat, workers=count, told=told)
@@ -102,11 +109,10 @@ class Scorer:
         return self._entries[category.name]
 
     def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: Mode) -> Verdict:
-        if row is None:
-            problem = record.problem or f"BFCL's data has no entry of this id in {file.category.name}"
-            return Verdict(None, UNKNOWN, None, problem)
         if record.problem is not None:
             return Verdict(False, UNREADABLE, None, record.problem)
+        if row is None:
+            return Verdict(None, UNKNOWN, None, f"BFCL's data has no entry of this id in {file.category.name}")
         try:
             if not file.category.multi_turn:
                 return check_single_turn(row, record.result, compat=self._compat, mode=mode)

@@ -111,11 +111,13 @@ def _unordered_fault(
 
 
 def documents_of(row: Mapping[str, object]) -> dict[str, object]:
-    """The function documents by name, those with the declared types where the row has them."""
-    documents = row.get("declared") or row.get("functions") or []
-    if not isinstance(documents, list):
+    """The function documents by name, those with the declared types where the row has them; OpenAI tools are such."""
+    given = row.get("declared") or row.get("functions") or []
+    if not isinstance(given, list):
         raise UnusableAnswerError("the functions are no list")
-    return {str(document.get("name")): document for document in documents if isinstance(document, dict)}
+    tools = [document for document in given if isinstance(document, dict)]
+    documents = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in tools]
+    return {str(document.get("name")): document for document in documents}
 
 
 def answers_of(row: Mapping[str, object]) -> list[Answer]:

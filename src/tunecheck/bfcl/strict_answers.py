@@ -26,7 +26,6 @@ _TYPES: dict[object, tuple[type, ...]] = {
     **dict.fromkeys(("dict", "object", "HashMap", "Hashtable"), (dict,)),
 }
 
-_FLOATS = frozenset({"float", "double", "number"})
 _WHOLE = frozenset({"integer", "byte", "short", "long", "Bigint"})
 
 
@@ -42,15 +41,21 @@ def strict_value_fault(
         return "type_error:java" if language == "java" else "type_error:js"
     answers = [option for option in options if option != ""]
     accepted = (schema["default"],) if "default" in schema and len(answers) < len(options) else ()
-    whole = schema.get("type") in _WHOLE
+    whole = _type_name(schema) in _WHOLE
     for answer in (*(answers or ("",)), *accepted):
         if _same(read, answer, whole=whole) or (read is not value and _same(value, answer, whole=whole)):
             return None
     return _fault(read, schema)
 
 
+def _type_name(schema: Mapping[str, object]) -> str:
+    """The declared type; empty where it is no single name, and then any type will do."""
+    name = schema.get("type")
+    return name if isinstance(name, str) else ""
+
+
 def _fault(value: object, schema: Mapping[str, object]) -> str:
-    types = _TYPES.get(schema.get("type"))
+    types = _TYPES.get(_type_name(schema))
     if types is not None and not (isinstance(value, types) and isinstance(value, bool) == (types == (bool,))):
         return "type_error:simple"
     if isinstance(value, str):
@@ -88,6 +93,8 @@ def _same_object(value: dict[object, object], answer: dict[object, object], dept
                 return False
             continue
         answers = [each for each in alternatives if each != ""] or [""]
-        if not any(_same(value[key], each, whole=False, depth=depth) for each in (*answers, options)):
+        if isinstance(options, list):  # else it is the only alternative already: twice at each depth has no end
+            answers.append(options)
+        if not any(_same(value[key], each, whole=False, depth=depth) for each in answers):
             return False
     return all(key in answer for key in value)

@@ -117,8 +117,8 @@ def _bound(call: FunctionCall, signature: Signature) -> Call:
 
 def _signature(answer: Answer, documents: Mapping[str, object]) -> Signature:
     """The signature of the answer's function, once it is clear that some call of it can pass."""
-    signature = Signature.read(documents.get(answer.name))
-    for name in signature.required:
+    signature = Signature.read(_whole(documents.get(answer.name)))
+    for name in signature.required_names():
         if name not in answer.arguments:
             raise UnusableAnswerError(f"the required argument {shown(name)} of {answer.name} has no possible value")
     for name, options in answer.arguments.items():
@@ -128,6 +128,15 @@ def _signature(answer: Answer, documents: Mapping[str, object]) -> Signature:
         if name not in signature.properties and not optional:
             raise UnusableAnswerError(f"{answer.name} has no parameter {shown(name)}, which the answer asks for")
     return signature
+
+
+def _whole(document: object) -> object:
+    """A document with all the parts that JSON Schema lets it leave out."""
+    if not isinstance(document, dict):
+        return document
+    parameters = document.get("parameters")
+    given = {name: value for name, value in parameters.items() if value is not None} if parameters else {}
+    return {**document, "parameters": {"properties": {}, "required": [], **given}}
 
 
 def _plain_name(name: str) -> str:

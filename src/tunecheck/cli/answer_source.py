@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["AnswerSource", "choose_source", "load_named"]
 
 SIMULATED = "simulated"
+_OF_CONVERSATIONS = {"turns", "involved_classes"}
+"""Columns that only rows of several turns with simulators have."""
+
 _WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
 
 
@@ -53,7 +56,16 @@ def choose_source(options: Options, dataset: Dataset) -> AnswerSource:
     endpoint = load_named(named or SIMULATED, options.seed)
     embedded = named is None and not _WORKSPACE_SIMULATED.is_file()
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
-    return AnswerSource(dataset, endpoint, label, {}, chosen=named is not None)
+    return AnswerSource(_as_conversations(dataset), endpoint, label, {}, chosen=named is not None)
+
+
+def _as_conversations(dataset: Dataset) -> Dataset:
+    """The data set; rows that describe conversations are had as such where nothing beside them says so."""
+    defaults = dataset.defaults
+    if defaults.target is not None or not dataset.scan().columns >= _OF_CONVERSATIONS:
+        return dataset
+    evaluators = defaults.evaluators or ["multi_turn_state"]
+    return dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))
 
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:

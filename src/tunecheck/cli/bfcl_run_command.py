@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -29,6 +30,8 @@ RECORDED_AS = "bfcl_run"
 
 FOLDER, SCORES = "bfcl", "bfcl_score"
 """The folders in a run's own that hold the result files, and their verdicts."""
+
+_MOST_ERRORS = 5
 
 _ASKING = "What is asked, and how"
 
@@ -224,7 +227,7 @@ def _run(
     return run_bfcl(
         _target(options),
         categories=options.categories,
-        ids=[each.strip() for each in (options.ids or "").split(",") if each.strip()],
+        ids=_ids(options.ids),
         limit=options.limit,
         data=Path(options.data) if options.data else None,
         name=options.name,
@@ -235,6 +238,16 @@ def _run(
         progress=progress or False,
         command={RECORDED_AS: cast("JSON", kept)},
     )
+
+
+def _ids(option: str | None) -> list[str]:
+    """The ids between the commas of the option; none where it was not given."""
+    from tunecheck.errors import ConfigurationError
+
+    found = [each.strip() for each in (option or "").split(",") if each.strip()]
+    if option is not None and not found:  # all rows is the last thing that was meant
+        raise ConfigurationError("--ids: names no row; ids are such as multi_turn_base_0")
+    return found
 
 
 def _target(options: BfclRun) -> ConversationTarget:
@@ -270,9 +283,9 @@ def _report(options: BfclRun, outcome: BfclOutcome, *, as_json: bool, quiet: boo
     result = outcome.result
     data = Path(options.data) if options.data else None
     if not outcome.files:  # nothing but errors, in categories where not calling is right
-        print("error: every row ended in an error", file=sys.stderr)
+        print(f"error: every row ended in an error: {next(_errors(outcome), '')}", file=sys.stderr)
         return FAILED
-    scores = score_results(outcome.folder, compat=True, data=data)
+    scores = score_results(outcome.folder, compat=True, mode=outcome.asked, data=data)
     summary = write_scores(scores, result.run_dir / SCORES)
     if as_json:
         about: dict[str, JSON] = {
@@ -306,6 +319,20 @@ def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
     if result.failed_row_count:
         failed = counted(result.failed_row_count, "row")
         print(f"{failed} with an error; --resume {clean(result.run_dir.name)} tries again")
+        for error in islice(_errors(outcome), _MOST_ERRORS):
+            print(f"  {error}")
     for note in result.notes:
         print(f"note: {clean(note)}")
     print(f"files in {result.run_dir}\n  {FOLDER}/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl")
+
+
+def _errors(outcome: BfclOutcome) -> Iterator[str]:
+    """The kinds of errors, the commonest first, with a row each."""
+    from tunecheck.cli.console import clean, counted
+    from tunecheck.cli.reasons import read_failures
+    from tunecheck.runs.store import Run
+
+    failures = read_failures(Run(outcome.result.run_dir).rows(), {})
+    kinds = [kind for of_stage in failures.errors.values() for kind in of_stage.values()]
+    for kind in sorted(kinds, key=lambda kind: -kind.rows):
+        yield f"{clean(kind.words, 200)} ({counted(kind.rows, 'row')}, e.g. {clean(kind.example, 60)})"

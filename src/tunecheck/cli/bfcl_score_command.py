@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,25 +80,43 @@ def score(
 
 
 def write_scores(scores: Scores, folder: Path) -> dict[str, JSON]:
-    """Write all verdicts and summaries; gives the one of the whole."""
+    """Write all verdicts and summaries; gives the one of the whole.
+
+    Raises:
+        ConfigurationError: the folder cannot be written.
+    """
     from tunecheck.jsontext import dumps_line
     from tunecheck.runs.store import dumps_readably, write_file
 
     mode = "bfcl" if scores.compat else "strict"
     summaries: dict[str, JSON] = {}
-    for name, model in scores.models.items():
-        place = folder if len(scores.models) == 1 else folder / PurePath(name)
-        place.mkdir(parents=True, exist_ok=True)
-        for category, each in model.categories.items():
-            write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, each.lines())))
-        summary: dict[str, JSON] = {"compat": mode, **model.as_json()}
-        write_file(place / "summary.json", dumps_readably(summary))
-        summaries[name] = summary
-    if len(summaries) == 1:
-        return summary
-    whole: dict[str, JSON] = {"compat": mode, "models": summaries}
-    write_file(folder / "summary.json", dumps_readably(whole))
+    with _writing(folder):
+        for name, model in scores.models.items():
+            place = folder if len(scores.models) == 1 else folder / PurePath(name)
+            place.mkdir(parents=True, exist_ok=True)
+            for category, each in model.categories.items():
+                write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, each.lines())))
+            summary: dict[str, JSON] = {"compat": mode, **model.as_json()}
+            write_file(place / "summary.json", dumps_readably(summary))
+            summaries[name] = summary
+        if len(summaries) == 1:
+            return summary
+        whole: dict[str, JSON] = {"compat": mode, "models": summaries}
+        write_file(folder / "summary.json", dumps_readably(whole))
     return whole
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Say in a line that a folder cannot be written."""
+    from tunecheck.errors import ConfigurationError
+
+    try:
+        yield
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder}: cannot be written: {error.strerror or error}; name another --out"
+        ) from None
 
 
 def print_table(scores: Scores) -> None:
@@ -176,7 +195,8 @@ def _every_row(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
 
 
 def _chosen_rows(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
-    from tunecheck.bfcl.entry_files import category_of, read_entries
+    from tunecheck.bfcl.entry_files import read_entries
+    from tunecheck.datasets.bfcl_categories import category_of
     from tunecheck.errors import DataError
     from tunecheck.suggest import did_you_mean
 
@@ -210,9 +230,10 @@ def _show(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
                 print("\n".join(map(printable, text.split("\n"))))
             print()
         else:
-            out.mkdir(parents=True, exist_ok=True)
             content = "".join(f"{line}\n" for line in lines)
-            write_file(out / f"{row['id']}.txt", content.encode("utf-8", "backslashreplace"))
+            with _writing(out):
+                out.mkdir(parents=True, exist_ok=True)
+                write_file(out / f"{row['id']}.txt", content.encode("utf-8", "backslashreplace"))
             written += 1
     if out is not None:
         print(f"written {counted(written, 'file')} in {out}")

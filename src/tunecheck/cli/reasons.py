@@ -17,6 +17,7 @@ MAX_KINDS = 2_000
 OTHER = "another reason"
 BELOW = "below the threshold"
 _MOST_READ = 4_000
+_LONGEST_KIND = 100
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NESTED = re.compile(r"(?<=\w)\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")
@@ -45,6 +46,11 @@ class Kind:
     rows: int
     example: str
     words: str
+
+    def label(self, kind: str) -> str:
+        """What to call it: in its one row's own words, values and all, where the kind is but these without them."""
+        own = self.rows == 1 and kind == _as_kind(_without_values(self.words))
+        return clean(self.words, _LONGEST_KIND) if own else kind
 
 
 @dataclass(slots=True)
@@ -118,7 +124,12 @@ def fault_kinds(reason: str) -> list[str]:
         return ["called when it should have answered"]
     kinds = [_known_kind(fault) for fault in text.split("; ")]
     known = [kind for kind in kinds if kind is not None]
-    return known if len(known) == len(kinds) else [clean(text, 100)] if text.strip() else []
+    return known if len(known) == len(kinds) else [_as_kind(text)] if text.strip() else []
+
+
+def _as_kind(text: str) -> str:
+    """A kind's name where the wording is not known: the words themselves."""
+    return clean(text, _LONGEST_KIND)
 
 
 def _known_kind(fault: str) -> str | None:

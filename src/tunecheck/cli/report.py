@@ -167,7 +167,7 @@ def _reasons(summary: Summary) -> Table:
     for names, kinds in _told_together(summary):
         failed = counted(summary.failures.failed[names[0]], "row")
         table.add_row("", Text.assemble((clean(", ".join(names), 200), "bold"), f": {failed}"), "")
-        _add_kinds(table, kinds, _MOST_KINDS)
+        _add_kinds(table, [(kind.label(name), kind) for name, kind in kinds.items()], _MOST_KINDS)
     return table
 
 
@@ -186,10 +186,10 @@ def _told_together(summary: Summary) -> Iterator[tuple[list[str], Mapping[str, K
     yield from groups
 
 
-def _add_kinds(table: Table, kinds: Mapping[str, Kind], most: int) -> None:
+def _add_kinds(table: Table, kinds: Sequence[tuple[str, Kind]], most: int) -> None:
     from rich.text import Text
 
-    ordered = sorted(kinds.items(), key=lambda item: -item[1].rows)
+    ordered = sorted(kinds, key=lambda item: -item[1].rows)
     for label, kind in ordered[:most]:
         table.add_row(f"{kind.rows:,}", Text(f"  {clean(label, 200)}"), Text(f"e.g. {clean(kind.example, 60)}", "dim"))
     if len(ordered) > most:
@@ -203,7 +203,7 @@ def _errors(summary: Summary) -> Table:
     head = f"errors in {counted(summary.failed_rows, 'row')}"
     table.add_row("", Text(head, "bold red"), "")
     for stage, kinds in summary.failures.errors.items():
-        shown = {f"{stage}: {clean(kind.words, 200)}": kind for kind in kinds.values()}
+        shown = [(f"{stage}: {clean(kind.words, 200)}", kind) for kind in kinds.values()]
         _add_kinds(table, shown, _MOST_ERRORS)
     return table
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tunecheck.conversations.decoding import decode_step
+from tunecheck.conversations.nested import NestedCall
 from tunecheck.jsontext import JSON, dumps
 
-__all__ = ["answer_step"]
+__all__ = ["answer_step", "answer_text"]
 
 
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, compat: bool = False) -> JSON:
@@ -29,3 +31,25 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, c
             arguments = {}
         entries.append({name: arguments if isinstance(arguments, str) else dumps(arguments).decode()})
     return entries
+
+
+def answer_text(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, source: bool = False) -> str:
+    """The text of an answer; calls that a server took out of it are written as call text again.
+
+    `source` writes arguments that are text as they are: for functions whose values are given as another language's
+    source.
+    """
+    if text or not tool_calls:
+        return text or ""
+    step = answer_step(None, tool_calls)
+    decoded = decode_step(step)
+    if isinstance(step, str) or decoded.problem is not None:
+        return step if isinstance(step, str) else dumps(step).decode()
+    return f"[{', '.join(_source_text(call) if source else call.text() for call in decoded.calls)}]"
+
+
+def _source_text(call: NestedCall) -> str:
+    given = (
+        f"{name}={value if isinstance(value, str) else dumps(value).decode()}" for name, value in call.arguments.items()
+    )
+    return f"{call.name}({', '.join(given)})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tunecheck.errors import DataError
 from tunecheck.jsontext import JSON
 from tunecheck.simulators import Backend, Simulator, find_simulator
 from tunecheck.simulators.long_context import LongContext
@@ -26,14 +25,8 @@ class Backends:
             PluginError: a name that is no simulator, or two that offer the same operation.
             DataError: a configuration that cannot be used.
         """
-        simulators = {name: self.find(name)() for name in names}
-        backend = Backend(simulators, time_limit_s=self._time_limit_s)
-        for name, simulator in simulators.items():
-            part = config.get(name)
-            if part is not None and not isinstance(part, dict):
-                raise DataError(f"initial_config.{name} is a {type(part).__name__}; an object is needed")
-            simulator.load(part or {}, long_context=long_context)
-        return backend
+        classes = {name: self.find(name) for name in names}
+        return Backend.of(classes, config, long_context=long_context, time_limit_s=self._time_limit_s)
 
     def find(self, name: str) -> type[Simulator]:
         """The class of a simulator.

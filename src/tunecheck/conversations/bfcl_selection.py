@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from tunecheck.datasets.bfcl import BfclSource
-from tunecheck.datasets.bfcl_categories import CATEGORIES, Category, named_categories
+from tunecheck.datasets.bfcl_categories import CATEGORIES, Category, category_of, named_categories
 from tunecheck.datasets.bfcl_files import BfclFiles, find_bfcl
 from tunecheck.datasets.defaults import DatasetDefaults
 from tunecheck.datasets.reading import Dataset
@@ -40,23 +41,16 @@ def select_rows(
     if categories is not None:
         chosen = named_categories(categories)
     elif ids:
-        chosen = [each for each in CATEGORIES.values() if any(_category(row_id) is each for row_id in ids)]
+        chosen = [each for each in CATEGORIES.values() if any(category_of(row_id) is each for row_id in ids)]
     else:
         chosen = named_categories("all")
     for row_id in ids:
-        if _category(row_id) not in chosen:
-            raise DataError(
-                f"{row_id[:100]!r} is no id of a row in {', '.join(each.name for each in chosen) or 'BFCL'}"
-            )
+        if category_of(row_id) not in chosen:
+            where = ", ".join(each.name for each in chosen) or "BFCL"
+            raise DataError(f"{row_id[:100]!r} is no id of a row in {where}; ids are such as multi_turn_base_0")
     name = categories or ",".join(each.name for each in chosen) if ids or categories else "all"
     source = _Selection(find_bfcl(folder), chosen, frozenset(ids), limit, f"bfcl:{name}")
     return Dataset(source, defaults=DatasetDefaults(target="conversation"))
-
-
-def _category(row_id: str) -> Category | None:
-    """The category that an id is of: `live_multiple_1-0-1` is of `live_multiple`."""
-    names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
-    return CATEGORIES[max(names, key=len)] if names else None
 
 
 class _Selection(Source):
@@ -83,16 +77,18 @@ class _Selection(Source):
             DataError: also where an id was not found.
         """
         number = 0
-        missing = set(self._ids)
         known: list[str] = []
         for source in self._sources:
-            for row in islice(self._picked(source, known), self._limit):
+            picked = self._picked(source, known)
+            for row in islice(picked, self._limit):
                 number += 1
-                missing.discard(str(row.get("id")))
                 if digest is not None:
                     digest.update(canonical(row) + b"\n")
                 yield number, row
-        if missing and self._limit is None:
+            if self._ids:  # those after the limit are looked at, too: an id that is not there is a mistake
+                deque(picked, maxlen=0)
+        missing = self._ids.difference(known)
+        if missing:
             first = min(missing)
             raise DataError(f"{self.label}: there is no row {first[:100]!r}{did_you_mean(first[:100], known)}")
 

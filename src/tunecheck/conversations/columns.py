@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import TypeVar
 
-from tunecheck.conversations.answers import answer_step
 from tunecheck.conversations.driver import Steps
+from tunecheck.conversations.inference_log import was_forced_to_quit
 from tunecheck.endpoints.base import Completion
 from tunecheck.jsontext import JSON
 from tunecheck.targets import Row
@@ -67,11 +67,11 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
     }
 
 
-def single_columns(completion: Completion, log: list[JSON] | None, *, compat: bool) -> dict[str, JSON]:
+def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
     """The columns of a single call's answer: the result is one step, the counts are numbers."""
     return {
         **completion.columns(),
-        "result": answer_step(completion.text, completion.tool_calls, compat=compat),
+        "result": step,
         "inference_log": log,
         "input_token_count": completion.usage.input_tokens,
         "output_token_count": completion.usage.output_tokens,
@@ -85,12 +85,14 @@ def single_columns(completion: Completion, log: list[JSON] | None, *, compat: bo
 def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *, ended: bool) -> dict[str, JSON]:
     """The columns of a recorded answer: its result and counts exactly as they were recorded.
 
-    `ended` says that a conversation has fewer turns than its row.
+    `ended` says that a conversation has fewer turns than its row, which then was ended by force, as one is whose record
+    says so.
     """
     result = record.get("result")
     recorded = {name: record[name] for name in ("result", *_BY_STEP) if name in record}
     failed = isinstance(result, str) and "traceback" in record
-    more: dict[str, JSON] = {"forced_quit": ended and not failed, "error": result if failed else None}
+    forced = ended or was_forced_to_quit(record)
+    more: dict[str, JSON] = {"forced_quit": forced and not failed, "error": result if failed else None}
     if not columns.get("response"):
         more["response"] = result
     return {**columns, **recorded, **more}

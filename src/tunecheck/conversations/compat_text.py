@@ -7,32 +7,20 @@ unreadable.
 
 from __future__ import annotations
 
-import contextlib
-
 from tunecheck.bfcl.call_text import UndecodableError, decode_text
 from tunecheck.conversations.nested import NestedCall
 from tunecheck.conversations.text_calls import Decoded
 
 __all__ = ["decode_text_as_bfcl"]
 
-_MOST_TRIES = 10
-"""CPython's parser at times fails where two threads use it at once (its issue 106905); the next try succeeds."""
-
 
 def decode_text_as_bfcl(text: str) -> Decoded:
     """The calls that BFCL makes for a prompting model's text, or why it makes none. It never raises."""
     try:
-        calls = [_call(name, arguments) for entry in _entries(text) for name, arguments in entry.items()]
+        calls = [_call(name, arguments) for entry in decode_text(text) for name, arguments in entry.items()]
     except (UndecodableError, RecursionError) as error:
         return Decoded(problem=str(error))
     return Decoded(tuple(calls))
-
-
-def _entries(text: str) -> list[dict[str, object]]:
-    for _ in range(_MOST_TRIES):
-        with contextlib.suppress(SystemError):
-            return decode_text(text)
-    raise UndecodableError("the parser is out of order")
 
 
 def _call(name: object, arguments: object) -> NestedCall:

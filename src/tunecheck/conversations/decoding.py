@@ -15,6 +15,9 @@ from tunecheck.jsontext import plain
 
 __all__ = ["Decoded", "NestedCall", "decode_step"]
 
+_SURELY_PLAIN = 200
+"""Characters of JSON that hold neither more levels nor longer numbers than any limit of ours."""
+
 _NO_CALL = "the answer holds no call"
 
 
@@ -65,7 +68,8 @@ def _calls_as_bfcl(step: object) -> Iterator[NestedCall]:
             raise UnreadableError(f"arguments of {len(arguments)} characters")
         # The standard library's reader takes NaN, and the last of two equal keys, as BFCL does.
         value = json.loads(arguments) if isinstance(arguments, str) else arguments
-        plain(value)  # refuses what is nested too deeply to be walked
+        if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):
+            plain(value)  # refuses what is nested too deeply to be walked
         if not isinstance(value, Mapping):
             raise UnreadableError("the arguments are no object")
         yield NestedCall(name, cast("Mapping[str, object]", value))

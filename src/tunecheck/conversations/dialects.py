@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from tunecheck.conversations.answers import answer_step
+from tunecheck.conversations.answers import answer_step, answer_text
 from tunecheck.conversations.decoding import Decoded, decode_step
 from tunecheck.conversations.scenario import Offer
 from tunecheck.conversations.users import Message
@@ -122,9 +122,8 @@ class TextDialect(Dialect):
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
     def step(self, completion: Completion) -> JSON:
-        """The text; the calls of a server that took them out of it."""
-        calls = () if completion.text else completion.tool_calls
-        return answer_step(completion.text, calls, compat=self._compat)
+        """The text, in which the calls of a server that took them out of it stand again."""
+        return answer_text(completion.text, completion.tool_calls)
 
     def decode(self, step: JSON) -> Decoded:
         """The calls that the text asks for."""
@@ -132,9 +131,7 @@ class TextDialect(Dialect):
 
     def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
         """The text."""
-        if isinstance(step, str):
-            return {"role": "assistant", "content": step}
-        return {"role": "assistant", "content": f"[{', '.join(call.text() for call in decoded.calls)}]"}
+        return {"role": "assistant", "content": step}
 
     def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
         """One user message with all results."""

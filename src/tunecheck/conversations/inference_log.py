@@ -14,7 +14,7 @@ from tunecheck.conversations.users import Message
 from tunecheck.jsontext import JSON
 from tunecheck.simulators import Backend
 
-__all__ = ["InferenceLog", "input_entry"]
+__all__ = ["InferenceLog", "input_entry", "was_forced_to_quit"]
 
 
 class InferenceLog:
@@ -89,3 +89,22 @@ def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]]
     if tools is not None:
         content["tools"] = [dict(tool) for tool in tools]
     return {"role": "inference_input", "content": content}
+
+
+def was_forced_to_quit(record: Mapping[str, JSON]) -> bool:
+    """Whether a line of a result file, BFCL's or ours, says that its conversation was ended by force."""
+    if record.get("forced_quit") is True:
+        return True
+    log = record.get("inference_log")
+    for turn in log if isinstance(log, list) else []:
+        for step in turn.values() if isinstance(turn, dict) else []:
+            if isinstance(step, list) and any(map(_is_forced_note, step)):
+                return True
+    return False
+
+
+def _is_forced_note(item: JSON) -> bool:
+    if not isinstance(item, dict) or item.get("role") != "handler_log":
+        return False
+    content = item.get("content")
+    return item.get("event") == "force_quit" or (isinstance(content, str) and "forced to quit" in content)

@@ -40,7 +40,8 @@ def make_call(backend: Backend, call: NestedCall) -> Result:
     As in Python, an operation that does not exist is noticed before its arguments are looked at. A call whose argument
     failed fails with the same words.
     """
-    if not _nests(call.arguments.values()):
+    # Most arguments are text, and text nests nothing: that is seen without a call for each.
+    if not any(_nests(value) for value in call.arguments.values() if not isinstance(value, str)):
         return backend.call(FunctionCall(call.name, cast("dict[str, JSON]", call.arguments)))
     if not any(call.name in simulator.operations() for simulator in backend.simulators.values()):
         return backend.call(FunctionCall(call.name))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tunecheck.conversations.answers import answer_step, answer_text
 from tunecheck.conversations.backends import Backends
 from tunecheck.conversations.columns import OUTPUT_COLUMNS, output_columns, recorded_columns, single_columns
 from tunecheck.conversations.copies import BfclCopy, is_bfcl
@@ -18,7 +19,7 @@ from tunecheck.conversations.right_answers import question_row
 from tunecheck.conversations.scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.conversations.users import Message, ScriptedUser, User
 from tunecheck.conversations.wording import OwnWording, Wording
-from tunecheck.endpoints.base import ChatRequest, Endpoint
+from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints.target import EndpointTarget
 from tunecheck.errors import ConfigurationError, DataError
 from tunecheck.fingerprints import content_hash, fingerprint, package_source_hash
@@ -51,7 +52,8 @@ class ConversationTarget(Target):
         mode: `tools` sends OpenAI tools and reads `tool_calls`; `text` describes the functions in the system prompt and
             reads calls from the text.
         step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
-        compat: as BFCL does: one query more than the step limit, call text decoded with its oddities.
+        compat: as BFCL does: one query more than the step limit, answers decoded with its oddities, as the call text
+            of its own rows always is.
         include_input_log: keep each request's messages and tools in the inference log.
         include_state_log: keep the simulators' states in it.
         user: makes who speaks for the user in a row's conversation; by default its turns are said one by one.
@@ -128,24 +130,33 @@ class ConversationTarget(Target):
         user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
         limit = self._step_limit + 1 if self.compat else self._step_limit
         wording = self._wording_for(row, needs_copy=self.mode == "text" or scenario.adds_functions)
-        conversation = self._conversation(scenario, model, user, self.mode, wording, limit)
+        conversation = self._conversation(row, scenario, model, user, self.mode, wording, limit)
         steps = await conversation.run(context)
         return output_columns(steps, conversation.log.entries)
 
     async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
         """A row of one question: one request, whose calls are not made."""
         request = self._single.request(row, context.idempotency_key())
+        shown = request.tools or []
         if self.mode == "text":
-            tools, functions = request.tools or [], row.values.get("functions")
-            offer = Offer(tools, functions if isinstance(functions, list) else [tool.get("function") for tool in tools])
+            functions = row.values.get("functions")
+            if isinstance(functions, list):
+                shown = [{"type": "function", "function": function} for function in functions]
+            offer = Offer(shown, [tool.get("function") for tool in shown])
             wording = self._wording_for(row, needs_copy=True)
             messages = TextDialect(offer, wording, compat=self.compat).open(request.messages)
             request = replace(request, messages=messages, tools=None)
-        asked = question_row(row, self._single.request(row).tools or []) if self.endpoint.simulated else row
+        asked = question_row(row, shown) if self.endpoint.simulated else row
         request = replace(request, row=asked, parameters={**self._parameters, **request.parameters})
         completion = await self.endpoint.complete(request)
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
-        return single_columns(completion, log, compat=self.compat)
+        return single_columns(completion, self._single_step(row, completion), log)
+
+    def _single_step(self, row: Row, completion: Completion) -> JSON:
+        if self.mode == "text":
+            source = row.values.get("language") in ("java", "javascript")
+            return answer_text(completion.text, completion.tool_calls, source=source)
+        return answer_step(completion.text, completion.tool_calls, compat=self.compat)
 
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
         """The recorded result as it is, with a log of what it did to the simulators."""
@@ -157,18 +168,21 @@ class ConversationTarget(Target):
             wording = self._wording_for(row, needs_copy=True)
         except DataError:
             wording = OwnWording()  # it only shows in the log: nobody is asked
-        conversation = self._conversation(scenario, model, user, mode, wording, None)
+        conversation = self._conversation(row, scenario, model, user, mode, wording, None)
         steps = await conversation.run(context)
         columns = output_columns(steps, conversation.log.entries)
         return recorded_columns(record, columns, ended=model.turn_count < len(scenario.turns))
 
     def _conversation(
-        self, scenario: Scenario, model: Model, user: User, mode: Mode, wording: Wording, step_limit: int | None
+        self, row: Row, scenario: Scenario, model: Model, user: User, mode: Mode, wording: Wording, limit: int | None
     ) -> Conversation:
         log = InferenceLog(inputs=self._include_input_log, states=self._include_state_log)
-        dialect: Dialect = (TextDialect if mode == "text" else ToolsDialect)(
-            scenario.offer, wording, compat=self.compat
-        )
+        dialect: Dialect
+        if mode == "text":
+            # The leaderboard's verdicts are on the calls that its own decoder finds: the model is told of no others.
+            dialect = TextDialect(scenario.offer, wording, compat=self.compat or is_bfcl(row))
+        else:
+            dialect = ToolsDialect(scenario.offer, wording, compat=self.compat)
         return Conversation(
             scenario,
             model=model,
@@ -176,7 +190,7 @@ class ConversationTarget(Target):
             backend=self._backend(scenario),
             dialect=dialect,
             log=log,
-            step_limit=step_limit,
+            step_limit=limit,
             limit_shown=self._step_limit,
         )
 

@@ -9,7 +9,7 @@ from typing import Literal
 from tunecheck.errors import DataError
 from tunecheck.suggest import did_you_mean
 
-__all__ = ["CATEGORIES", "GROUPS", "Category", "Check", "Language", "named_categories"]
+__all__ = ["CATEGORIES", "GROUPS", "Category", "Check", "Language", "category_of", "named_categories"]
 
 Check = Literal["simple", "multiple", "parallel", "irrelevance", "relevance", "multi_turn"]
 
@@ -36,6 +36,11 @@ class Category:
     def multi_turn(self) -> bool:
         """Whether its rows are conversations with simulators."""
         return self.check == "multi_turn"
+
+    @property
+    def long_context(self) -> bool:
+        """Whether its conversations are padded with BFCL's constants."""
+        return self.name in ("multi_turn_long_context", "multi_turn_composite")
 
     @property
     def live(self) -> bool:
@@ -105,3 +110,9 @@ def named_categories(text: str) -> list[Category]:
                 raise DataError(f"bfcl: there is no category {each[:100]!r}{hint}")
             found[each] = CATEGORIES[each]
     return list(found.values())
+
+
+def category_of(row_id: str) -> Category | None:
+    """The category that an id belongs to, that with the longest name: `live_multiple_1-0-1` is of `live_multiple`."""
+    names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
+    return CATEGORIES[max(names, key=len)] if names else None

@@ -94,7 +94,7 @@ class RowBuilder:
             "initial_config": _object(entry.get("initial_config", {}), "initial_config"),
             "involved_classes": list(classes),
             "ground_truth": truth,
-            "long_context": category.name in ("multi_turn_long_context", "multi_turn_composite"),
+            "long_context": category.long_context,
         }
 
     def _class_documents(self, simulator: str) -> list[Document]:

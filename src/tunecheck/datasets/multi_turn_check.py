@@ -143,13 +143,8 @@ class _EntryCheck:
             yield from self._turn(turn, calls, offered, replay)
 
     def _replay(self, config: Mapping[str, JSON]) -> Replay:
-        instances = {name: simulator() for name, simulator in self._classes.items()}
-        for name, instance in instances.items():
-            part = config.get(name) or {}
-            if not isinstance(part, dict):
-                raise DataError(f"initial_config.{name} must be an object")
-            instance.load(part, long_context=self._long_context)
-        return Replay(Backend(instances, time_limit_s=self._time_limit_s))
+        limit = self._time_limit_s
+        return Replay(Backend.of(self._classes, config, long_context=self._long_context, time_limit_s=limit))
 
     def _offered(self) -> frozenset[str]:
         if self._entry.offered is not None:

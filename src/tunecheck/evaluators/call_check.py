@@ -48,6 +48,7 @@ class CallCheckEvaluator(Evaluator):
         response: object = None,
         result: object = None,
         functions: object = None,
+        tools: object = None,
         ground_truth: object = None,
         check: object = None,
         language: object = None,
@@ -62,6 +63,7 @@ class CallCheckEvaluator(Evaluator):
             result: the same as in BFCL's result files, `[{"f": "<arguments as JSON>"}, …]` or text; taken before
                 `response` where there is one.
             functions: the function documents.
+            tools: the same as OpenAI tools, for data that has no `functions`.
             ground_truth: the possible answers, `[{"f": {"a": [1, 2]}}, …]`; none where no call is compared.
             check: "simple", "multiple", "parallel", "irrelevance" or "relevance"; without one, it is taken from the
                 number of possible answers.
@@ -73,7 +75,7 @@ class CallCheckEvaluator(Evaluator):
         if check == "multi_turn":
             return verdict(_METRIC, not_applicable=True, reason="a row of several turns")
         row = {
-            "functions": functions,
+            "functions": tools if functions is None else functions,
             "declared": declared,
             "ground_truth": ground_truth,
             "check": check or _check_of(ground_truth),
@@ -81,7 +83,8 @@ class CallCheckEvaluator(Evaluator):
         }
         answer = _as_result(response, result, error)
         mode: Mode | None = None if self._mode == "auto" else "text" if self._mode == "text" else "tools"
-        return scored(_METRIC, check_single_turn(row, answer, compat=compat_for(self._compat, category), mode=mode))
+        compat = compat_for(self._compat, category, check)
+        return scored(_METRIC, check_single_turn(row, answer, compat=compat, mode=mode))
 
 
 def _check_of(ground_truth: object) -> str:

@@ -105,7 +105,7 @@ class MultiTurnStateEvaluator(Evaluator):
         found = check_multi_turn(
             row,
             error if result is None else result,
-            compat=compat_for(self._compat, category),
+            compat=compat_for(self._compat, category, check),
             simulators=self._padded if long_context is True else self._plain,
             mode=None if self._mode == "auto" else self._as_mode,
             forced_quit=forced_quit is True,
@@ -132,9 +132,15 @@ class MultiTurnStateEvaluator(Evaluator):
         return "text" if self._mode == "text" else "tools"
 
 
-def compat_for(compat: str, category: object) -> bool:
-    """Whether a row of that category is judged as the leaderboard does."""
-    return compat == "bfcl" or (compat == "auto" and isinstance(category, str) and category in CATEGORIES)
+def compat_for(compat: str, category: object, check: object) -> bool:
+    """Whether a row is judged as the leaderboard does: always, never, or where category and check make it BFCL's.
+
+    The category alone does for conversations; others have names, such as "multiple", that anybody's data may use.
+    """
+    if compat != "auto":
+        return compat == "bfcl"
+    known = CATEGORIES.get(category) if isinstance(category, str) else None
+    return known is not None and (known.check == check or (check is None and known.multi_turn))
 
 
 def scored(metric: str, found: RowVerdict) -> Verdict:

@@ -21,6 +21,7 @@ from tunecheck.simulators.watched import OverdueError, run_watched
 from tunecheck.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from tunecheck.plugins import Plugin
     from tunecheck.simulators.long_context import LongContext
 
 __all__ = ["Backend", "find_simulator"]
@@ -66,7 +67,25 @@ class Backend:
             PluginError: a name that is no simulator, or two that offer the same operation.
             DataError: a configuration that cannot be used.
         """
-        simulators = {name: find_simulator(name, workspace=workspace)() for name in names}
+        classes = {name: find_simulator(name, workspace=workspace) for name in names}
+        return cls.of(classes, config, long_context=long_context, time_limit_s=time_limit_s)
+
+    @classmethod
+    def of(
+        cls,
+        classes: Mapping[str, type[Simulator]],
+        config: Mapping[str, JSON],
+        *,
+        long_context: LongContext | None = None,
+        time_limit_s: float = 10,
+    ) -> Backend:
+        """A backend of new instances of these classes, each loaded from its part of the configuration.
+
+        Raises:
+            PluginError: two of them offer the same operation.
+            DataError: a configuration that cannot be used.
+        """
+        simulators = {name: simulator() for name, simulator in classes.items()}
         backend = cls(simulators, time_limit_s=time_limit_s)
         for name, simulator in simulators.items():
             simulator.load(_part(config, name), long_context=long_context)
@@ -121,15 +140,17 @@ class Backend:
         return f"there is no operation {quoted(name)}{hint}"
 
 
-def find_simulator(name: str, *, workspace: Path | None = None) -> type[Simulator]:
-    """The simulator class with this plugin name.
+def find_simulator(
+    name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None
+) -> type[Simulator]:
+    """The simulator class with this plugin name; `among` is what `plugins.discover` gave, to look for several.
 
     Raises:
         PluginError: there is none, or what is there is no simulator.
     """
     from tunecheck.plugins import find
 
-    found = find("tunecheck.simulators", name, workspace=workspace)
+    found = find("tunecheck.simulators", name, workspace=workspace, among=among)
     if not (isinstance(found, type) and issubclass(found, Simulator)):
         raise PluginError(f"the plugin {name!r} is no subclass of tunecheck.simulators.Simulator")
     return found

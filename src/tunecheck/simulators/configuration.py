@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import TypeVar
 
 from tunecheck.errors import DataError
 from tunecheck.jsontext import JSON
+from tunecheck.simulators.figures import copied
 
 __all__ = ["taken"]
 
@@ -26,4 +26,4 @@ def taken(config: Mapping[str, JSON], simulator: str, key: str, default: _Value)
     if not isinstance(value, type(default)) or (isinstance(value, bool) and not isinstance(default, bool)):
         needed = _NAMES.get(type(default), type(default).__name__)
         raise DataError(f"initial_config.{simulator}.{key} is {_NAMES.get(type(value), 'null')}; {needed} is needed")
-    return copy.deepcopy(value)
+    return copied(value)

@@ -112,7 +112,11 @@ def _needed(name: str, default: object) -> type | None:
 def copied(value: _Value) -> _Value:
     """A copy of JSON data that shares no list and no object with it."""
     if isinstance(value, list):
-        return [copied(each) for each in value]  # type: ignore[return-value]
+        return [  # type: ignore[return-value]
+            copied(each) if isinstance(each, (list, dict)) else each for each in value
+        ]
     if isinstance(value, dict):
-        return {key: copied(each) for key, each in value.items()}  # type: ignore[return-value]
+        return {  # type: ignore[return-value]
+            key: copied(each) if isinstance(each, (list, dict)) else each for key, each in value.items()
+        }
     return value

@@ -99,24 +99,24 @@ def measure(directory: Directory) -> tuple[int, int, int]:
     Raises:
         SimulatorError: a directory holds itself, or they are nested too deeply to be gone through.
     """
-    known: dict[int, tuple[int, int, int] | None] = {}
+    return _size(directory, 0, {})
 
-    def size(node: Directory, depth: int) -> tuple[int, int, int]:
-        if id(node.contents) in known:
-            return known[id(node.contents)] or _endless()
-        if depth > 2 * MAX_DEPTH:
-            _endless()
-        known[id(node.contents)] = None
-        entries = characters = height = 0
-        for name, entry in node.contents.items():
-            inner = size(entry, depth + 1) if isinstance(entry, Directory) else (0, _length(entry.content), 0)
-            entries += 1 + inner[0]
-            characters += len(name) + inner[1]
-            height = max(height, inner[2])
-        known[id(node.contents)] = found = (entries, characters, height + 1)
-        return found
 
-    return size(directory, 0)
+def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | None]) -> tuple[int, int, int]:
+    # Not a function inside `measure`: it would hold itself, and what it knows, until the next collection of garbage.
+    if id(node.contents) in known:
+        return known[id(node.contents)] or _endless()
+    if depth > 2 * MAX_DEPTH:
+        _endless()
+    known[id(node.contents)] = None
+    entries = characters = height = 0
+    for name, entry in node.contents.items():
+        inner = _size(entry, depth + 1, known) if isinstance(entry, Directory) else (0, _length(entry.content), 0)
+        entries += 1 + inner[0]
+        characters += len(name) + inner[1]
+        height = max(height, inner[2])
+    known[id(node.contents)] = found = (entries, characters, height + 1)
+    return found
 
 
 def _endless() -> NoReturn:

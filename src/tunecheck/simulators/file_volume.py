@@ -12,6 +12,9 @@ from tunecheck.simulators.file_tree import Directory, File, Node
 
 __all__ = ["Volume"]
 
+MAX_MEASURED = 3_000_000
+"""Entries that are gone through in one conversation to see whether there is room; some seconds of work."""
+
 
 class Volume:
     """A tree and its current directory.
@@ -28,6 +31,7 @@ class Volume:
         self.current = root
         self._shares_nodes = False
         self._plain: dict[str, object] | None = None
+        self._measured = 0
         self._entries, self._characters, self._depth = file_tree.measure(root)
         if self._over_limits():
             raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
@@ -116,12 +120,19 @@ class Volume:
         self._characters += characters
         try:
             if exactly or self._shares_nodes or self._over_limits():
-                self._entries, self._characters, self._depth = file_tree.measure(self.root)
+                self._measure()
             if self._over_limits():
                 raise SimulatorError("there is no room left in the file system")
         except SimulatorError:
             undo()
             raise
+
+    def _measure(self) -> None:
+        """Take the figures exactly; refused once that has been too much work for one conversation."""
+        self._measured += self._entries
+        if self._measured > MAX_MEASURED:
+            raise SimulatorError("there is no room left in the file system")
+        self._entries, self._characters, self._depth = file_tree.measure(self.root)
 
     def _over_limits(self) -> bool:
         return (

@@ -29,6 +29,7 @@ class LongContext(Mapping[str, JSON]):
 
     def __init__(self, constants: Mapping[str, JSON]) -> None:
         self._constants = {name: _copy(value) for name, value in constants.items()}
+        self._flat = {name for name, value in self._constants.items() if _is_flat(value)}
 
     @classmethod
     def read(cls, folder: Path) -> LongContext:
@@ -46,7 +47,9 @@ class LongContext(Mapping[str, JSON]):
         return cls(constants)  # type: ignore[arg-type]  # checked just above
 
     def __getitem__(self, name: str) -> JSON:
-        return _copy(self._constants[name])
+        value = self._constants[name]
+        # The longest are lists of thousands of numbers or names, asked for with every answer that they pad.
+        return value.copy() if name in self._flat and isinstance(value, list) else _copy(value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._constants
@@ -78,6 +81,10 @@ def _copy(value: JSON) -> JSON:
     if isinstance(value, dict):
         return {key: _copy(item) if isinstance(item, (list, dict)) else item for key, item in value.items()}
     return value
+
+
+def _is_flat(value: JSON) -> bool:
+    return isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value)
 
 
 def _is_plain(value: object) -> bool:

@@ -1,0 +1,35 @@
+"""Tunecheck's side of the benchmark of conversations: `python cases_bfcl_ours.py CASES MODE PASSES DATA`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from tunecheck.bfcl import Simulators, check_multi_turn
+from tunecheck.bfcl.decoding import Mode
+from tunecheck.simulators.long_context import LongContext
+
+
+def conversations(cases: str, mode: Mode, passes: str, data: str) -> None:
+    """Judge each conversation as the leaderboard does; the seconds of each pass, and what was valid."""
+    with open(cases, encoding="utf-8") as file:
+        given = [json.loads(line) for line in file]
+    long_context = LongContext.read(Path(data))
+    seconds = []
+    for number in range(int(passes)):
+        started = time.perf_counter()
+        simulators = Simulators(long_context=long_context)
+        verdicts = [
+            check_multi_turn(
+                case["entry"], case[mode], compat=True, simulators=simulators, mode=mode, model=f"model{number}"
+            )
+            for case in given
+        ]
+        seconds.append(time.perf_counter() - started)
+    print(json.dumps({"seconds": seconds, "valid": sum(bool(verdict.valid) for verdict in verdicts)}))
+
+
+if __name__ == "__main__":
+    conversations(sys.argv[1], "text" if sys.argv[2] == "text" else "tools", *sys.argv[3:])

@@ -1,0 +1,170 @@
+"""One conversation against its ground truth, on a lamp: the state after every turn, results, error types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, lamp_row, plain, steps
+
+from tunecheck.bfcl import Simulators, Verdict, check_multi_turn
+from tunecheck.errors import DataError
+from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
+
+LAMPS = Simulators({"Lamp": Lamp})
+
+VALID = (True, None)
+ON = ("switch", {"on": True})
+OFF = ("switch", {"on": False})
+LOOK: tuple[str, Row] = ("look", {})
+
+both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
+
+
+def judged(row: Row, result: object, *, compat: bool, **more: Any) -> Verdict:
+    return check_multi_turn(row, result, compat=compat, simulators=LAMPS, **more)
+
+
+def note(text: object) -> tuple[str, Row]:
+    return "note", {"text": text}
+
+
+@both_modes
+def test_the_same_calls_in_other_steps_are_right(compat: bool) -> None:
+    row = lamp_row(["switch(on=True)", "look()"], ["note(text='a')"])
+    for turn in ([as_tools([ON, LOOK])], steps(ON, LOOK)):
+        assert plain(judged(row, [turn, steps(note("a"))], compat=compat)) == VALID
+
+
+@both_modes
+def test_another_way_to_the_same_state_and_results_is_right(compat: bool) -> None:
+    row = lamp_row(["switch(on=True)"])
+    assert plain(judged(row, [steps(LOOK, ON, OFF, ON)], compat=compat)) == VALID
+
+
+@both_modes
+def test_another_state_after_a_turn_is_named_with_both_values(compat: bool) -> None:
+    row = lamp_row(["look()"], ["switch(on=True)", "note(text='a')"])
+    verdict = judged(row, [steps(LOOK), steps(ON, note("b"))], compat=compat)
+    assert verdict == Verdict(False, "multi_turn:instance_state_mismatch", 1, "Lamp.notes[0] is 'b'; expected 'a'")
+
+
+@both_modes
+def test_what_is_there_too_much_or_too_little_is_named_by_its_path(compat: bool) -> None:
+    row = lamp_row(["set_up(settings={'warm': 1, 'dim': 2})"])
+    lacking = judged(row, [steps(("set_up", {"settings": {"warm": 1}}))], compat=compat)
+    assert lacking.message == "Lamp.settings.dim is missing; expected 2"
+    other = judged(row, [steps(("set_up", {"settings": {"warm": 1, "dim": 2, "x y": 3}}))], compat=compat)
+    assert other.message == "Lamp.settings['x y'] is 3; expected missing"
+
+
+@both_modes
+def test_work_that_is_done_a_turn_too_early_is_wrong_in_that_turn(compat: bool) -> None:
+    row = lamp_row(["look()"], ["switch(on=True)"])
+    verdict = judged(row, [steps(LOOK, ON), steps(LOOK)], compat=compat)
+    assert (*plain(verdict), verdict.turn) == (False, "multi_turn:instance_state_mismatch", 0)
+
+
+@both_modes
+def test_a_result_that_the_model_never_had_is_missing(compat: bool) -> None:
+    verdict = judged(lamp_row(["look()", "look()"]), [steps(LOOK)], compat=compat)
+    message = """missing the result '{"on": false}'"""
+    assert verdict == Verdict(False, "multi_turn:execution_response_mismatch", 0, message)
+    both = judged(lamp_row(["look()", "look()"]), [steps(("fly", {}))], compat=compat)
+    assert both.message == f"{message} (and 1 more)"
+
+
+@both_modes
+def test_a_turn_without_calls_is_wrong_where_the_ground_truth_makes_some(compat: bool) -> None:
+    row = lamp_row(["look()"], ["switch(on=True)"])
+    turns: list[object] = [[], [[]], ["I did it."], "I did it.", {}]
+    for turn in turns:
+        verdict = judged(row, [steps(LOOK), turn], compat=compat, mode="tools")
+        assert (*plain(verdict), verdict.turn) == (False, "multi_turn:empty_turn_model_response", 1)
+
+
+@both_modes
+def test_a_turn_that_asks_for_no_call_is_right_without_one(compat: bool) -> None:
+    row = lamp_row([], ["switch(on=True)"])
+    assert plain(judged(row, [["Which lamp?"], steps(ON)], compat=compat)) == VALID
+
+
+@both_modes
+def test_fewer_turns_than_there_are_mean_that_the_conversation_was_ended(compat: bool) -> None:
+    row = lamp_row(["look()"], ["look()"], ["look()"])
+    verdict = judged(row, [steps(LOOK), steps(LOOK)], compat=compat)
+    assert (*plain(verdict), verdict.turn) == (False, "multi_turn:force_terminated", 1)
+    assert verdict.message == "2 turns were recorded; the ground truth has 3"
+    assert plain(judged(row, [steps(LOOK)] * 4, compat=compat)) == (False, "multi_turn:force_terminated")
+
+
+@both_modes
+@pytest.mark.parametrize("result", ["Error during inference: 500", None, {}, 5])
+def test_a_result_that_is_no_list_was_an_error(result: object, compat: bool) -> None:
+    assert plain(judged(lamp_row(["look()"]), result, compat=compat)) == (False, "multi_turn:inference_error")
+
+
+@both_modes
+@pytest.mark.parametrize("mode", ["tools", "text"])
+def test_calls_come_as_data_or_as_text(mode: Any, compat: bool) -> None:
+    write: Any = as_tools if mode == "tools" else as_text
+    row = lamp_row(["switch(on=True)"], ["note(text='a, b')"])
+    result = [[write([ON])], [write([note("a, b")])]]
+    assert plain(judged(row, result, compat=compat, mode=mode)) == VALID
+    assert plain(judged(row, result, compat=compat)) == VALID
+
+
+@both_modes
+def test_the_ground_truth_may_stand_in_another_format(compat: bool) -> None:
+    call = {"type": "function", "function": {"name": "switch", "arguments": '{"on": true}'}}
+    for item in (call, {"name": "switch", "arguments": {"on": True}}, "switch(True)"):
+        assert plain(judged(lamp_row([item]), [steps(ON)], compat=compat)) == VALID
+        assert plain(judged(lamp_row([item]), [steps(OFF)], compat=compat))[1] == "multi_turn:instance_state_mismatch"
+
+
+def test_calls_that_fail_in_the_ground_truth_need_not_be_made_strictly() -> None:
+    row = lamp_row(["switch(on=True)", "smash()"])
+    assert plain(judged(row, [steps(ON)], compat=True)) == (False, "multi_turn:execution_response_mismatch")
+    assert plain(judged(row, [steps(ON)], compat=False)) == VALID
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"ground_truth": None}, "ground_truth must be"),
+        ({"ground_truth": ["look()"]}, "ground_truth must be"),
+        ({"involved_classes": "Lamp"}, "involved_classes must be"),
+        ({"initial_config": []}, "initial_config must be"),
+    ],
+)
+def test_a_row_that_is_no_conversation_says_which_column(columns: Row, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        judged({**lamp_row(["look()"]), **columns}, [[]], compat=False)
+
+
+def test_a_row_with_long_context_says_how_to_get_the_constants() -> None:
+    with pytest.raises(DataError, match="tunecheck datasets get bfcl"):
+        judged(lamp_row(["look()"], long_context=True), [steps(LOOK)], compat=False)
+
+
+@pytest.mark.parametrize("columns", [{"involved_classes": ["Lampp"]}, {"initial_config": {"Lamp": 5}}])
+def test_an_entry_that_cannot_be_replayed_is_not_scored_strictly(columns: Row) -> None:
+    row = {**lamp_row(["look()"]), **columns}
+    assert plain(judged(row, [steps(LOOK)], compat=False)) == (None, "invalid_entry")
+    assert plain(judged(row, [steps(LOOK)], compat=True)) == (False, "invalid_entry")
+
+
+def test_the_evaluator_gives_error_type_and_turn_beside_the_reason() -> None:
+    row = {
+        "id": "r",
+        "ground_truth": [["pwd()"], ["mkdir(dir_name='a')"]],
+        "involved_classes": ["GorillaFileSystem"],
+        "initial_config": {"GorillaFileSystem": {"root": {"w": {"type": "directory", "contents": {}}}}},
+    }
+    result = [steps(("pwd", {})), steps(("mkdir", {"dir_name": "b"}))]
+    found: Row = dict(MultiTurnStateEvaluator()(result=result, **row))
+    assert found["multi_turn_state"] == 0.0
+    assert found["multi_turn_state_reason"] == "GorillaFileSystem.root.w.a is missing; expected {}"
+    assert found["multi_turn_state_properties"] == {"error_type": "multi_turn:instance_state_mismatch", "turn": 1}
+    right = MultiTurnStateEvaluator()(result=[*result[:1], steps(("mkdir", {"dir_name": "a"}))], **row)
+    assert right["multi_turn_state_result"] == "pass"

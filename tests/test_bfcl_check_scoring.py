@@ -1,0 +1,337 @@
+"""`tunecheck bfcl score`: the published scores, rows of any shape, and trees of any layout."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, published, read_call
+from tests.bfcl_copy import bfcl_copy
+from tests.cli_parts import process
+
+from tunecheck.bfcl import Verdict, score_results
+from tunecheck.bfcl.result_files import ResultFile
+from tunecheck.bfcl.scoring import Scorer
+from tunecheck.bfcl.summary import ModelScore
+from tunecheck.datasets.bfcl_categories import CATEGORIES
+from tunecheck.errors import DataError
+
+both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
+
+MODELS = {"2025-11-12-main": "openai/gpt-oss-20b (FC) (vLLM)", "v0.11.0": "openai/gpt-oss-120b (FC) (vLLM)"}
+
+COLUMNS = {
+    "Non-Live AST Acc": "non_live",
+    "Live Acc": "live",
+    "Irrelevance Detection": "irrelevance",
+}
+"""The leaderboard's columns that need no category which was not published."""
+
+PARTS = {
+    "Non-Live Multiple AST": "multiple",
+    "Live Simple AST": "live_simple",
+    "Live Multiple AST": "live_multiple",
+    "Relevance Detection": "live_relevance",
+    "Multi Turn Base": "multi_turn_base",
+    "Multi Turn Miss Func": "multi_turn_miss_func",
+    "Multi Turn Miss Param": "multi_turn_miss_param",
+}
+
+
+def score_one(path: Path, *, compat: bool = True, workers: int = 1) -> ModelScore:
+    (model,) = score_results(path, compat=compat, data=bfcl_copy(), workers=workers).models.values()
+    return model
+
+
+# -- published runs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("run", "workers"), [("v0.11.0", 1), ("2025-11-12-main", 2)])
+def test_a_published_run_has_its_published_verdicts_accuracies_and_figures(
+    run: str, workers: int, shared_data: Path
+) -> None:
+    folder = shared_data / "bfcl_runs" / run
+    model = score_one(folder / "result", workers=workers)
+    rows = 0
+    for conversations in (True, False):
+        for path, category, failed in published(shared_data, conversations=conversations):
+            if run in path.parts:
+                verdicts = model.categories[category].verdicts
+                given = [json.loads(line)["id"] for line in path.read_text("utf-8").splitlines()]
+                assert [name for name, _ in verdicts] == given
+                assert {name: plain(verdict) for name, verdict in verdicts} == {
+                    name: (name not in failed, failed.get(name)) for name in given
+                }
+                rows += len(verdicts)
+    assert rows == 4_241
+    line = published_line(folder / "score" / "data_overall.csv", MODELS[run])
+    figures = model.figures("v4")
+    assert {name: f"{figures[figure]:.2%}" for name, figure in COLUMNS.items()} == {
+        name: line[name] for name in COLUMNS
+    }
+    accuracies = {name: model.categories[category].accuracy for name, category in PARTS.items()}
+    assert {name: f"{accuracy:.2%}" for name, accuracy in accuracies.items()} == {name: line[name] for name in PARTS}
+
+
+@pytest.mark.parametrize("run", MODELS)
+def test_the_published_table_of_conversations_is_reached(run: str, shared_data: Path) -> None:
+    folder = shared_data / "bfcl_runs" / run
+    model = score_one(next(folder.glob("result/*/multi_turn")))
+    line = published_line(folder / "score" / "data_multi_turn.csv", MODELS[run])
+    for column, category in (("Base", "base"), ("Miss Func", "miss_func"), ("Miss Param", "miss_param")):
+        assert f"{model.categories[f'multi_turn_{category}'].accuracy:.2%}" == line[column]
+
+
+def published_line(path: Path, model: str) -> dict[str, str]:
+    with path.open(encoding="utf-8", newline="") as opened:
+        (line,) = (line for line in csv.DictReader(opened) if line["Model"] == model)
+    return line
+
+
+def test_a_figure_is_left_out_where_one_of_its_categories_is_missing(tmp_path: Path) -> None:
+    model = score_one(write(tmp_path, [right("multi_turn_base_0")]))
+    assert model.categories["multi_turn_base"].accuracy == 1
+    assert model.categories["multi_turn_base"].missing == 199
+    assert {*model.figures("v3").values(), *model.figures("v4").values()} == {None}
+
+
+# -- rows of any shape -------------------------------------------------------------------------------------------------
+
+
+def right(name: str, category: str = "multi_turn_base", **more: object) -> Row:
+    truth: Any = entries(category)[name]["ground_truth"]
+    calls = [[call for text in turn if (call := read_call(text))] for turn in truth]
+    return {"id": name, "result": [[as_tools([call]) for call in turn] for turn in calls], **more}
+
+
+def write(folder: Path, lines: Sequence[object], category: str = "multi_turn_base", model: str = "m") -> Path:
+    """A result file of a model; a line is bytes, or written as JSON."""
+    path = folder / model / f"BFCL_v4_{category}_result.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(
+        b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
+    )
+    return path
+
+
+ZERO, ONE, TWO, THREE = (f"multi_turn_base_{number}" for number in range(4))
+UNREADABLE = (False, "unreadable_row")
+EMPTY, FORCED, FAILED = (
+    (False, f"multi_turn:{kind}") for kind in ("empty_turn_model_response", "force_terminated", "inference_error")
+)
+NOBODY = (None, "unknown_id")
+DEEP = b"[" * 9_999 + b"]" * 9_999
+
+BROKEN: list[tuple[object, str, tuple[bool | None, str]]] = [
+    (b"{", "row-1", UNREADABLE),
+    ([], "row-2", UNREADABLE),
+    ([["ls()"]], "row-3", UNREADABLE),
+    (None, "row-4", UNREADABLE),
+    (ZERO, "row-5", UNREADABLE),
+    ({"result": []}, "row-6", UNREADABLE),
+    ({"id": 7, "result": []}, "row-7", UNREADABLE),
+    ({"id": "", "result": []}, "row-8", UNREADABLE),
+    (b'{"id": "multi_turn_base_1", "result": [[', ONE, UNREADABLE),
+    (b"\xff\xfe\x00", "row-10", UNREADABLE),
+    (b'{"id": "multi_turn_base_1", "result": ' + DEEP + b"}", ONE, UNREADABLE),
+    ({"id": TWO}, TWO, UNREADABLE),
+    ({"id": TWO, "result": None}, TWO, FAILED),
+    ({"id": TWO, "result": "Error during inference: 500", "traceback": "…"}, TWO, FAILED),
+    ({"id": TWO, "result": []}, TWO, FORCED),
+    ({"id": THREE, "result": ["cd()"] * 3}, THREE, FORCED),
+    ({"id": ZERO, "result": ["cd()"] * 4}, ZERO, EMPTY),
+    ({"id": ZERO, "result": [[], [None], [5, [{}]], {}]}, ZERO, EMPTY),
+    ({"id": ZERO, "result": [[[[[]]]], 5, [], []]}, ZERO, FAILED),
+    ({"id": "\ud83d", "result": []}, "\ud83d", NOBODY),
+    ({"id": "multi_turn_base_200", "result": []}, "multi_turn_base_200", NOBODY),
+    ({"id": "simple_python_0", "result": []}, "simple_python_0", NOBODY),
+]
+"""Lines of a result file, with the id of each, its verdict and error type."""
+
+
+@both_modes
+def test_every_line_of_a_file_has_its_verdict_in_its_place(compat: bool, tmp_path: Path) -> None:
+    lines = [line for line, *_ in BROKEN]
+    score = score_one(write(tmp_path, [*lines, right("multi_turn_base_0"), right("multi_turn_base_0")]), compat=compat)
+    verdicts = score.categories["multi_turn_base"].verdicts
+    assert [(name, plain(verdict)) for name, verdict in verdicts[:-2]] == [(name, how) for _, name, how in BROKEN]
+    assert [(name, *plain(verdict)) for name, verdict in verdicts[-2:]] == [("multi_turn_base_0", True, None)] * 2
+    assert all(verdict.message for _, verdict in verdicts[:-2])
+    assert score.categories["multi_turn_base"].total == len(BROKEN) + 2 - 3
+    assert score.categories["multi_turn_base"].missing == 200 - 4
+
+
+@both_modes
+@pytest.mark.parametrize("category", ["irrelevance", "live_relevance", "simple_java", "parallel_multiple"])
+def test_every_line_of_single_questions_has_its_verdict_too(category: str, compat: bool, tmp_path: Path) -> None:
+    name = next(iter(entries(category)))
+    results: list[object] = [None, 5, {}, [], "text", [[]], [None], [{}], [{"f": None}], [{"f": "{"}], {"f": "{}"}]
+    lines = [*(line for line, *_ in BROKEN[:12]), *({"id": name, "result": result} for result in results)]
+    verdicts = score_one(write(tmp_path, lines, category), compat=compat).categories[category].verdicts
+    assert len(verdicts) == len(lines)
+    assert [plain(verdict) for _, verdict in verdicts[:8]] == [(False, "unreadable_row")] * 8
+    assert [each for each, _ in verdicts[12:]] == [name] * len(results)
+    assert all(verdict.valid is not None for _, verdict in verdicts[12:])
+
+
+def test_the_command_writes_one_line_for_every_row_and_ends_well(tmp_path: Path) -> None:
+    write(tmp_path / "res", [*(line for line, *_ in BROKEN), b"", right("multi_turn_base_0")])
+    for mode in ("bfcl", "strict"):
+        arguments = ("bfcl", "score", "res", "--compat", mode, "--out", mode, "--data", str(bfcl_copy()))
+        said = process(tmp_path, *arguments)
+        assert (said.code, said.err) == (0, "")
+        assert f"1 of {len(BROKEN) - 2:,}" in said.out
+        assert "(3 not scored) (196 missing)" in said.out
+        lines = (tmp_path / mode / "multi_turn_base.verdicts.jsonl").read_bytes().splitlines()
+        found = [json.loads(line) for line in lines]
+        assert {tuple(line) for line in found} == {("id", "valid", "error_type", "turn", "message")}
+        assert [(line["id"], line["valid"], line["error_type"]) for line in found] == [
+            *((name, *how) for _, name, how in BROKEN),
+            ("multi_turn_base_0", True, None),
+        ]
+        summary = json.loads((tmp_path / mode / "summary.json").read_bytes())
+        part = summary["categories"]["multi_turn_base"]
+        assert (part["total"], part["not_scored"], part["missing"]) == (len(BROKEN) - 2, 3, 196)
+
+
+def test_a_file_cut_off_in_its_last_line_is_scored_up_to_there(tmp_path: Path) -> None:
+    whole = [right(f"multi_turn_base_{number}") for number in range(3)]
+    path = write(tmp_path, whole)
+    path.write_bytes(path.read_bytes()[:-40])
+    verdicts = score_one(path).categories["multi_turn_base"].verdicts
+    assert [(name, *plain(verdict)) for name, verdict in verdicts] == [
+        ("multi_turn_base_0", True, None),
+        ("multi_turn_base_1", True, None),
+        ("multi_turn_base_2", False, "unreadable_row"),
+    ]
+
+
+@pytest.mark.parametrize("first", [[], [[]], [{"id": "multi_turn_base_1", "result": []}], ["["]])
+def test_lines_of_which_the_first_is_a_list_are_lines_all_the_same(first: object, tmp_path: Path) -> None:
+    verdicts = score_one(write(tmp_path, [first, right(ZERO), right(ONE)])).categories["multi_turn_base"].verdicts
+    assert [(name, verdict.valid) for name, verdict in verdicts] == [("row-1", False), (ZERO, True), (ONE, True)]
+
+
+def test_a_file_may_be_one_array(tmp_path: Path) -> None:
+    path = write(tmp_path, [])
+    path.write_text(json.dumps([right("multi_turn_base_0"), 5, {"id": "x"}], indent=1), "utf-8")
+    verdicts = score_one(path).categories["multi_turn_base"].verdicts
+    assert [plain(verdict)[0] for _, verdict in verdicts] == [True, False, False]
+    path.write_text("[" + json.dumps(right("multi_turn_base_0")) + ",\n{", "utf-8")
+    ((_, verdict),) = score_one(path).categories["multi_turn_base"].verdicts
+    assert plain(verdict) == (False, "unreadable_row")
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        {"forced_quit": True},
+        {"inference_log": [{"step_20": [{"role": "handler_log", "content": "Model has been forced to quit …"}]}]},
+        {"inference_log": [[], {"begin_of_turn_query": 5, "step_0": [{"role": "handler_log", "event": "force_quit"}]}]},
+    ],
+)
+def test_a_conversation_whose_record_says_that_it_was_ended_by_force_fails_strictly(marks: Row, tmp_path: Path) -> None:
+    path = write(tmp_path, [right("multi_turn_base_0", **marks)])
+    for compat, expected in ((True, (True, None)), (False, (False, "multi_turn:force_terminated"))):
+        ((_, verdict),) = score_one(path, compat=compat).categories["multi_turn_base"].verdicts
+        assert plain(verdict) == expected
+
+
+@pytest.mark.parametrize("log", [None, 5, [None], [5, "x"], [{"step_0": 5}], [{"step_0": [None, [], {"role": []}]}]])
+def test_a_log_of_any_shape_says_nothing(log: object, tmp_path: Path) -> None:
+    row = right("multi_turn_base_0", inference_log=log, note="forced to quit")
+    ((_, verdict),) = score_one(write(tmp_path, [row]), compat=False).categories["multi_turn_base"].verdicts
+    assert verdict.valid
+
+
+@cache
+def scorer(compat: bool) -> Scorer:
+    return Scorer(files(), compat=compat)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+ids = st.sampled_from(["multi_turn_base_0", "simple_python_0", "irrelevance_0", "", "x"])
+columns = {"id": ids | json_values, **dict.fromkeys(("result", "forced_quit", "inference_log"), json_values)}
+lines_of_rows = st.fixed_dictionaries({}, optional=columns).map(json.dumps).map(str.encode)
+damaged = st.tuples(lines_of_rows, st.integers(0, 60), st.binary(max_size=3)).map(
+    lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] :]
+)
+raw_lines = (lines_of_rows | damaged | st.binary(max_size=20) | json_values.map(json.dumps).map(str.encode)).filter(
+    lambda line: b"\n" not in line and line.strip() != b""
+)
+
+
+@given(
+    lines=st.lists(raw_lines, min_size=1, max_size=4).filter(lambda lines: lines[0].lstrip()[:1] != b"["),
+    category=st.sampled_from(["multi_turn_base", "simple_python", "irrelevance"]),
+    compat=st.booleans(),
+    mode=st.sampled_from(["tools", "text"]),
+)
+@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+def test_whatever_stands_in_a_file_each_line_has_a_verdict(
+    lines: list[bytes], category: str, compat: bool, mode: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"BFCL_v4_{category}_result.json"
+    path.write_bytes(b"\n".join(lines))
+    score = scorer(compat).score(ResultFile(path, "m", CATEGORIES[category]), mode)
+    assert len(score.verdicts) == len(lines)
+    for name, verdict in score.verdicts:
+        assert isinstance(name, str)
+        assert isinstance(verdict, Verdict)
+        assert (verdict.valid is True) == (verdict.error_type is None)
+        assert verdict.valid or verdict.message
+    json.dumps(score.as_json())
+
+
+# -- trees -------------------------------------------------------------------------------------------------------------
+
+
+def test_models_are_told_apart_by_their_folders_whatever_they_are_called(tmp_path: Path) -> None:
+    names = ["my_model-FC", "a b", "m@v1", "m+1", "1model", "Zoë"]
+    for number, name in enumerate(names):
+        row = right("multi_turn_base_0")
+        wrong: Row = {**row, "result": [[*turn, as_tools([("rm", {"file_name": "x"})])] for turn in row["result"][:-1]]}
+        write(tmp_path / "result", [row if number % 2 else wrong], model=f"{name}/multi_turn")
+    models = score_results(tmp_path / "result", data=bfcl_copy()).models
+    assert {name: model.categories["multi_turn_base"].accuracy for name, model in models.items()} == {
+        name: number % 2 for number, name in enumerate(names)
+    }
+
+
+def test_old_and_new_names_of_categories_and_rows_are_the_same(tmp_path: Path) -> None:
+    row = next(iter(entries("simple_java").values()))
+    for folder, line in (("v4", "simple_java_0"), ("v3", "java_0")):
+        path = tmp_path / folder / "m" / f"BFCL_{folder}_{line.removesuffix('_0')}_result.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"id": line, "result": "no call"}) + "\n", "utf-8")
+        ((name, verdict),) = score_one(tmp_path / folder).categories["simple_java"].verdicts
+        assert (name, verdict.error_type) == (row["id"], "ast_decoder:decoder_failed")
+
+
+def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    write(tmp_path / "memory", [{}], category="memory_kv")
+    write(tmp_path / "twice", [{}])
+    write(tmp_path / "twice", [{}], model="m/multi_turn")
+    for path, why in (
+        ("nothing", "there is no such file or folder"),
+        ("notes.txt", "a result file is called"),
+        ("memory", "none of its categories is checked here"),
+        ("twice", "are both m's results of multi_turn_base"),
+    ):
+        with pytest.raises(DataError, match=why):
+            score_results(tmp_path / path, data=bfcl_copy())
+        said = process(tmp_path, "bfcl", "score", path, "--data", str(bfcl_copy()))
+        assert (said.code, said.err.count("\n")) == (2, 1)
+        assert why in said.err
