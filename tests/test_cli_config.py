@@ -102,5 +102,5 @@ def test_what_a_run_records_is_read_back_as_it_was() -> None:
 
 
 def test_a_record_of_another_version_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="the command recorded in run r: judge: unknown key"):
-        recorded_options("r", {"judge": "gpt"})
+    with pytest.raises(ConfigurationError, match="the command recorded in run r: jury: unknown key"):
+        recorded_options("r", {"jury": "gpt"})

@@ -25,7 +25,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*DATA, "--limit", "0"), "--limit"),
         ((*DATA, "--limit", "many"), "--limit"),
         ((*DATA, "--max-error-rate", "2"), "--max-error-rate"),
-        ((*DATA, "--judge", "gpt"), "--judge"),
+        ((*DATA, "--jury", "gpt"), "--jury"),
         ((*DATA, "--endpoint", "nowhere"), "there is no endpoint definition 'nowhere'"),
         ((*DATA, "--endpoint", "simulated", "--response-column", "answer"), "give one of them"),
         ((*DATA, "--response-column", "anser"), "no column 'anser'; did you mean 'answer'"),

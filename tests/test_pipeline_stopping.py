@@ -20,9 +20,11 @@ from tests.pipeline_parts import Answering, column, metrics_of, only_run, record
 
 from tunecheck.errors import ConfigurationError, DataError, RunError, RunInterruptedError, StopRunError
 from tunecheck.pipeline.aggregate import Aggregator
+from tunecheck.pipeline.budget import Budget
 from tunecheck.pipeline.engine import Engine, Plan
 from tunecheck.pipeline.journal import Journal
 from tunecheck.pipeline.lanes import Arguments, Job, Lane, Outcome, Spent
+from tunecheck.pipeline.model_calls import RunCalls
 from tunecheck.pipeline.recorded import Takeover
 from tunecheck.pipeline.results import ResultsWriter, RowState
 from tunecheck.pipeline.scoring import bind_evaluator
@@ -55,12 +57,14 @@ class Bench:
             "workers": 0,
             "row_kind": lambda data, target: None,
         }
+        takeover = Takeover()
         self.engine = Engine(
             Plan(rows=rows, evaluators=bound, **(settings | plan)),
             self.journal,
             self.results,
             self.aggregator,
-            Takeover(),
+            takeover,
+            RunCalls("run", self.journal, takeover, Budget(None)),
         )
 
     async def run(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -35,20 +36,22 @@ RunLike: TypeAlias = "str | os.PathLike[str]"
 ROWS_IN_MEMORY = 100_000
 """Up to so many rows `result["rows"]` is a plain list; above, a sequence that reads the run folder."""
 
-BYTES_IN_MEMORY = 64 << 20
-"""The same for the size of their file: a conversation's row holds its whole log."""
+BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
+"""Of rows longer than that on average, only so many bytes: a conversation's row holds its whole log."""
 
 
 class EvaluationResult(dict[str, object]):
     """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and where the rest is.
 
     `run_dir` is the run's folder; `by_group` holds the metrics by `row_kind` and by each `group_by` column:
-    `{column: {value: metrics}}`; `simulated` says that no real model answered; `notes` are remarks on how it ran.
+    `{column: {value: metrics}}`; `usage` the calls, tokens and cost of each evaluator that asks models, and of the
+    target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that no real model
+    answered; `notes` are remarks on how it ran.
     """
 
     def __init__(self, finished: Finished) -> None:
         rows = finished.rows
-        few = len(rows) <= ROWS_IN_MEMORY and rows.path.stat().st_size <= BYTES_IN_MEMORY
+        few = len(rows) <= ROWS_IN_MEMORY and rows.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(rows))
         super().__init__(
             rows=list(rows) if few else rows,
             metrics=finished.metrics,
@@ -56,6 +59,7 @@ class EvaluationResult(dict[str, object]):
         )
         self.run_dir: Path = finished.run.folder
         self.by_group = finished.by_group
+        self.usage = finished.usage
         self.row_count = finished.row_count
         self.failed_row_count = finished.failed_row_count
         self.simulated = finished.simulated
@@ -96,6 +100,7 @@ def evaluate(
     results_dir: str | os.PathLike[str] = "eval_results",
     limit: int | None = None,
     group_by: str | Sequence[str] = (),
+    max_cost: float | None = None,
     command: Mapping[str, JSON] | None = None,
     **unknown: object,
 ) -> EvaluationResult:
@@ -124,6 +129,7 @@ def evaluate(
         results_dir: where run folders are.
         limit: only the first rows.
         group_by: columns by whose values the metrics are reported, too.
+        max_cost: stop in order before calls cost more than this, in the currency of their prices.
         command: kept in the manifest as it is: what a command line needs to take the run up again.
 
     Raises:
@@ -156,6 +162,7 @@ def evaluate(
         results_dir=Path(results_dir),
         fail_on_evaluator_errors=fail_on_evaluator_errors,
         progress=progress,
+        max_cost=_read_cost(max_cost),
     )
     return EvaluationResult(execution.run(resume=resume, reuse=reuse, output_path=path))
 
@@ -171,6 +178,7 @@ def score(
     progress: bool | ProgressCallback = False,
     results_dir: str | os.PathLike[str] = "eval_results",
     group_by: str | Sequence[str] = (),
+    max_cost: float | None = None,
     command: Mapping[str, JSON] | None = None,
     resume: RunLike | None = None,
 ) -> EvaluationResult:
@@ -200,6 +208,7 @@ def score(
         results_dir=Path(results_dir),
         fail_on_evaluator_errors=False,
         progress=progress,
+        max_cost=_read_cost(max_cost),
     )
     reuse = recorded.run.folder if resume is None else None
     return EvaluationResult(execution.run(resume=resume, reuse=reuse))
@@ -224,6 +233,12 @@ def _at_least(least: int, name: str, value: int | None) -> int | None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
         raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
     return value
+
+
+def _read_cost(most: float | None) -> float | None:
+    if most is not None and (not isinstance(most, (int, float)) or isinstance(most, bool) or not 0 <= most < math.inf):
+        raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
+    return most
 
 
 def _read_name(name: str | None) -> str | None:

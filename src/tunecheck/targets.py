@@ -103,6 +103,12 @@ class Target(ABC):
         except TypeError:
             return None
 
+    def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
+        """The tokens that an answer took, in and out, where it says so: by default its column `usage`."""
+        counted = output.get("usage")
+        counts = counted if isinstance(counted, dict) else {}
+        return _whole(counts.get("input_tokens")), _whole(counts.get("output_tokens"))
+
     def group_key(self, row: Row) -> str | None:
         """Rows of one group are answered one after another, in order; None: on its own."""
         return None
@@ -117,3 +123,7 @@ class Target(ABC):
 
     async def close(self) -> None:
         """Release connections; called once, after the last answer."""
+
+
+def _whole(value: JSON) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -17,8 +17,11 @@ from tunecheck.cli.parameters import (
     FailUnder,
     GroupBy,
     Json,
+    Judge,
     Mapping,
+    MaxCost,
     MaxErrorRate,
+    Prices,
     Quiet,
     ResultsDir,
     RunName,
@@ -104,6 +107,7 @@ def evaluate(  # the parameters are read from the context, all at once
     limit: Limit = None,
     seed: Seed = None,
     evaluators: EvaluatorNames = None,
+    judge: Judge = None,
     set_: Set = None,
     mapping: Mapping = None,
     config: Config = None,
@@ -113,6 +117,8 @@ def evaluate(  # the parameters are read from the context, all at once
     concurrency: Concurrency = None,
     workers: Workers = None,
     group_by: GroupBy = None,
+    prices: Prices = None,
+    max_cost: MaxCost = None,
     results_dir: ResultsDir = None,
     fail_under: FailUnder = None,
     max_error_rate: MaxErrorRate = None,
@@ -147,6 +153,7 @@ def score(
     context: typer.Context,
     run: Run,
     evaluators: EvaluatorNames = None,
+    judge: Judge = None,
     set_: Set = None,
     mapping: Mapping = None,
     config: Config = None,
@@ -154,6 +161,8 @@ def score(
     concurrency: Concurrency = None,
     workers: Workers = None,
     group_by: GroupBy = None,
+    prices: Prices = None,
+    max_cost: MaxCost = None,
     results_dir: ResultsDir = None,
     fail_under: FailUnder = None,
     max_error_rate: MaxErrorRate = None,
@@ -162,7 +171,7 @@ def score(
     json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """Judge a finished run's recorded answers with other evaluators, in a new run; nobody is asked.
+    """Judge a finished run's recorded answers with other evaluators, in a new run; only judges are asked.
 
     Exit codes: as of evaluate.
     """

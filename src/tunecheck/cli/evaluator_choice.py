@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps
 from tunecheck.plugins import find
 from tunecheck.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints import Endpoint
 
 __all__ = ["DEFAULT_EVALUATORS", "make_evaluators"]
 
@@ -20,24 +24,29 @@ DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 _PLAIN = (bool, int, float, str)
 
 
-def make_evaluators(names: Iterable[str], settings: Mapping[str, Mapping[str, JSON]]) -> dict[str, object]:
-    """The evaluators of these names, each made with its settings.
+def make_evaluators(
+    names: Iterable[str], settings: Mapping[str, Mapping[str, JSON]], judge: Endpoint | None = None
+) -> dict[str, object]:
+    """The evaluators of these names, each made with its settings; those that a model judges get `judge`.
 
     Raises:
         PluginError: there is no such evaluator, or it does not load.
         ConfigurationError: a setting is none of its parameters, has the wrong type, or is refused by it.
     """
-    return {name: _make(name, find("tunecheck.evaluators", name), settings.get(name, {})) for name in names}
+    return {name: _make(name, find("tunecheck.evaluators", name), settings.get(name, {}), judge) for name in names}
 
 
-def _make(name: str, plugin: object, settings: Mapping[str, JSON]) -> object:
-    if not inspect.isclass(plugin):
+def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None) -> object:
+    kind = plugin.func if isinstance(plugin, functools.partial) else plugin  # a prompt file is a judge's class with it
+    if not inspect.isclass(kind):
         if settings:
             raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is no class and has no parameters")
         return plugin
-    _check(name, plugin, settings)
+    assert callable(plugin)
+    given = {"model_config": judge} if judge is not None and getattr(kind, "judged", False) is True else {}
+    _check(name, plugin, kind, settings, frozenset(given))
     try:
-        made: object = plugin(**settings)
+        made: object = plugin(**given, **settings)
     except ConfigurationError as error:
         raise ConfigurationError(f"evaluator {name!r}: {error}") from error
     except Exception as error:  # a plugin's own code may raise anything
@@ -45,7 +54,9 @@ def _make(name: str, plugin: object, settings: Mapping[str, JSON]) -> object:
     return made
 
 
-def _check(name: str, plugin: type, settings: Mapping[str, JSON]) -> None:
+def _check(
+    name: str, plugin: Callable[..., object], kind: type, settings: Mapping[str, JSON], given: frozenset[str]
+) -> None:
     parameters = _parameters(plugin)
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     named = {
@@ -53,8 +64,10 @@ def _check(name: str, plugin: type, settings: Mapping[str, JSON]) -> None:
         for key, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
-    hints = _hints(plugin)
+    hints = _hints(kind)
     for key, value in settings.items():
+        if key in given or key == "model_config":
+            raise ConfigurationError(f"set {name}.{key}: the model of a judge is given by --judge")
         if key not in named and not takes_any:
             raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
         _refuse_secret(name, key)
@@ -62,21 +75,22 @@ def _check(name: str, plugin: type, settings: Mapping[str, JSON]) -> None:
         if wanted is not None and not _fits(value, wanted):
             shown = dumps(value).decode()
             raise ConfigurationError(f"set {name}.{key}: must be {_words(wanted)}, not {shown}")
-    missing = [key for key, parameter in named.items() if parameter.default is parameter.empty and key not in settings]
+    required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
+    missing = [key for key in required if key not in settings and key not in given]
     if missing:
         raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: --set {name}.{missing[0]}=…")
 
 
-def _parameters(plugin: type) -> Mapping[str, inspect.Parameter]:
+def _parameters(plugin: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(plugin).parameters
     except (TypeError, ValueError):  # a class in C, say: it will tell by itself
         return {"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)}
 
 
-def _hints(plugin: type) -> Mapping[str, Any]:
+def _hints(kind: type) -> Mapping[str, Any]:
     try:
-        return get_type_hints(getattr(plugin, "__init__"))  # noqa: B009 - a class's own, not an instance's
+        return get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
     except Exception:  # noqa: BLE001 - annotations are anybody's code; without them nothing is checked here
         return {}
 

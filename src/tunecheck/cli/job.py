@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck.cli.answer_source import AnswerSource, choose_source
+from tunecheck.cli.answer_source import AnswerSource, choose_source, load_named
 from tunecheck.cli.entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli.evaluator_choice import DEFAULT_EVALUATORS, make_evaluators
 from tunecheck.cli.gates import Gate, parse_gate
@@ -16,6 +17,8 @@ from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 
 if TYPE_CHECKING:
+    from tunecheck.endpoints import Endpoint
+    from tunecheck.endpoints.prices import Prices
     from tunecheck.evaluate import EvaluationResult
     from tunecheck.progress import ProgressCallback
     from tunecheck.runs.store import Run
@@ -80,6 +83,7 @@ class Job:
             progress=progress or False,
             results_dir=options.folder,
             group_by=options.group_by or (),
+            max_cost=options.max_cost,
             command=options.recorded(),
         )
 
@@ -99,6 +103,7 @@ class Job:
             progress=progress or False,
             results_dir=options.folder,
             group_by=options.group_by or (),
+            max_cost=options.max_cost,
             command=options.recorded(),
         )
 
@@ -199,8 +204,11 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...]) -> Job:
     assert options.dataset is not None
     dataset = open_dataset(options.dataset, limit=options.limit)
     source = choose_source(options, dataset)
-    names = options.evaluators or dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
-    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names))
+    names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
+    prices = _prices(options)
+    if source.endpoint is not None:
+        prices.give(source.endpoint)
+    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), _judge(options, prices))
     config = _config(options, names, source.mapping)
     return Job(options, source, None, evaluators, config, gates, source.simulated)
 
@@ -216,9 +224,25 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...]) -> Job:
     at_home = run.folder.parent.resolve() == options.folder.resolve()
     options = replace(_with_evaluators(options, run.id, manifest), run=run.id if at_home else str(run.folder))
     names = options.evaluators or []
-    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names))
+    judge = _judge(options, _prices(options))
+    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), judge)
     simulated = manifest.get("simulated") is True
     return Job(options, None, run, evaluators, _config(options, names, {}), gates, simulated)
+
+
+def _prices(options: Options) -> Prices:
+    from tunecheck.endpoints.prices import Prices, read_prices
+
+    return Prices({}) if options.prices is None else read_prices(Path(options.prices))
+
+
+def _judge(options: Options, prices: Prices) -> Endpoint | None:
+    """The model of judged evaluators, where one is given."""
+    if options.judge is None:
+        return None
+    judge = load_named(options.judge)
+    prices.give(judge)
+    return judge
 
 
 def _with_evaluators(options: Options, run_id: str, manifest: Mapping[str, JSON]) -> Options:

@@ -30,6 +30,9 @@ class Options:
     dataset: str | None = None
     endpoint: str | None = None
     response_column: str | None = None
+    judge: str | None = None
+    prices: str | None = None
+    max_cost: float | None = None
     evaluators: list[str] | None = None
     set: dict[str, JSON] | None = None
     mapping: dict[str, JSON] | None = None

@@ -15,8 +15,11 @@ __all__ = [
     "FailUnder",
     "GroupBy",
     "Json",
+    "Judge",
     "Mapping",
+    "MaxCost",
     "MaxErrorRate",
+    "Prices",
     "Quiet",
     "ResultsDir",
     "RunName",
@@ -52,6 +55,34 @@ Mapping = Annotated[
         help="Where a parameter's value comes from, e.g. 'response=${target.response}'; for one evaluator only: "
         "'bleu.response=${data.answer}' (repeatable).",
         rich_help_panel=SCORING,
+    ),
+]
+Judge = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="FILE",
+        help="The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.",
+        rich_help_panel=SCORING,
+    ),
+]
+Prices = Annotated[
+    str | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help="A YAML file with the price of a million tokens by model.",
+        rich_help_panel=RUNNING,
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        metavar="AMOUNT",
+        min=0,
+        help="Stop in order before calls cost more than this; the run can be resumed.",
+        rich_help_panel=RUNNING,
     ),
 ]
 Config = Annotated[

@@ -42,6 +42,11 @@ def recorded_options(run_id: str, command: JSON) -> Options:
         raise ConfigurationError(
             f"run {run_id} was started by `tunecheck bfcl run`: go on with `tunecheck bfcl run --resume {run_id}`"
         )
+    if isinstance(command, dict) and "judge_calibrate" in command:
+        raise ConfigurationError(
+            f"run {run_id} was started by `tunecheck judge calibrate`: "
+            f"go on with `tunecheck judge calibrate --resume {run_id}`"
+        )
     return _read(Document(f"the command recorded in run {run_id}", command, {}))
 
 
@@ -94,6 +99,10 @@ def _share(section: Section, key: str) -> float | None:
     return value
 
 
+def _cost(section: Section, key: str) -> float | None:
+    return section.maybe_number(key, above=-1e-12)
+
+
 def _flag(section: Section, key: str) -> bool | None:
     return section.flag(key, False) or None
 
@@ -134,6 +143,9 @@ _READERS: Mapping[str, Callable[[Section, str], object]] = {
     "dataset": _text,
     "endpoint": _text,
     "response_column": _text,
+    "judge": _text,
+    "prices": _text,
+    "max_cost": _cost,
     "evaluators": _names,
     "set": _entries,
     "mapping": _entries,

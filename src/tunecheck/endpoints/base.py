@@ -78,6 +78,33 @@ class Completion:
             "simulated": self.simulated,
         }
 
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
+        """The completion that such columns were made of; what is not as it should be counts as not there."""
+        usage, calls = columns.get("usage"), columns.get("tool_calls")
+        counts = usage if isinstance(usage, dict) else {}
+        return cls(
+            text=_text(columns.get("text")),
+            tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
+            usage=Usage(_whole(counts.get("input_tokens")), _whole(counts.get("output_tokens"))),
+            latency_ms=_number(columns.get("latency_ms")),
+            finish_reason=_text(columns.get("finish_reason")),
+            request_id=_text(columns.get("request_id")),
+            simulated=columns.get("simulated") is True,
+        )
+
+
+def _text(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _whole(value: JSON) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: JSON) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
 
 class Endpoint(ABC):
     """A model somewhere that answers chat requests. Safe for many calls at once within one event loop.

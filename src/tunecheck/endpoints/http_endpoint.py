@@ -17,12 +17,13 @@ from tunecheck.endpoints.faults import one_line
 from tunecheck.endpoints.headers import read_headers
 from tunecheck.endpoints.limits import Clock
 from tunecheck.endpoints.masking import Redactor, resolved
+from tunecheck.endpoints.prices import read_price
 from tunecheck.endpoints.retry import Backoff
 from tunecheck.endpoints.templates import RequestTemplate
 from tunecheck.errors import ContentFilterError, ReplyError
 from tunecheck.jsontext import JSON, dumps
 
-__all__ = ["HttpEndpoint", "read_limits", "read_price"]
+__all__ = ["HttpEndpoint", "read_limits", "read_own_price"]
 
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 """Settings that say how an endpoint is asked, not what it answers."""
@@ -54,7 +55,7 @@ class HttpEndpoint(Endpoint):
         rng: random.Random | None = None,
     ) -> None:
         self.name = definition.name
-        self.price = read_price(definition)
+        self.price = read_own_price(definition)
         self._redactor = Redactor()
         self._url = self._address(definition)
         self._parameters = read_parameters(definition, self._redactor)
@@ -195,16 +196,11 @@ def read_limits(definition: Definition) -> Limits:
     )
 
 
-def read_price(definition: Definition) -> Price | None:
+def read_own_price(definition: Definition) -> Price | None:
     """The `price:` of a definition, None where there is none."""
     if not definition.has("price"):
         return None
-    section = definition.section("price")
-    return Price(
-        section.number("input_per_million", 0.0, above=-1e-12),
-        section.number("output_per_million", 0.0, above=-1e-12),
-        section.maybe_text("currency") or "USD",
-    )
+    return read_price(definition.section("price"))
 
 
 def _expected_tokens(body: bytes, parameters: Mapping[str, JSON]) -> int:

@@ -18,6 +18,7 @@ from tunecheck.jsontext import JSON, plain
 from tunecheck.pipeline.aggregate import Aggregator
 from tunecheck.pipeline.journal import Journal, RowVerdicts
 from tunecheck.pipeline.lanes import AsyncExecutor, Executor, Job, Lane, ThreadExecutor
+from tunecheck.pipeline.model_calls import RunCalls
 from tunecheck.pipeline.parts import JournaledParts
 from tunecheck.pipeline.processes import ProcessExecutor, can_be_sent
 from tunecheck.pipeline.recorded import Takeover
@@ -84,6 +85,7 @@ class Engine:
         results: ResultsWriter,
         aggregator: Aggregator,
         takeover: Takeover,
+        calls: RunCalls,
     ) -> None:
         self.plan = plan
         self.tally = Tally()
@@ -91,6 +93,7 @@ class Engine:
         self._results = results
         self._aggregator = aggregator
         self._takeover = takeover
+        self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
         self._processes: ProcessExecutor | None = None
@@ -156,7 +159,9 @@ class Engine:
                 self._add_lane([evaluator], ThreadExecutor([evaluator], pool, self.plan.concurrency))
         for evaluator in self.plan.evaluators:
             if evaluator.asynchronous:
-                self._add_lane([evaluator], AsyncExecutor(evaluator, self.plan.concurrency))
+                calls = self._calls.of(evaluator.name) if evaluator.asks_models else None
+                slots = evaluator.concurrency or self.plan.concurrency
+                self._add_lane([evaluator], AsyncExecutor(evaluator, slots, calls))
 
     async def _open_processes(self) -> set[str]:
         """Start worker processes where they are wanted; the names of the evaluators that run there."""
@@ -254,14 +259,18 @@ class Engine:
             context = CallContext(self.plan.run_id, row.id, input_hash or row.fingerprint, parts)
             values = cast("Mapping[str, JSON]", private_copies(row.values))  # a conversation may grow in its messages
             asked = replace(row, values=values)
-            answer = plain(dict(await target.answer(asked, context)), path="answer")
-            assert isinstance(answer, dict)
-            self._journal.answer(row.index, row.id, input_hash, answer)
+            async with self._calls.of_target(target) as spend:
+                answer = plain(dict(await target.answer(asked, context)), path="answer")
+                assert isinstance(answer, dict)
+                self._journal.answer(row.index, row.id, input_hash, answer)
+                spend(answer)
             return answer
         self.tally.taken_over += 1
         columns, elsewhere = found
         if elsewhere:
             self._journal.answer(row.index, row.id, input_hash, columns)
+        else:
+            self._calls.count_target(target, columns)
         if self.tally.taken_over % _BURST == 0:
             await asyncio.sleep(0)
         return columns

@@ -1,10 +1,11 @@
 """The journal: an append-only file of everything a run has finished.
 
 One JSON object a line. `{"k": "answer", …}` is a target's answer to one row, `{"k": "step", …}` a finished part of an
-answer that takes several calls, `{"k": "verdicts", …}` holds the verdicts of some evaluators on a chunk of rows,
-`{"k": "error", …}` notes a failure for people: failures are tried again, never replayed. Each record is handed to the
-operating system before it counts, so that a killed process loses nothing; the file is synced to the disk each second
-and at the end. A torn last line is cut off when the journal is opened.
+answer that takes several calls, `{"k": "call", …}` a model's answer to an evaluator, `{"k": "verdicts", …}` holds the
+verdicts of some evaluators on a chunk of rows, `{"k": "error", …}` notes a failure for people: failures are tried
+again, never replayed. Each record is handed to the operating system before it counts, so that a killed process loses
+nothing; the file is synced to the disk each second and at the end. A torn last line is cut off when the journal is
+opened.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Journal:
         Raises:
             RunError: another process holds it, or it cannot be written.
         """
-        self._path = path
+        self.path = path
         try:
             self._file = path.open("ab", buffering=0)
         except OSError as error:
@@ -51,6 +52,7 @@ class Journal:
         except BaseException:
             self._file.close()
             raise
+        self._size = os.fstat(self._file.fileno()).st_size
         self._broken = False
         self._dirty = threading.Event()
         self._closed = threading.Event()
@@ -71,11 +73,21 @@ class Journal:
         if rows:
             self._append({"k": "verdicts", "rows": rows})
 
+    def call(
+        self, evaluator: str | None, key: str, cost: float | None, currency: str | None, columns: Mapping[str, JSON]
+    ) -> int:
+        """Record a model's answer to an evaluator's call; where the record begins.
+
+        `evaluator` is None where the answer is taken over from another run, which paid for it.
+        """
+        return self._append({"k": "call", "e": evaluator, "h": key, "cost": cost, "cur": currency, "out": columns})
+
     def error(self, index: int, row_id: str, stage: str, error: Mapping[str, JSON]) -> None:
         """Note a failure."""
         self._append({"k": "error", "i": index, "id": row_id, "stage": stage, **error})
 
-    def _append(self, record: Mapping[str, object]) -> None:
+    def _append(self, record: Mapping[str, object]) -> int:
+        """Write a record; where it begins."""
         line = memoryview(dumps_line(record))
         written = 0
         try:
@@ -85,8 +97,10 @@ class Journal:
                 written += os.write(self._file.fileno(), line[written:])
         except OSError as error:
             self._take_back(written)
-            raise RunError(f"cannot write {self._path}: {error.strerror}; nothing recorded before is lost") from error
+            raise RunError(f"cannot write {self.path}: {error.strerror}; nothing recorded before is lost") from error
         self._dirty.set()
+        begin, self._size = self._size, self._size + written
+        return begin
 
     def _take_back(self, written: int) -> None:
         """Cut off what was written of a record, so that the next one does not begin in the middle of a line."""

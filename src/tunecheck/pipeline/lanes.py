@@ -12,10 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor as Pool
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tunecheck.pipeline.results import RowState
 from tunecheck.pipeline.scoring import BoundEvaluator, Failure, Output, Scorer, call, call_async
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints.calling import ModelCalls
 
 __all__ = ["AsyncExecutor", "Executor", "Job", "Lane", "Outcome", "Spent", "ThreadExecutor", "run_batch"]
 
@@ -96,18 +99,20 @@ class AsyncExecutor:
 
     largest = 1
 
-    def __init__(self, evaluator: Scorer, slots: int) -> None:
+    def __init__(self, evaluator: Scorer, slots: int, calls: ModelCalls | None = None) -> None:
+        """`calls` asks models for it, where it has a `call_with`."""
         self._evaluator = evaluator
+        self._calls = calls
         self.slots = slots
 
     async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
         """Await the evaluator on the batch's row."""
         started = time.perf_counter()
-        outcomes: list[list[Outcome]] = [
-            [None if arguments is None else await call_async(self._evaluator, arguments) for arguments in row]
-            for row in batch
-        ]
+        outcomes = [[await self._call(arguments) for arguments in row] for row in batch]
         return outcomes, Spent(time.perf_counter() - started, 0.0)
+
+    async def _call(self, arguments: Arguments) -> Outcome:
+        return None if arguments is None else await call_async(self._evaluator, arguments, self._calls)
 
 
 class Lane:

@@ -15,7 +15,7 @@ from tunecheck.jsontext import JSON, loads
 from tunecheck.pipeline.journal import RowVerdicts
 from tunecheck.pipeline.scoring import Output
 
-__all__ = ["Recorded", "Takeover"]
+__all__ = ["BoughtCall", "Recorded", "Takeover"]
 
 _CHUNKS_KEPT = 64
 _FARTHEST_AHEAD = 1 << 20
@@ -41,6 +41,15 @@ class _SlowRecord(_Record):
 class _Place(NamedTuple):
     offset: int
     row: int
+
+
+class BoughtCall(NamedTuple):
+    """A model's answer to an evaluator's call, and what it cost where that is known."""
+
+    evaluator: str
+    columns: dict[str, JSON]
+    cost: float | None
+    currency: str | None
 
 
 class _ByRow:
@@ -116,6 +125,7 @@ class Recorded:
         self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
         self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
         self._steps: dict[int, list[int]] = {}
+        self._calls: dict[str, int] = {}
         self._index(answers)
 
     def _index(self, answers: bool) -> None:
@@ -130,6 +140,8 @@ class Recorded:
                 self._steps.pop(record.i, None)  # the answer holds them all
             elif record.k == "step" and answers and record.i is not None:
                 self._steps.setdefault(record.i, []).append(offset)
+            elif record.k == "call" and record.h is not None:
+                self._calls[record.h] = offset
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
                     if name in self._verdicts and input_hash is not None:
@@ -153,6 +165,21 @@ class Recorded:
         """The recorded parts of a row's answer that was not finished, by their names."""
         records = [self._read(offset) for offset in self._steps.get(index, ())]
         return {str(record.get("p")): record.get("out") for record in records if record.get("h") == input_hash}
+
+    def call(self, key: str) -> dict[str, JSON] | None:
+        """The recorded answer to an evaluator's call, if there is one."""
+        offset = self._calls.get(key)
+        columns = self._read(offset).get("out") if offset is not None else None
+        return columns if isinstance(columns, dict) else None
+
+    def bought(self) -> Iterator[BoughtCall]:
+        """The calls that this run itself paid for."""
+        for offset in self._calls.values():
+            record = self._read(offset)
+            evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
+            if isinstance(evaluator, str) and isinstance(columns, dict):
+                known = float(cost) if isinstance(cost, (int, float)) else None
+                yield BoughtCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
         """The recorded verdict of an evaluator on these inputs, if there is one."""
@@ -215,6 +242,15 @@ class Takeover:
         own = self._own.verdict(name, index, input_hash) if self._own else None
         parent = self._parent if own is None else None
         return _first(own, parent.verdict(name, index, input_hash) if parent else None)
+
+    def call(self, key: str) -> tuple[dict[str, JSON], bool] | None:
+        """The answer to an evaluator's call of that content, if there is one."""
+        own = self._own.call(key) if self._own else None
+        return _first(own, self._parent.call(key) if own is None and self._parent else None)
+
+    def bought(self) -> Iterator[BoughtCall]:
+        """The calls that this run has paid for before it was cut off."""
+        return self._own.bought() if self._own else iter(())
 
     def close(self) -> None:
         """Close the files."""

@@ -8,13 +8,17 @@ import marshal
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from tunecheck.errors import ConfigurationError, EndpointError
+from tunecheck.errors import ConfigurationError, EndpointError, RunError
 from tunecheck.fingerprints import content_hash, fingerprint
 from tunecheck.jsontext import JSON, plain
 from tunecheck.pipeline.mapping import Binder, Mapped, Reference, make_binder
 from tunecheck.pipeline.signatures import Signature, is_async, read_signature
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints.base import Endpoint
+    from tunecheck.endpoints.calling import ModelCalls
 
 __all__ = [
     "BoundEvaluator",
@@ -74,10 +78,26 @@ class BoundEvaluator(Scorer):
     signature: Signature
     bind: Binder
     asynchronous: bool
+    asks_models: bool
+    """Whether it has a `call_with`, which takes who asks models for it (`ModelCalls`) before the row's values."""
     needs_target: bool
     fingerprint: str | None
     primary: str | None
     metrics: tuple[MetricDeclaration, ...]
+
+    @property
+    def concurrency(self) -> int | None:
+        """Rows at once, where it asks models and knows what they bear."""
+        found = getattr(self.function, "concurrency", None) if self.asks_models else None
+        return found if isinstance(found, int) and found > 0 else None
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The model that it asks, where it asks one."""
+        from tunecheck.endpoints.base import Endpoint
+
+        found = getattr(self.function, "endpoint", None) if self.asks_models else None
+        return found if isinstance(found, Endpoint) else None
 
     @property
     def aggregate(self) -> Callable[[Sequence[Output]], Mapping[str, object]] | None:
@@ -104,12 +124,14 @@ def bind_evaluator(
     """
     function = _instance(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
+    asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
     return BoundEvaluator(
         name=name,
         function=function,
         signature=signature,
         bind=make_binder(signature, mapping, f"evaluator {name!r}"),
-        asynchronous=is_async(function),
+        asynchronous=asks_models or is_async(function),
+        asks_models=asks_models,
         needs_target=_needs_target(signature, mapping, target_columns),
         cpu_bound=bool(getattr(function, "cpu_bound", False)),
         fingerprint=fingerprint(function),
@@ -167,10 +189,18 @@ def call(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
         return failure(error)
 
 
-async def call_async(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
-    """Call an asynchronous evaluator on one row. Raises nothing but its own task's cancellation."""
+async def call_async(
+    evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None
+) -> Output | Failure:
+    """Call an asynchronous evaluator on one row; `calls` asks models for it, where it has a `call_with`.
+
+    Raises:
+        CancelledError: its own task's.
+        RunError: a call that it made says that the run must stop.
+    """
     try:
-        result = evaluator.function(**guarded(evaluator, arguments))
+        values = guarded(evaluator, arguments)
+        result = evaluator.function(**values) if calls is None else _with_models(evaluator, calls, values)
         if inspect.isawaitable(result):
             result = await result
         return as_output(result, evaluator.name)
@@ -178,8 +208,15 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object]) -> Output 
         if is_being_cancelled():
             raise
         return failure(error)
+    except RunError:
+        raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - as in `call`
         return failure(error)
+
+
+def _with_models(evaluator: Scorer, calls: ModelCalls, values: Mapping[str, object]) -> object:
+    call_with: Callable[..., object] = evaluator.function.call_with  # type: ignore[attr-defined]
+    return call_with(calls, **values)
 
 
 def is_being_cancelled() -> bool:

@@ -9,15 +9,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from tunecheck.datasets import Dataset, Scan
+from tunecheck.endpoints.base import Endpoint
 from tunecheck.errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.aggregate import Aggregator, Metrics
+from tunecheck.pipeline.budget import Budget
 from tunecheck.pipeline.callables import CallableTarget
 from tunecheck.pipeline.engine import Engine, Plan, Tally
 from tunecheck.pipeline.journal import Journal
 from tunecheck.pipeline.mapping import MappingLayers, check_binding
+from tunecheck.pipeline.model_calls import RunCalls
 from tunecheck.pipeline.recorded import Recorded, Takeover
 from tunecheck.pipeline.results import ResultsWriter, RowsView
 from tunecheck.pipeline.rowkind import row_kind_reader
@@ -25,7 +29,7 @@ from tunecheck.pipeline.scoring import BoundEvaluator
 from tunecheck.progress import ProgressBar, ProgressCallback
 from tunecheck.runs import manifest as manifests
 from tunecheck.runs.export import MAX_COLUMNS, write_azure_results, write_table
-from tunecheck.runs.loop import Show, run_engine
+from tunecheck.runs.loop import Closable, Show, run_engine
 from tunecheck.runs.store import Run, create_run, dumps_readably, find_run, utc_now, write_file
 from tunecheck.suggest import did_you_mean
 from tunecheck.targets import Row, Target
@@ -45,6 +49,7 @@ class Finished:
     rows: RowsView
     metrics: Metrics
     by_group: dict[str, dict[str, Metrics]]
+    usage: dict[str, JSON]
     row_count: int
     failed_row_count: int
     simulated: bool
@@ -68,6 +73,7 @@ class Execution:
     results_dir: Path
     fail_on_evaluator_errors: bool
     progress: bool | ProgressCallback
+    max_cost: float | None = None
 
     def run(
         self,
@@ -125,10 +131,25 @@ class Execution:
                 target_columns=None,
                 has_target=False,
             )
+        self._check_prices()
         grouping = [*(("group_by", column) for column in self.group_by), ("group_key", self.dataset.defaults.group_key)]
         for option, column in grouping:
             if column is not None and column not in scan.columns:
                 raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
+
+    def _check_prices(self) -> None:
+        """A limit on cost holds only for calls whose price is known."""
+        asked = [(each.name, each.endpoint) for each in self.evaluators if each.endpoint is not None]
+        asked += [("target", own)] if isinstance(own := getattr(self.target, "endpoint", None), Endpoint) else []
+        priced = [endpoint for _, endpoint in asked if endpoint.price is not None]
+        if self.max_cost is None or len(priced) == len(asked) > 0:
+            return
+        unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked if e.price is None and n != "target"]
+        if unknown or not priced:
+            raise ConfigurationError(
+                f"max_cost: nobody knows the price of {unknown[0] if unknown else 'the calls'}: "
+                "write `price:` in the endpoint's definition, or give --prices FILE"
+            )
 
     def _describe(self, scan: Scan) -> dict[str, JSON]:
         path = self.dataset.path
@@ -191,10 +212,13 @@ class Execution:
         results = ResultsWriter(run.results)
         opened.callback(results.abandon)
         aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
-        engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover)
+        calls = RunCalls(run.id, journal, takeover, Budget(self.max_cost))
+        opened.callback(calls.close)
+        engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover, calls)
         engine.tally.notes += notes
-        run_engine(engine, self.target, self._show())
-        return self._finish(run, manifest, results, aggregator, engine.tally)
+        run_engine(engine, self._closing(), self._show())
+        engine.tally.simulated |= calls.simulated
+        return self._finish(run, manifest, results, aggregator, engine.tally, calls.usage())
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
         return Plan(
@@ -252,6 +276,12 @@ class Execution:
         evaluators = manifests.same_evaluators(before, now)
         return Recorded(source.journal, by_row=by_row, evaluators=evaluators, answers=answers)
 
+    def _closing(self) -> dict[str, Closable]:
+        """What has connections, by its name for people."""
+        models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
+        found = {"the target": self.target, **models}
+        return {name: cast("Closable", each) for name, each in found.items() if hasattr(each, "close")}
+
     def _show(self) -> Show | None:
         if self.progress is False or self.progress is None:
             return None
@@ -266,6 +296,7 @@ class Execution:
         results: ResultsWriter,
         aggregator: Aggregator,
         tally: Tally,
+        usage: dict[str, JSON],
     ) -> Finished:
         simulated = self._simulated or tally.simulated
         columns = results.columns
@@ -279,13 +310,15 @@ class Execution:
             "by": {column: dict(values) for column, values in by_group.items()},
             "rows": aggregator.rows,
             "failed_rows": aggregator.failed_rows,
+            "usage": usage,
             "simulated": simulated,
             "notes": list(tally.notes),
         }
         write_file(run.metrics_file, dumps_readably(summary))
         ended: dict[str, JSON] = {"status": "finished", "ended": _time(), "row_count": aggregator.rows}
         run.write_manifest({**manifest, **ended, "simulated": simulated})
-        return Finished(run, rows, metrics, by_group, aggregator.rows, aggregator.failed_rows, simulated, tally.notes)
+        counts = aggregator.rows, aggregator.failed_rows
+        return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes)
 
 
 def _stopped(run: Run, manifest: Mapping[str, JSON], error: BaseException) -> BaseException:

@@ -6,17 +6,26 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
+from typing import Protocol
 
 from tunecheck.errors import RunInterruptedError
 from tunecheck.pipeline.engine import Engine
 from tunecheck.progress import Progress, ProgressBar
-from tunecheck.targets import Target
 
 __all__ = ["Show", "run_engine"]
 
 Show = Callable[[Progress], None]
+
+
+class Closable(Protocol):
+    """What has connections to close at the end: the target, evaluators that ask models."""
+
+    async def close(self) -> None:
+        """Close them."""
+        ...
+
 
 _GRACE_S = 10.0
 """How long calls under way may take after Ctrl-C."""
@@ -24,8 +33,10 @@ _GRACE_S = 10.0
 _PROGRESS_EVERY_S = 0.1
 
 
-def run_engine(engine: Engine, target: Target | None, show: Show | None) -> None:
+def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | None) -> None:
     """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook).
+
+    In the end all of `closing` are closed, in that loop.
 
     Raises:
         RunError: the run was stopped.
@@ -35,12 +46,12 @@ def run_engine(engine: Engine, target: Target | None, show: Show | None) -> None
         asyncio.get_running_loop()
     except RuntimeError:
         try:
-            asyncio.run(_run(engine, target, show, stopper))
+            asyncio.run(_run(engine, closing, show, stopper))
         except KeyboardInterrupt:
             stopper.forget()
             raise
     else:
-        _run_in_thread(lambda: asyncio.run(_run(engine, target, show, stopper)), stopper)
+        _run_in_thread(lambda: asyncio.run(_run(engine, closing, show, stopper)), stopper)
 
 
 def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
@@ -108,7 +119,7 @@ class _Stopper:
             self._task.exception()
 
 
-async def _run(engine: Engine, target: Target | None, show: Show | None, stopper: _Stopper) -> None:
+async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | None, stopper: _Stopper) -> None:
     stopper.bind()
     ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
     try:
@@ -121,8 +132,8 @@ async def _run(engine: Engine, target: Target | None, show: Show | None, stopper
             _show(engine, show)
             if isinstance(show, ProgressBar):
                 show.close()
-        if target is not None:
-            await _close(target, engine.tally.notes)
+        for name, each in closing.items():
+            await _close(name, each, engine.tally.notes)
 
 
 async def _tick(engine: Engine, show: Show) -> None:
@@ -143,11 +154,11 @@ def _show(engine: Engine, show: Show) -> bool:
     return True
 
 
-async def _close(target: Target, notes: list[str]) -> None:
+async def _close(name: str, each: Closable, notes: list[str]) -> None:
     try:
-        await target.close()
+        await each.close()
     except Exception as error:  # noqa: BLE001 - all answers are there: what closing says must not cost them
-        notes.append(f"the target did not close: {type(error).__name__}: {error}")
+        notes.append(f"{name} did not close: {type(error).__name__}: {error}")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,251 @@
+"""Evaluators that ask models: each call is bought once, journaled before it counts, and kept within a budget."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import Answering, column, journal_of, metrics_of, questions, records, run, strict_json
+
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, Price, Usage
+from tunecheck.endpoints.calling import ModelCalls
+from tunecheck.errors import ConfigurationError, EndpointError, RefusedError, RunError, StopRunError
+
+CHEAP = Price(1.0, 10.0)
+"""A call of `Model` comes to 100 × 1 + 10 × 10 = 200 millionths."""
+
+
+class Model(Endpoint):
+    """Answers with the length of the question; remembers what it was asked, and how much at once."""
+
+    kind = "model"
+    name = "model"
+
+    def __init__(
+        self, *, price: Price | None = None, failing: dict[str, Exception] | None = None, wait: float = 0
+    ) -> None:
+        self.price = price
+        self.failing = failing or {}
+        self.wait = wait
+        self.asked: list[str] = []
+        self.keys: list[str | None] = []
+        self.under_way = self.most = self.closed = 0
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        question = str(request.messages[-1]["content"])
+        self.asked.append(question)
+        self.keys.append(request.idempotency_key)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(self.wait)
+        self.under_way -= 1
+        if question in self.failing:
+            raise self.failing[question]
+        return Completion(text=str(len(question)), usage=Usage(100, 10))
+
+    def settings(self) -> dict[str, Any]:
+        return {"kind": self.kind, "parameters": {"max_tokens": 10}}
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class Judge:
+    """Asks the model with the response."""
+
+    def __init__(self, model: Model, *, concurrency: int | None = None, samples: int = 1, version: int = 1) -> None:
+        self.endpoint = model
+        self.concurrency = concurrency
+        self.samples = samples
+        self.arguments = {"samples": samples, "version": version}
+
+    def __call__(self, *, response: str) -> dict[str, Any]:
+        raise AssertionError("in a run, models are asked through it")
+
+    async def call_with(self, calls: ModelCalls, *, response: str) -> dict[str, Any]:
+        request = ChatRequest([{"role": "user", "content": response}])
+        answers = [await calls.complete(self.endpoint, request, sample=n) for n in range(self.samples)]
+        return {"n": sum(int(answer.text or 0) for answer in answers)}
+
+    async def close(self) -> None:
+        await self.endpoint.close()
+
+
+def judged(folder: Path, judge: Judge, rows: list[dict[str, Any]], **arguments: Any) -> Any:
+    return run(folder, rows, evaluators={"judge": judge}, **arguments)
+
+
+def rows(*responses: str) -> list[dict[str, Any]]:
+    return [{"id": f"r{n}", "response": text} for n, text in enumerate(responses)]
+
+
+def test_an_evaluator_with_call_with_is_awaited_and_closed(tmp_path: Path) -> None:
+    model = Model()
+    result = judged(tmp_path, Judge(model), rows("a", "bb", "ccc"))
+    assert column(result, "outputs.judge.n") == [1, 2, 3]
+    assert model.closed == 1
+
+
+def test_equal_calls_are_one_even_while_the_first_is_under_way(tmp_path: Path) -> None:
+    model = Model(wait=0.01)
+    result = judged(tmp_path, Judge(model), rows("same", "same", "other", "same"), concurrency=4)
+    assert column(result, "outputs.judge.n") == [4, 4, 5, 4]
+    assert sorted(model.asked) == ["other", "same"]
+
+
+def test_samples_of_one_question_are_calls_of_their_own(tmp_path: Path) -> None:
+    model = Model()
+    result = judged(tmp_path, Judge(model, samples=3), rows("a", "a"))
+    assert column(result, "outputs.judge.n") == [3, 3]
+    assert model.asked == ["a"] * 3
+
+
+def test_a_call_is_in_the_journal_before_the_verdict(tmp_path: Path) -> None:
+    result = judged(tmp_path, Judge(Model()), rows("a"))
+    assert [record["k"] for record in journal_of(result)] == ["call", "verdicts"]
+    (call,) = records(result, "call")
+    assert (call["e"], call["out"]["text"]) == ("judge", "1")
+
+
+def test_calls_are_counted_by_evaluator(tmp_path: Path) -> None:
+    result = judged(tmp_path, Judge(Model(price=CHEAP)), rows("a", "a", "bb"))
+    expected = {"calls": 2, "input_tokens": 200, "output_tokens": 20, "uncounted_calls": 0}
+    assert result.usage == {"judge": {**expected, "cost": pytest.approx(0.0004), "currency": "USD"}}
+    written = strict_json((result.run_dir / "metrics.json").read_bytes())
+    assert written["usage"] == result.usage
+
+
+def test_without_a_price_tokens_are_counted_and_the_cost_is_unknown(tmp_path: Path) -> None:
+    result = judged(tmp_path, Judge(Model()), rows("a"))
+    assert (result.usage["judge"]["input_tokens"], result.usage["judge"]["cost"]) == (100, None)
+
+
+def test_what_the_target_spends_is_counted_too(tmp_path: Path) -> None:
+    target = EndpointTarget(Model(price=CHEAP))
+    data = [{"id": "a", "messages": "hello"}, {"id": "b", "messages": "hello"}]
+    result = run(tmp_path, data, target=target, evaluators={"n": lambda response: len(response)})
+    spent: Any = result.usage["target"]
+    assert (spent["calls"], spent["cost"]) == (2, pytest.approx(0.0004))
+
+
+def test_a_call_that_fails_is_the_rows_error_and_asked_again_when_the_run_is_taken_over(tmp_path: Path) -> None:
+    model = Model(failing={"bb": EndpointError("busy")})
+    first = judged(tmp_path, Judge(model), rows("a", "bb"))
+    assert column(first, "error.judge")[1]["message"] == "busy"
+    again = Model()
+    second = judged(tmp_path, Judge(again), rows("a", "bb"), reuse=first.run_dir)
+    assert column(second, "outputs.judge.n") == [1, 2]
+    assert again.asked == ["bb"]
+
+
+def test_all_who_wait_for_a_call_that_fails_have_its_error(tmp_path: Path) -> None:
+    model = Model(failing={"x": EndpointError("busy")}, wait=0.01)
+    result = judged(tmp_path, Judge(model), rows("x", "x", "x"), concurrency=3)
+    assert [error["message"] for error in column(result, "error.judge")] == ["busy"] * 3
+    assert metrics_of(result)["judge.error_count"] == 3
+
+
+def test_a_changed_evaluator_takes_over_the_calls_that_it_would_make_again(tmp_path: Path) -> None:
+    first = judged(tmp_path, Judge(Model()), rows("a", "bb"))
+    model = Model(price=CHEAP)
+    second = judged(tmp_path, Judge(model, version=2), rows("a", "bb", "ccc"), reuse=first.run_dir)
+    assert column(second, "outputs.judge.n") == [1, 2, 3]
+    assert model.asked == ["ccc"]
+    assert second.usage["judge"]["calls"] == 1, "the others were paid for by the first run"
+    third = judged(tmp_path, Judge(model, version=3), rows("a", "bb", "ccc"), reuse=second.run_dir)
+    assert model.asked == ["ccc"], "what was taken over stands in the second run's own journal"
+    assert third.usage == {}
+
+
+def test_a_lane_is_as_wide_as_the_evaluator_says(tmp_path: Path) -> None:
+    model = Model(wait=0.02)
+    judged(tmp_path, Judge(model, concurrency=7), rows(*(f"{n:09}" for n in range(40))), concurrency=2)
+    assert model.most == 7
+
+
+def test_a_run_stops_before_it_spends_more_than_its_budget_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+    responses = [f"{n:03}" for n in range(20)]
+    model = Model(price=CHEAP, wait=0.001)
+    with pytest.raises(RunError, match=r"max-cost 0\.001: .* is spent.*--resume"):
+        judged(tmp_path, Judge(model, concurrency=8), rows(*responses), max_cost=0.001)
+    assert len(model.asked) == 5, "five calls at 0.0002 are the budget"
+    more = Model(price=CHEAP)
+    result = judged(tmp_path, Judge(more), rows(*responses), max_cost=1, resume="last")
+    assert sorted(model.asked + more.asked) == responses, "nothing is bought twice"
+    assert result.usage["judge"]["calls"] == 20
+    assert result.usage["judge"]["cost"] == pytest.approx(20 * 0.0002)
+
+
+def test_the_budget_holds_for_the_target_as_well(tmp_path: Path) -> None:
+    model = Model(price=CHEAP)
+    data = [{"id": str(n), "messages": f"{n}"} for n in range(30)]
+    with pytest.raises(RunError, match="max-cost"):
+        run(
+            tmp_path,
+            data,
+            target=EndpointTarget(model),
+            evaluators={"n": lambda response: 1},
+            max_cost=0.002,
+            concurrency=1,
+        )
+    assert 9 <= len(model.asked) <= 10
+
+
+def test_a_budget_without_a_price_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    model = Model()
+    with pytest.raises(ConfigurationError, match=r"max_cost: nobody knows the price of 'model', which 'judge' asks"):
+        judged(tmp_path, Judge(model), rows("a"), max_cost=1)
+    with pytest.raises(ConfigurationError, match="nobody knows the price of the calls"):
+        run(tmp_path, rows("a"), evaluators={"e": lambda response: 1}, max_cost=1)
+    assert model.asked == []
+
+
+@pytest.mark.parametrize("most", [-1, float("nan"), "a", True])
+def test_a_budget_is_a_number(tmp_path: Path, most: Any) -> None:
+    with pytest.raises(ConfigurationError, match="max_cost must be a number"):
+        judged(tmp_path, Judge(Model(price=CHEAP)), rows("a"), max_cost=most)
+
+
+def test_a_judge_that_must_stop_the_run_does(tmp_path: Path) -> None:
+    model = Model(failing={"bb": StopRunError("the key is wrong")})
+    with pytest.raises(RunError, match="the key is wrong"):
+        judged(tmp_path, Judge(model, concurrency=1), rows("a", "bb", "ccc"))
+    assert model.asked[:2] == ["a", "bb"]
+    again = Model()
+    result = judged(tmp_path, Judge(again, concurrency=1), rows("a", "bb", "ccc"), resume="last")
+    assert column(result, "outputs.judge.n") == [1, 2, 3]
+    assert "a" not in again.asked
+
+
+def test_another_error_is_one_rows_only(tmp_path: Path) -> None:
+    model = Model(failing={"bb": RefusedError("not you", status=403)})
+    result = judged(tmp_path, Judge(model), rows("a", "bb"))
+    assert column(result, "error.judge")[1]["type"] == "RefusedError"
+
+
+def test_a_call_has_the_same_key_each_time_a_run_asks_for_it(tmp_path: Path) -> None:
+    model = Model(failing={"a": StopRunError("stop")})
+    with pytest.raises(RunError):
+        judged(tmp_path, Judge(model), rows("a"))
+    again = Model()
+    judged(tmp_path, Judge(again), rows("a"), resume="last")
+    other = Model()
+    judged(tmp_path, Judge(other), rows("a"))
+    assert model.keys == again.keys
+    assert again.keys != other.keys
+
+
+def test_a_simulated_judges_run_is_simulated(tmp_path: Path) -> None:
+    class Pretending(Model):
+        async def complete(self, request: ChatRequest) -> Completion:
+            return Completion(text="1", simulated=True)
+
+    assert judged(tmp_path, Judge(Pretending()), rows("a")).simulated
+
+
+def test_a_target_and_a_judge_work_side_by_side(tmp_path: Path) -> None:
+    target = Answering()
+    result = run(tmp_path, questions(5), target=target, evaluators={"judge": Judge(Model())})
+    assert column(result, "outputs.judge.n") == [len(f"answer to What is {n}?") for n in range(5)]
