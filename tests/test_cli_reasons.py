@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -133,3 +134,17 @@ def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.Mon
 def test_an_answer_worded_too_differently_is_one_kind_whatever_its_score() -> None:
     assert kinds(MatchEvaluator(), "Nothing alike at all", "It is booked.") == ["ROUGE-L F below the threshold"]
     assert kinds(MatchEvaluator(), "It is", "It is booked for you.") == ["ROUGE-L F below the threshold"]
+
+
+def test_a_judges_differences_are_counted_by_kind() -> None:
+    def row(number: int, *kinds: str) -> dict[str, Any]:
+        return {
+            "row_id": f"r{number}",
+            "outputs.difference.difference_result": "fail",
+            "outputs.difference.difference_reason": f"words of the judge, number {number}",
+            "outputs.difference.difference_differences": [{"kind": kind, "expected": "a"} for kind in kinds],
+        }
+
+    rows = [row(1, "argument", "date format"), row(2, "argument", "argument"), row(3)]
+    found = read_failures(rows, {"difference": "difference"}).reasons["difference"]
+    assert (found["argument"].rows, found["date format"].rows) == (2, 1)

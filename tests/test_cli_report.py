@@ -37,6 +37,7 @@ def summary(**changed: Any) -> Summary:
         "failures": Failures(),
         "gates": [],
         "notes": [],
+        "usage": {},
     }
     return Summary(**(values | changed))
 
@@ -115,3 +116,10 @@ def test_notes_and_gates_stand_at_the_end() -> None:
 def test_a_gate_that_found_nothing_says_why() -> None:
     found = lines(summary(gates=[Outcome("calls[x] >= 1", None, False, "no row belongs to this group")]), 100)
     assert any(line.endswith("found nothing (no row belongs to this group)") for line in found)
+
+
+def test_what_the_calls_came_to_stands_in_a_table() -> None:
+    spent = {"calls": 1200, "input_tokens": 345_000, "output_tokens": 6_000, "cost": 1.25, "currency": "EUR"}
+    found = lines(summary(usage={"difference": spent, "target": {**spent, "cost": None, "currency": None}}))
+    assert "difference 1,200 345,000 6,000 1.2500 EUR" in found
+    assert "target 1,200 345,000 6,000 no price" in found

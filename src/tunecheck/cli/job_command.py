@@ -91,6 +91,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         failures=failures,
         gates=_outcomes(job, result, metrics, primaries, failures),
         notes=[*result.notes, *job.remarks()],
+        usage=result.usage,
     )
 
 
@@ -150,6 +151,7 @@ def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
         "rows": summary.rows,
         "failed_rows": summary.failed_rows,
         "gates": [outcome.as_json() for outcome in summary.gates],
+        "usage": dict(summary.usage),
         "simulated": summary.simulated or bool(summary.failures.simulated_answers),
         "notes": list(summary.notes),
     }

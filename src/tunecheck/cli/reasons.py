@@ -89,7 +89,9 @@ def _note_verdict(failures: Failures, row: Mapping[str, JSON], row_id: str, name
     kinds = failures.reasons.setdefault(name, {})
     reason = row.get(f"{metric}_reason")
     words = reason if isinstance(reason, str) else ""
-    found = dict.fromkeys((*_kinds_by_property(row.get(f"{metric}_properties")), *fault_kinds(words)))
+    as_data = (*_kinds_by_property(row.get(f"{metric}_properties")), *_kinds_judged(row.get(f"{metric}_differences")))
+    # A judge's own words are as many as there are rows.
+    found = dict.fromkeys((*as_data, *(() if row.get(f"{metric}_differences") else fault_kinds(words))))
     if not found and isinstance(row.get(f"{metric}_threshold"), (int, float)):
         found = {BELOW: None}
     for kind in found:
@@ -115,6 +117,14 @@ def _kinds_by_property(properties: JSON) -> Iterator[str]:
             yield f"{kind} argument"
         else:
             yield f"wrong argument: {'another value' if kind == 'other' else kind.replace('_', ' ')}"
+
+
+def _kinds_judged(differences: JSON) -> Iterator[str]:
+    """The kinds of differences that a judge lists."""
+    for difference in differences if isinstance(differences, list) else ():
+        kind = difference.get("kind") if isinstance(difference, dict) else None
+        if isinstance(kind, str):
+            yield clean(kind, _LONGEST_KIND)
 
 
 def fault_kinds(reason: str) -> list[str]:

@@ -45,6 +45,7 @@ class Summary:
     failures: Failures
     gates: Sequence[Outcome]
     notes: Sequence[str]
+    usage: Mapping[str, JSON]
 
 
 def show(summary: Summary, console: Console) -> None:
@@ -66,6 +67,8 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
         yield _reasons(summary)
     if summary.failures.errors:
         yield _errors(summary)
+    if summary.usage:
+        yield _usage(summary.usage)
     if summary.notes:
         yield _notes(summary.notes)
     if summary.gates:
@@ -206,6 +209,24 @@ def _errors(summary: Summary) -> Table:
         shown = [(f"{stage}: {clean(kind.words, 200)}", kind) for kind in kinds.values()]
         _add_kinds(table, shown, _MOST_ERRORS)
     return table
+
+
+def _usage(usage: Mapping[str, JSON]) -> Table:
+    """What the calls came to: of the target, and of each evaluator that asks a model."""
+    from rich.text import Text
+
+    table = _grid("left", "right", "right", "right", "right")
+    table.add_row(*(Text(head, "bold") for head in ("spent", "calls", "tokens in", "tokens out", "cost")))
+    for name, spent in usage.items():
+        if isinstance(spent, dict):
+            counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
+            table.add_row(Text(clean(name, 60)), *(f"{count:,}" for count in counts), _cost(spent))
+    return table
+
+
+def _cost(spent: Mapping[str, JSON]) -> str:
+    cost = spent.get("cost")
+    return f"{cost:,.4f} {spent.get('currency')}" if isinstance(cost, (int, float)) else "no price"
 
 
 def _notes(notes: Sequence[str]) -> Text:

@@ -131,8 +131,8 @@ class RunCalls:
         """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
         usage = Usage(*target.usage(answer))
         price = _price(target)
-        if price is None and usage == Usage():
-            return None  # a function, say: nobody knows of any calls
+        if answer.get("simulated") is True or (price is None and usage == Usage()):
+            return None  # no model was asked, or (a function) nobody knows of any calls
         cost, currency = _cost(usage, price)
         self._count("target", usage, cost, currency)
         self._dearest_answer = max(self._dearest_answer, cost or 0.0)
