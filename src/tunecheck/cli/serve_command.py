@@ -1,4 +1,4 @@
-"""`tunecheck serve`: a local server with a model's answers, recorded or simulated, for trying things out."""
+"""`tunecheck serve`: a local server with a model's answers, recorded, simulated or scripted, for trying things out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tunecheck.cli.parameters import Debug
 
 if TYPE_CHECKING:
     from tunecheck.endpoints.serve import Served
-    from tunecheck.endpoints.serve_sources import EndpointSource
+    from tunecheck.endpoints.serve_sources import AnswerSource
 
 __all__ = ["serve"]
 
@@ -25,6 +25,10 @@ ReplayFile = Annotated[
 SimulatedData = Annotated[
     str | None,
     typer.Option("--simulated", metavar="DATASET", help="The simulated model, answering the rows of this data set."),
+]
+ScriptFile = Annotated[
+    str | None,
+    typer.Option("--script", metavar="FILE", help="Scripted answers: a YAML file of rules (docs/endpoints.md)."),
 ]
 IdsOf = Annotated[
     str | None,
@@ -48,6 +52,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No line for each request."
 def serve(
     replay: ReplayFile = None,
     simulated: SimulatedData = None,
+    script: ScriptFile = None,
     dataset: IdsOf = None,
     host: Host = "127.0.0.1",
     port: Port = 8080,
@@ -63,32 +68,45 @@ def serve(
     from tunecheck.endpoints.serve_guards import parse_faults
 
     run(
-        _source(replay, simulated, dataset, seed),
+        _source(replay, simulated, script, dataset, seed),
         host=host,
         port=port,
         key_env=key_env,
         latency_ms=latency_ms,
         faults=parse_faults(fault or []),
         seed=seed or 0,
-        on_ready=lambda url: _say_ready(url, SIMULATED if simulated is not None else f"answers of {replay}"),
+        on_ready=lambda url: _say_ready(url, _what(replay, script)),
         on_request=None if quiet else _log,
     )
     return 0
 
 
-def _source(replay: str | None, simulated: str | None, dataset: str | None, seed: int | None) -> EndpointSource:
+def _source(
+    replay: str | None, simulated: str | None, script: str | None, dataset: str | None, seed: int | None
+) -> AnswerSource:
     from tunecheck.cli.answer_source import load_named
     from tunecheck.datasets import open_dataset
     from tunecheck.endpoints.replay import ReplayEndpoint
+    from tunecheck.endpoints.serve_script_source import ScriptSource
     from tunecheck.endpoints.serve_sources import EndpointSource
     from tunecheck.errors import ConfigurationError
 
-    if (replay is None) == (simulated is None):
-        raise ConfigurationError("say what to serve: --replay FILE, or --simulated DATASET")
+    if [replay, simulated, script].count(None) != 2:
+        raise ConfigurationError("say what to serve: --replay FILE, or --simulated DATASET, or --script FILE")
+    if dataset is not None and replay is None:
+        raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
+    if script is not None:
+        return ScriptSource.read(script)
     if simulated is not None:
         return EndpointSource(load_named("simulated", seed), open_dataset(simulated).rows())
     assert replay is not None
     return EndpointSource(ReplayEndpoint(replay), open_dataset(dataset).rows() if dataset is not None else None)
+
+
+def _what(replay: str | None, script: str | None) -> str:
+    if replay is not None:
+        return f"answers of {replay}"
+    return SIMULATED if script is None else f"{SIMULATED} by the script {script}"
 
 
 def _say_ready(url: str, what: str) -> None:

@@ -25,9 +25,16 @@ from aiohttp import web
 from tunecheck.endpoints.base import Completion
 from tunecheck.endpoints.recorded import NoAnswerError
 from tunecheck.endpoints.serve_guards import AnswerStore, Faults, is_loopback, key_is_right
-from tunecheck.endpoints.serve_replies import Problem, chat_completion, chat_pieces, model_list, score_reply
+from tunecheck.endpoints.serve_replies import (
+    Problem,
+    ProblemError,
+    chat_completion,
+    chat_pieces,
+    model_list,
+    score_reply,
+)
 from tunecheck.endpoints.serve_requests import Asked, BadRequestError, chat_question, score_question
-from tunecheck.endpoints.serve_sources import AnswerSource
+from tunecheck.endpoints.serve_sources import AnswerSource, TellsHealth
 from tunecheck.errors import ConfigurationError, ContentFilterError, EndpointError, TimedOutError
 from tunecheck.jsontext import dumps
 
@@ -203,7 +210,8 @@ class _Server:
     async def health(self, _: web.Request) -> web.Response:
         """Up, and the counts so far."""
         counts = {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
-        return _json({"status": "ok", "model": self._source.name, **counts})
+        own = self._source.health() if isinstance(self._source, TellsHealth) else {}
+        return _json({"status": "ok", "model": self._source.name, **counts, **own})
 
     async def models(self, _: web.Request) -> web.Response:
         """The one model there is."""
@@ -273,6 +281,8 @@ class _Server:
             return _problem(Problem(error.status, f"{request.method} {request.path}: {error.reason}"))
         except BadRequestError as error:
             return _problem(Problem(400, str(error)))
+        except ProblemError as error:
+            return _problem(error.problem)
         except EndpointError as error:
             return _problem(_of_endpoint(error))
         except Exception as error:  # noqa: BLE001 - a source is anybody's code; the server goes on
@@ -301,8 +311,7 @@ def _json(body: Mapping[str, object], *, status: int = 200, headers: Mapping[str
 
 def _problem(problem: Problem) -> web.Response:
     response = _json(problem.body(), status=problem.status)
-    if problem.status in (429, 503):
-        response.headers["Retry-After"] = "1"
+    response.headers.update(problem.headers())
     return response
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from tunecheck.endpoints.base import Completion
 from tunecheck.jsontext import JSON
 
-__all__ = ["Problem", "chat_completion", "chat_pieces", "model_list", "score_reply"]
+__all__ = ["Problem", "ProblemError", "Refusal", "chat_completion", "chat_pieces", "model_list", "score_reply"]
 
 _WORD = re.compile(r"\s*\S+|\s+")
 _ARGUMENT_PIECE = 24
@@ -19,17 +20,48 @@ _ARGUMENT_PIECE = 24
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as OpenAI's API words it."""
+    """An error as OpenAI's API words it; `inner` is what Azure adds as its `innererror`.
+
+    `retry_after_s` is when to come back, in seconds.
+    """
 
     status: int
     message: str
-    type: str = "invalid_request_error"
+    type: str | None = "invalid_request_error"
     code: str | None = None
     param: str | None = None
+    retry_after_s: float | None = None
+    inner: Mapping[str, JSON] | None = None
 
     def body(self) -> dict[str, JSON]:
         """The reply's body."""
-        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+        error: dict[str, JSON] = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        if self.inner is not None:
+            error |= {"status": self.status, "innererror": dict(self.inner)}
+        return {"error": error}
+
+    def headers(self) -> dict[str, str]:
+        """When to come back, as services say it: in whole seconds, and to the millisecond where that is not exact."""
+        seconds = self.retry_after_s
+        if seconds is None:
+            return {"Retry-After": "1"} if self.status in (429, 503) else {}
+        exact = {} if seconds == int(seconds) else {"retry-after-ms": f"{seconds * 1000:.0f}"}
+        return {"Retry-After": str(math.ceil(seconds)), **exact}
+
+
+class ProblemError(Exception):
+    """An answer that is this error reply."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal(Completion):
+    """A model's refusal in its own words, which chat completions have a place for beside the text."""
+
+    refusal: str = ""
 
 
 def model_list(name: str) -> dict[str, JSON]:
@@ -47,6 +79,8 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
     message: dict[str, JSON] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         message["tool_calls"] = [dict(call) for call in completion.tool_calls]
+    if isinstance(completion, Refusal):
+        message["refusal"] = completion.refusal
     choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
     body = _envelope("chat.completion", model, request_id)
     return {**body, "choices": [choice], "usage": _usage(completion), **_marked(completion)}
@@ -68,6 +102,8 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
     yield {"role": "assistant", "content": None if completion.text is None else ""}
     for match in _WORD.finditer(completion.text or ""):
         yield {"content": match[0]}
+    if isinstance(completion, Refusal):
+        yield {"refusal": completion.refusal}
     for index, call in enumerate(completion.tool_calls):
         yield from _call_deltas(index, call)
 

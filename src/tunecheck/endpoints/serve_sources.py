@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints.definition import load_endpoint
@@ -15,7 +15,7 @@ from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 from tunecheck.targets import Row
 
-__all__ = ["AnswerSource", "EndpointSource", "source_of"]
+__all__ = ["AnswerSource", "EndpointSource", "TellsHealth", "source_of"]
 
 
 class AnswerSource(Protocol):
@@ -36,10 +36,19 @@ class AnswerSource(Protocol):
         Raises:
             NoAnswerError: nothing is known about these messages.
             EndpointError: the answer is an error; its status and text are passed on.
+            ProblemError: the answer is this error reply.
         """
 
     async def close(self) -> None:
         """Release what is held open."""
+
+
+@runtime_checkable
+class TellsHealth(Protocol):
+    """A source that adds counts of its own to the health check."""
+
+    def health(self) -> dict[str, JSON]:
+        """What it has counted."""
 
 
 class EndpointSource:

@@ -1,0 +1,386 @@
+"""`tunecheck serve --script`: rules over real HTTP, as the official client and our own endpoints meet them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import textwrap
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cli_parts import command, environment
+from tests.serve_parts import Starter, asking, got, posted, servers
+
+from tunecheck.endpoints import ChatRequest, load_endpoint
+from tunecheck.endpoints.serve_script import Words, read_script
+from tunecheck.endpoints.serve_script_source import ScriptSource
+from tunecheck.errors import ConfigurationError, ContentFilterError, ThrottledError
+
+VERDICT = {"difference": 1, "reason": "the same city"}
+AS_JSON = '{"difference":1,"reason":"the same city"}'
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture
+async def started() -> AsyncIterator[Starter]:
+    async with servers() as start:
+        yield start
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "script.yaml"
+    path.write_text(textwrap.dedent(text), "utf-8")
+    return path
+
+
+def source(folder: Path, text: str) -> ScriptSource:
+    return ScriptSource.read(script(folder, text))
+
+
+def client_of(url: str, **options: Any) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=f"{url}/v1", **{"api_key": "any", "max_retries": 0, **options})
+
+
+async def asked(url: str, user: str = "hello", system: str | None = None, **more: Any) -> tuple[int, Any, Any]:
+    messages = [{"role": "system", "content": system}] if system else []
+    return await posted(f"{url}{CHAT}", {"messages": [*messages, *asking(user)], **more})
+
+
+async def text_of(url: str, user: str = "hello", **more: Any) -> str:
+    status, reply, _ = await asked(url, user, **more)
+    assert status == 200, reply
+    content: str = reply["choices"][0]["message"]["content"]
+    return content
+
+
+# -- what is answered -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("answer: just text", "just text"),
+        ("answer: {difference: 1, reason: the same city}", AS_JSON),
+        ("answer: [1, 2.5, null]", "[1,2.5,null]"),
+        ("answer: 4", "4"),
+        ("answer: false", "false"),
+        ("{answer: {a: 1}, fenced: true}", '```json\n{"a":1}\n```'),
+        ("{answer: {a: 1}, around: 'Sure! {} Anything else {}?'}", 'Sure! {"a":1} Anything else {}?'),
+        ("{answer: {a: 1}, fenced: true, around: 'Sure:\n\n{}'}", 'Sure:\n```json\n{"a":1}\n```'),
+    ],
+)
+async def test_an_answer_is_text_or_the_json_of_a_value(tmp_path: Path, started: Starter, rule: str, text: str) -> None:
+    indented = rule.replace("\n", "\n    ")
+    assert await text_of(await started(source(tmp_path, f"rules:\n  - {indented}\n"))) == text
+
+
+async def test_the_official_client_gets_an_answer_that_says_it_is_simulated(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{answer: {difference: 1, reason: the same city}}]"))
+    async with client_of(url) as client:
+        reply: Any = await client.chat.completions.create(model="m", messages=asking("x"))
+        assert json.loads(reply.choices[0].message.content) == VERDICT
+        assert (reply.choices[0].finish_reason, reply.simulated) == ("stop", True)
+
+
+async def test_an_answer_cut_off_ends_for_its_length(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{answer: {difference: 1, reason: long}, truncate_at: 18}]"))
+    async with client_of(url) as client:
+        reply = await client.chat.completions.create(model="m", messages=asking("x"))
+    assert (reply.choices[0].message.content, reply.choices[0].finish_reason) == ('{"difference":1,"r', "length")
+
+
+async def test_a_refusal_stands_beside_the_text_also_in_a_stream(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{refusal: I cannot judge this.}]"))
+    async with client_of(url) as client:
+        reply = await client.chat.completions.create(model="m", messages=asking("x"))
+        stream = await client.chat.completions.create(model="m", messages=asking("x"), stream=True)
+        pieces = [piece async for piece in stream]
+    message = reply.choices[0].message
+    assert (message.content, message.refusal) == (None, "I cannot judge this.")
+    assert [piece.choices[0].delta.refusal for piece in pieces if piece.choices[0].delta.refusal] == [message.refusal]
+
+
+async def test_a_declined_prompt_is_azures_400(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{content_filter: true}]"))
+    async with client_of(url) as client:
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.chat.completions.create(model="m", messages=asking("x"))
+    assert (caught.value.code, caught.value.param) == ("content_filter", "prompt")
+    body: Any = caught.value.body
+    assert body["innererror"]["code"] == "ResponsibleAIPolicyViolation"
+    assert body["innererror"]["content_filter_result"]["violence"] == {"filtered": True, "severity": "high"}
+
+
+async def test_a_declined_answer_is_a_finish_reason(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{content_filter: answer}]"))
+    async with client_of(url) as client:
+        reply = await client.chat.completions.create(model="m", messages=asking("x"))
+    assert (reply.choices[0].finish_reason, reply.choices[0].message.content) == ("content_filter", None)
+
+
+@pytest.mark.parametrize("kind", ["prompt", "answer"])
+async def test_our_own_endpoint_knows_both_for_what_they_are(tmp_path: Path, started: Starter, kind: str) -> None:
+    url = await started(source(tmp_path, f"rules: [{{content_filter: {kind}}}]"))
+    endpoint = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m"})
+    with pytest.raises(ContentFilterError):
+        await endpoint.complete(ChatRequest(asking("x")))
+    await endpoint.close()
+
+
+async def test_a_throttled_client_comes_back_when_it_is_told_to(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{status: 429, times: 2, retry_after: 0.02}, {answer: at last}]"))
+    status, reply, headers = await asked(url)
+    assert (status, reply["error"]["code"]) == (429, "rate_limit_exceeded")
+    assert (headers["Retry-After"], headers["retry-after-ms"]) == ("1", "20")
+    async with client_of(url, max_retries=1) as client:
+        answer = await client.chat.completions.create(model="m", messages=asking("x"))
+    assert answer.choices[0].message.content == "at last"
+
+
+@pytest.mark.parametrize(("written", "header"), [("3", "3"), ("0", "0"), ("2.0", "2")])
+async def test_whole_seconds_are_told_as_such(tmp_path: Path, started: Starter, written: str, header: str) -> None:
+    url = await started(source(tmp_path, f"rules: [{{status: 503, retry_after: {written}, message: too much}}]"))
+    status, reply, headers = await asked(url)
+    assert (status, reply["error"]["message"], headers["Retry-After"]) == (503, "too much", header)
+    assert "retry-after-ms" not in headers
+
+
+async def test_our_own_endpoint_rides_out_a_storm_of_429(tmp_path: Path, started: Starter) -> None:
+    rules = "rules: [{status: 429, times: 3, retry_after: 0.01}, {answer: done, times: 1}, {status: 429}]"
+    url = await started(source(tmp_path, rules))
+    definition = {"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 3}
+    endpoint = load_endpoint(definition)
+    assert (await endpoint.complete(ChatRequest(asking("x"), idempotency_key="k"))).text == "done"
+    await endpoint.close()
+    hopeless = load_endpoint({**definition, "retries": 0})
+    with pytest.raises(ThrottledError):
+        await hopeless.complete(ChatRequest(asking("x"), idempotency_key="k2"))
+    await hopeless.close()
+
+
+async def test_a_server_without_structured_output_says_which_parameter_it_does_not_take(
+    tmp_path: Path, started: Starter
+) -> None:
+    url = await started(source(tmp_path, "rules: [{reject: response_format}, {answer: plain}]"))
+    status, reply, _ = await asked(url, response_format={"type": "json_schema", "json_schema": {}})
+    assert (status, reply["error"]["param"]) == (400, "response_format")
+    assert reply["error"]["message"] == "Invalid parameter: 'response_format' is not supported with this model."
+    assert await text_of(url) == "plain"
+    assert await text_of(url, response_format=None) == "plain"
+
+
+async def test_one_type_of_a_parameter_can_be_rejected(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{reject: {response_format: json_schema}}, {answer: '{}'}]"))
+    status, reply, _ = await asked(url, response_format={"type": "json_schema"})
+    assert (status, "of type 'json_schema'" in reply["error"]["message"]) == (400, True)
+    assert await text_of(url, response_format={"type": "json_object"}) == "{}"
+
+
+async def test_usage_is_as_written_or_reckoned_or_kept_back(tmp_path: Path, started: Starter) -> None:
+    rules = """
+        rules:
+          - {when: {user: written}, answer: x, usage: {input_tokens: 7, output_tokens: 3}}
+          - {when: {user: kept back}, answer: x, usage: {}}
+          - {answer: x}
+    """
+    url = await started(source(tmp_path, rules))
+    usages = [(await asked(url, user))[1]["usage"] for user in ("written", "kept back", "else")]
+    assert usages[:2] == [{"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}, None]
+    assert usages[2]["prompt_tokens"] > 0
+
+
+async def test_a_slow_answer_holds_up_no_other(tmp_path: Path, started: Starter) -> None:
+    import asyncio
+
+    url = await started(source(tmp_path, "rules: [{when: {user: slow}, answer: s, latency_ms: 400}, {answer: f}]"))
+    order: list[str] = []
+
+    async def ask(user: str) -> None:
+        order.append(await text_of(url, user))
+
+    await asyncio.gather(ask("slow"), ask("fast"))
+    assert order == ["f", "s"]
+
+
+async def test_several_answers_are_given_in_turn_to_each_question(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{answers: [{n: 1}, {n: 0}]}]"))
+    users = ["a", "a", "b", "a", "b"]
+    texts = [await text_of(url, user) for user in users]
+    assert texts == ['{"n":1}', '{"n":0}', '{"n":1}', '{"n":1}', '{"n":0}']
+
+
+# -- which rule answers -----------------------------------------------------------------------------------------------
+
+WHEN = """
+    rules:
+      - {name: both, when: {user: [NYC, New York]}, answer: both}
+      - {name: either, when: {user: {any: [Oslo, Rome], none: [Berlin]}}, answer: either}
+      - {name: system, when: {system: strict}, answer: system}
+      - {name: schema, when: {response_format: true, request: my_schema}, answer: schema}
+      - {name: earlier, when: {request: said before, response_format: false}, answer: earlier}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"messages": asking("NYC is New York")}, "both"),
+        ({"messages": asking("Oslo")}, "either"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "Oslo"}]}]}, "either"),
+        ({"messages": [{"role": "developer", "content": "be strict"}, *asking("x")]}, "system"),
+        ({"messages": asking("x"), "response_format": {"json_schema": {"name": "my_schema"}}}, "schema"),
+        ({"messages": [*asking("said before"), {"role": "assistant", "content": ""}, *asking("x")]}, "earlier"),
+        ({"messages": asking("x"), "tools": [{"function": {"name": "said before"}}]}, "earlier"),
+        ({"messages": asking("NYC")}, None),
+        ({"messages": asking("Oslo or Berlin")}, None),
+        ({"messages": [*asking("Oslo"), *asking("x")]}, None),
+        ({"messages": asking("strict")}, None),
+        ({"messages": asking("oslo")}, None),
+    ],
+)
+async def test_the_first_rule_that_holds_answers(tmp_path: Path, started: Starter, body: Any, text: str | None) -> None:
+    status, reply, _ = await posted(f"{await started(source(tmp_path, WHEN))}{CHAT}", body)
+    assert (reply["choices"][0]["message"]["content"] if status == 200 else None) == text
+    assert status == (200 if text else 404)
+
+
+async def test_what_no_rule_answers_is_named(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{when: {user: cats}, answer: x}]"))
+    status, reply, _ = await asked(url, "what about\n" + "dogs " * 50)
+    assert (status, reply["error"]["code"]) == (404, "no_answer")
+    assert re.search(r"no rule of .*script\.yaml holds .*: 'what about dogs dogs .*…'$", reply["error"]["message"])
+
+
+async def test_a_rule_answers_so_often_as_it_says_and_the_next_one_after_it(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{answer: first, times: 2}, {answer: then}]"))
+    assert [await text_of(url) for _ in range(4)] == ["first", "first", "then", "then"]
+
+
+async def test_health_counts_by_rule(tmp_path: Path, started: Starter) -> None:
+    rules = "rules: [{name: storm, status: 429, times: 1}, {when: {user: a}, answer: x}]"
+    url = await started(source(tmp_path, rules))
+    for user in ("a", "a", "b"):
+        await asked(url, user)
+    health = await got(f"{url}/health")
+    assert (health["rules"], health["unmatched"]) == ({"storm": 1, "rule 2": 1}, 1)
+
+
+async def test_a_repeated_key_is_one_request_to_the_script(tmp_path: Path, started: Starter) -> None:
+    url = await started(source(tmp_path, "rules: [{status: 500, times: 1}, {answers: [one, two]}]"))
+    replies = [await posted(f"{url}{CHAT}", {"messages": asking("x")}, **{"Idempotency-Key": key}) for key in "aaab"]
+    texts = [reply["choices"][0]["message"]["content"] if "choices" in reply else None for _, reply, _ in replies]
+    assert texts == [None, "one", "one", "two"], "an error is not kept under its key, an answer is"
+    assert (await got(f"{url}/health"))["rules"] == {"rule 1": 1, "rule 2": 2}
+
+
+@given(st.text("ab"), st.lists(st.text("ab", min_size=1, max_size=3), max_size=3).map(tuple))
+def test_all_any_and_none_are_what_they_say(text: str, words: tuple[str, ...]) -> None:
+    stands = [word in text for word in words]
+    assert Words(all=words).hold(text) == all(stands)
+    assert Words(any=words).hold(text) == (any(stands) or not words)
+    assert Words(none=words).hold(text) == (not any(stands))
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("rules: []", "line 1: rules: must be a list of at least one rule"),
+        ("- answer: x", "a script is a mapping with `rules:`"),
+        ("name: x\n", "must be a list of at least one rule"),
+        ("rule: [{answer: x}]", "rule: unknown key; did you mean 'rules'?"),
+        ("rules:\n  - x\n", "line 2: rule 1 must be a mapping"),
+        ("rules:\n  - answer: x\n  - anser: x\n", "line 3: anser: unknown key; did you mean 'answer'?"),
+        ("rules:\n  - answer: x\n    time: 2\n", "line 3: time: unknown key; did you mean 'times'?"),
+        ("rules:\n  - when: {user: x}\n", "line 2: a rule needs one of answer, answers, refusal"),
+        ("rules:\n  - answer: x\n    status: 500\n", "line 3: status: a rule does one thing, and this one has answer"),
+        ("rules:\n  - status: 500\n    fenced: true\n", "line 3: fenced: goes with answer or answers, not with status"),
+        ("rules:\n  - answer: x\n    retry_after: 1\n", "line 3: retry_after: goes with status, not with answer"),
+        ("rules:\n  - {status: 200}\n", "status: must be a whole number from 400 to 599, not 200"),
+        ("rules:\n  - {answer: x, when: {usr: x}}\n", "when.usr: unknown key; did you mean 'user'?"),
+        ("rules:\n  - {answer: x, when: {user: 4}}\n", "when.user: must be a text or a list of texts (quote numbers"),
+        ("rules:\n  - {answer: x, when: {user: {al: [x]}}}\n", "'al' is none of all, any, none; did you mean 'all'?"),
+        ("rules:\n  - {answer: x, around: y}\n", "around: must hold {}, the place of the answer"),
+        ("rules:\n  - {answer: abc, truncate_at: 3}\n", "truncate_at: must be less than 3, the length of the answer"),
+        ("rules:\n  - {answers: []}\n", "answers: must be a list of answers"),
+        ("rules:\n  - {answers: x}\n", "answers: must be a list of answers"),
+        ("rules:\n  - {content_filter: maybe}\n", "content_filter: must be prompt (or true) or answer"),
+        ("rules:\n  - {reject: [a]}\n", "reject: must be a parameter's name"),
+        ("rules:\n  - {answer: x, usage: {tokens: 1}}\n", "usage.tokens: unknown key"),
+        ("rules:\n  - {answer: x, usage: 3}\n", "usage: must be {input_tokens"),
+        ("rules:\n  - {answer: x, latency_ms: -1}\n", "latency_ms: must be a number"),
+        ("rules:\n  - {answer: x, times: 0}\n", "times: must be a whole number from 1"),
+        ("rules:\n  - {answer: x, name: rule 2}\n  - {answer: y}\n", "line 3: name: a rule 'rule 2' was there before"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read_script(script(tmp_path, text))
+    assert complaint in str(caught.value)
+    assert "script.yaml" in str(caught.value)
+
+
+def test_the_script_in_the_documentation_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "endpoints.md").read_text("utf-8")
+    (written,) = re.findall(r"```yaml\n(name: judge.*?\nrules:.*?)```\n", page, re.DOTALL)
+    rules = read_script(script(tmp_path, written)).rules
+    assert [rule.name for rule in rules[:2]] == ["storm", "rule 2"]
+    assert len(rules) == 8
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_command_serves_a_script_and_says_that_it_is_simulated(tmp_path: Path) -> None:
+    script(tmp_path, "rules: [{answer: {difference: 1, reason: the same city}}]")
+    with subprocess.Popen(
+        command("serve", "--script", "script.yaml", "--port", "0"),
+        cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        try:
+            assert server.stdout
+            line = server.stdout.readline()
+            assert "serving SIMULATED answers by the script script.yaml on " in line
+            address = re.search(r"http://[\d.]+:\d+", line)
+            assert address
+            async with client_of(address[0]) as client:
+                reply = await client.chat.completions.create(model="m", messages=asking("x"))
+            assert reply.choices[0].message.content == AS_JSON
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=20) == 0
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--script", "script.yaml", "--replay", "x.jsonl"), "say what to serve"),
+        (("--script", "script.yaml", "--dataset", "x.jsonl"), "--dataset says which rows the ids of --replay are"),
+        (("--script", "nowhere.yaml"), "nowhere.yaml: cannot be read"),
+        (("--script", "script.yaml"), "script.yaml, line 1: anser: unknown key; did you mean 'answer'?"),
+    ],
+)
+def test_a_script_that_cannot_be_served_is_one_line_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    complaint: str,
+) -> None:
+    from tests.cli_parts import here
+
+    monkeypatch.chdir(tmp_path)
+    script(tmp_path, "rules: [{anser: x}]")
+    said = here(capsys, "serve", *arguments)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert complaint in said.err
