@@ -1,7 +1,7 @@
-"""A model server that takes 100 ms for each answer, or as many seconds as said: `python slow_model.py [SECONDS]`.
+"""A model server that takes 100 ms an answer, or as many seconds as said: `python slow_model.py [SECONDS] [judge]`.
 
 It prints its address and serves until it is killed. In each turn it calls twice and then stops, as it can tell from
-the messages without reading them as JSON.
+the messages without reading them as JSON; as a judge it always gives the same judgement.
 """
 
 from __future__ import annotations
@@ -32,20 +32,33 @@ _DONE = _reply({"content": "Done."})
 _CALLING = _reply({"tool_calls": [_call("ls", {"a": True}), _call("echo", {"content": "hello", "file_name": "a.txt"})]})
 
 
+_JUDGED = _reply(
+    {
+        "content": json.dumps(
+            {
+                "reason": "The date is written in another way, which the tool does not read.",
+                "differences": [{"where": "day", "expected": "a", "actual": "b", "kind": "date format"}],
+                "score": 0.5,
+            }
+        )
+    }
+)
+
+
 def _answer(body: bytes) -> bytes:
     """What comes next: the answers since the user last spoke are counted."""
     answered = body.count(b'"role":"assistant"', body.rfind(b'"role":"user"'))
     return _DONE if answered >= CALLS_A_TURN else _CALLING
 
 
-async def _serve(latency_s: float, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _serve(latency_s: float, judges: bool, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
             body = await reader.readexactly(length)
             await asyncio.sleep(latency_s)
-            writer.write(_answer(body))
+            writer.write(_JUDGED if judges else _answer(body))
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
@@ -53,7 +66,8 @@ async def _serve(latency_s: float, reader: asyncio.StreamReader, writer: asyncio
 
 async def _main() -> None:
     latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else LATENCY_S
-    server = await asyncio.start_server(functools.partial(_serve, latency_s), "127.0.0.1", 0, limit=1 << 24)
+    serve = functools.partial(_serve, latency_s, "judge" in sys.argv)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
     await server.serve_forever()
 

@@ -165,6 +165,7 @@ async def test_a_token_that_is_echoed_is_masked() -> None:
 
 
 def test_without_azure_identity_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "azure", None)
+    for name in ("azure", "azure.identity"):  # whether something has imported them before or not
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'tunecheck\[azure\]'"):
         load_endpoint({"kind": "azure_ml", "url": "https://a.b/c", "auth": ENTRA})

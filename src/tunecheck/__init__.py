@@ -11,14 +11,22 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tunecheck.calibration import Calibration, calibrate
     from tunecheck.calls import FunctionCall, Reading, read_calls, write_calls
     from tunecheck.endpoints import Endpoint, EndpointTarget, load_endpoint
     from tunecheck.errors import ConfigurationError, DataError, EndpointError, RunError, TunecheckError
     from tunecheck.evaluate import EvaluationResult, evaluate, score
     from tunecheck.evaluators.argument_match import ArgumentMatchEvaluator
     from tunecheck.evaluators.base import Evaluator, Metric, verdict
+    from tunecheck.evaluators.bert_score import BertScoreEvaluator
+    from tunecheck.evaluators.call_judge import CallJudgeEvaluator
+    from tunecheck.evaluators.difference import DifferenceEvaluator
+    from tunecheck.evaluators.embedding_similarity import EmbeddingSimilarityEvaluator
     from tunecheck.evaluators.function_call_match import FunctionCallMatchEvaluator
+    from tunecheck.evaluators.groundedness import GroundednessEvaluator
     from tunecheck.evaluators.match import MatchEvaluator
+    from tunecheck.evaluators.prompty import JudgementError, JudgeOutput, PromptyEvaluator
+    from tunecheck.evaluators.relevance import RelevanceEvaluator
     from tunecheck.evaluators.text import (
         BleuScoreEvaluator,
         F1ScoreEvaluator,
@@ -32,14 +40,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "tunecheck.calibration": ("Calibration", "calibrate"),
     "tunecheck.calls": ("FunctionCall", "Reading", "read_calls", "write_calls"),
     "tunecheck.endpoints": ("Endpoint", "EndpointTarget", "load_endpoint"),
     "tunecheck.errors": ("ConfigurationError", "DataError", "EndpointError", "RunError", "TunecheckError"),
     "tunecheck.evaluate": ("EvaluationResult", "score"),
     "tunecheck.evaluators.argument_match": ("ArgumentMatchEvaluator",),
     "tunecheck.evaluators.base": ("Evaluator", "Metric", "verdict"),
+    "tunecheck.evaluators.bert_score": ("BertScoreEvaluator",),
+    "tunecheck.evaluators.call_judge": ("CallJudgeEvaluator",),
+    "tunecheck.evaluators.difference": ("DifferenceEvaluator",),
+    "tunecheck.evaluators.embedding_similarity": ("EmbeddingSimilarityEvaluator",),
     "tunecheck.evaluators.function_call_match": ("FunctionCallMatchEvaluator",),
+    "tunecheck.evaluators.groundedness": ("GroundednessEvaluator",),
     "tunecheck.evaluators.match": ("MatchEvaluator",),
+    "tunecheck.evaluators.prompty": ("JudgeOutput", "JudgementError", "PromptyEvaluator"),
+    "tunecheck.evaluators.relevance": ("RelevanceEvaluator",),
     "tunecheck.evaluators.text": (
         "BleuScoreEvaluator",
         "F1ScoreEvaluator",
@@ -53,10 +69,15 @@ _HOMES = {
 
 __all__ = [
     "ArgumentMatchEvaluator",
+    "BertScoreEvaluator",
     "BleuScoreEvaluator",
+    "Calibration",
     "CallContext",
+    "CallJudgeEvaluator",
     "ConfigurationError",
     "DataError",
+    "DifferenceEvaluator",
+    "EmbeddingSimilarityEvaluator",
     "Endpoint",
     "EndpointError",
     "EndpointTarget",
@@ -66,16 +87,22 @@ __all__ = [
     "FunctionCall",
     "FunctionCallMatchEvaluator",
     "GleuScoreEvaluator",
+    "GroundednessEvaluator",
+    "JudgeOutput",
+    "JudgementError",
     "MatchEvaluator",
     "MeteorScoreEvaluator",
     "Metric",
+    "PromptyEvaluator",
     "Reading",
+    "RelevanceEvaluator",
     "RougeScoreEvaluator",
     "RougeType",
     "Row",
     "RunError",
     "Target",
     "TunecheckError",
+    "calibrate",
     "evaluate",
     "load_endpoint",
     "read_calls",

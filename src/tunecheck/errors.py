@@ -11,6 +11,8 @@ TunecheckError
 │   ├── TimedOutError       no answer in time, after all retries
 │   ├── ContentFilterError  the service declined the content
 │   └── ReplyError          an answer that cannot be understood
+│       └── JudgementError  a judge's reply in which there is no valid verdict (tunecheck.evaluators.prompty)
+│           └── JudgeRefusalError  the judge declined to judge
 └── RunError                a run that cannot go on or be continued (exit code 1)
     ├── StopRunError        the run must stop now, in order: going on would only repeat the failure
     └── RunInterruptedError somebody asked it to stop

@@ -60,6 +60,7 @@ def make_app() -> typer.Typer:
         endpoints_command,
         evaluate_command,
         init_command,
+        judge_command,
         plugins_command,
         runs_command,
         serve_command,
@@ -72,6 +73,7 @@ def make_app() -> typer.Typer:
     app.add_typer(bfcl_command.make_app(), name="bfcl")
     app.add_typer(datasets_command.make_app(), name="datasets")
     app.add_typer(endpoints_command.make_app(), name="endpoints")
+    app.add_typer(judge_command.make_app(), name="judge")
     app.command()(plugins_command.plugins)
     app.command()(init_command.init)
     app.command()(serve_command.serve)

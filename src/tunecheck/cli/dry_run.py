@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tunecheck.cli.console import clean, counted
@@ -15,6 +16,7 @@ from tunecheck.targets import Row
 if TYPE_CHECKING:
     from tunecheck.datasets import Dataset
     from tunecheck.endpoints import ChatRequest, Endpoint
+    from tunecheck.evaluators.prompty import PromptyEvaluator
     from tunecheck.pipeline.mapping import MappingLayers
     from tunecheck.targets import Target
 
@@ -23,7 +25,34 @@ __all__ = ["Estimate", "estimate"]
 CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English text."""
 
+USUAL_JUDGEMENT = 200
+"""Tokens of a judgement where nothing limits it."""
+
+_UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls": None}
+
 _MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+
+
+@dataclass(slots=True)
+class JudgeEstimate:
+    """What an evaluator that asks a model would ask at most: rows that need no model are not known beforehand."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        counts: dict[str, JSON] = {"calls": self.calls, "input_tokens": self.input_tokens}
+        return {**counts, "output_tokens": self.output_tokens, "cost": self.cost, "currency": self.currency or None}
+
+    def line(self, name: str) -> str:
+        """For people."""
+        price = "" if self.cost is None else f", {self.cost:,.2f} {self.currency}"
+        tokens = f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} out"
+        return f"{clean(name)}: at most {counted(self.calls, 'call')} of its model, {tokens}{price}"
 
 
 @dataclass(slots=True)
@@ -43,6 +72,7 @@ class Estimate:
     currency: str = ""
     unaskable: int = 0
     problem: str = ""
+    judges: dict[str, JudgeEstimate] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
@@ -55,6 +85,7 @@ class Estimate:
             "cost": self.cost,
             "currency": self.currency or None,
             "unaskable_rows": self.unaskable,
+            "judges": {name: judge.as_json() for name, judge in self.judges.items()},
         }
 
     def lines(self, *, at_most: bool) -> Iterator[str]:
@@ -66,6 +97,7 @@ class Estimate:
             yield f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} tokens out ({how})"
         if self.cost is not None:
             yield f"about {self.cost:,.2f} {self.currency}"
+        yield from (judge.line(name) for name, judge in self.judges.items())
         if self.unaskable:
             yield f"{counted(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
         yield "nothing was asked, nothing written"
@@ -84,8 +116,11 @@ def estimate(job: Job) -> Estimate:
     layers = _check(job, target)
     dataset = job.source.dataset
     if target is None or job.source.endpoint is None:
-        return Estimate(rows=sum(1 for _ in dataset.rows()))
-    return _asked(dataset, job.source.endpoint, target, layers)
+        found = Estimate(rows=sum(1 for _ in dataset.rows()))
+    else:
+        found = _asked(dataset, job.source.endpoint, target, layers)
+    found.judges = _judged(job, dataset, layers, target is not None)
+    return found
 
 
 def _target(job: Job) -> Target | None:
@@ -169,6 +204,45 @@ def _requests(target: Target, row: Row) -> Sequence[ChatRequest]:
     if isinstance(target, ConversationTarget):
         return target.expected_requests(row)
     return [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]
+
+
+def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -> dict[str, JudgeEstimate]:
+    """What evaluators that ask models would ask: the answer is not known yet, so it counts as the ground truth does."""
+    from tunecheck.evaluators.prompty import PromptyEvaluator
+    from tunecheck.pipeline.scoring import bind_evaluator
+
+    judges = {name: each for name, each in job.evaluators.items() if isinstance(each, PromptyEvaluator)}
+    bound = {name: bind_evaluator(name, each, layers[name]) for name, each in judges.items()}
+    found = {name: JudgeEstimate() for name in judges}
+    ground_truth = _ground_truth_reader(layers)
+    for row in dataset.rows() if judges else ():
+        expected = ground_truth(row.values)
+        length = _tokens(expected) if answered and expected else 0
+        for name, judge in judges.items():
+            with contextlib.suppress(Exception):  # a row that cannot be judged: the run will say so
+                request = judge.expected_request(**bound[name].bind(row.values, _UNKNOWN_ANSWER if answered else {}))
+                if request is not None:
+                    _add_judgement(found[name], judge, request, length)
+    for name, judge in judges.items():
+        _set_cost(found[name], judge.endpoint)
+    return found
+
+
+def _add_judgement(found: JudgeEstimate, judge: PromptyEvaluator, request: ChatRequest, answer: int) -> None:
+    found.calls += judge.samples
+    found.input_tokens += judge.samples * (answer + _tokens([dict(message) for message in request.messages]))
+    limits = (request.parameters.get(name) for name in _MOST_TOKENS)
+    most = next((value for value in limits if isinstance(value, int)), None) or _output_limit(judge.endpoint)
+    found.output_tokens += judge.samples * (most or USUAL_JUDGEMENT)
+
+
+def _set_cost(found: JudgeEstimate, endpoint: Endpoint) -> None:
+    from tunecheck.endpoints import Usage
+    from tunecheck.pipeline.budget import cost_of
+
+    if endpoint.price is not None:
+        found.cost = cost_of(Usage(found.input_tokens, found.output_tokens), endpoint.price)
+        found.currency = endpoint.price.currency
 
 
 def _tokens(value: object) -> int:

@@ -15,8 +15,9 @@ from tunecheck.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from tunecheck.endpoints import Endpoint
+    from tunecheck.endpoints.prices import Prices
 
-__all__ = ["DEFAULT_EVALUATORS", "make_evaluators"]
+__all__ = ["DEFAULT_EVALUATORS", "asks_models", "give_prices", "make_evaluators"]
 
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 """Who judges where neither the command nor the data set says."""
@@ -36,6 +37,17 @@ def make_evaluators(
     return {name: _make(name, find("tunecheck.evaluators", name), settings.get(name, {}), judge) for name in names}
 
 
+def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
+    """Give the models that evaluators ask their prices, also those that a prompt itself configures."""
+    for evaluator in evaluators.values():
+        prices.give(getattr(evaluator, "endpoint", None))
+
+
+def asks_models(evaluator: object) -> bool:
+    """Whether a model judges by this evaluator."""
+    return getattr(evaluator, "judged", False) is True
+
+
 def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None) -> object:
     kind = plugin.func if isinstance(plugin, functools.partial) else plugin  # a prompt file is a judge's class with it
     if not inspect.isclass(kind):
@@ -43,7 +55,7 @@ def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoi
             raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is no class and has no parameters")
         return plugin
     assert callable(plugin)
-    given = {"model_config": judge} if judge is not None and getattr(kind, "judged", False) is True else {}
+    given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
     _check(name, plugin, kind, settings, frozenset(given))
     try:
         made: object = plugin(**given, **settings)
@@ -66,7 +78,7 @@ def _check(
     }
     hints = _hints(kind)
     for key, value in settings.items():
-        if key in given or key == "model_config":
+        if key in given or key == "model_config" or (given and key == "model"):
             raise ConfigurationError(f"set {name}.{key}: the model of a judge is given by --judge")
         if key not in named and not takes_any:
             raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck.cli.answer_source import AnswerSource, choose_source, load_named
 from tunecheck.cli.entries import mapping_layers, settings_by_evaluator
-from tunecheck.cli.evaluator_choice import DEFAULT_EVALUATORS, make_evaluators
+from tunecheck.cli.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli.gates import Gate, parse_gate
 from tunecheck.cli.options import Options
 from tunecheck.cli.stored_options import read_config, recorded_options
@@ -17,7 +17,6 @@ from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints import Endpoint
     from tunecheck.endpoints.prices import Prices
     from tunecheck.evaluate import EvaluationResult
     from tunecheck.progress import ProgressCallback
@@ -54,6 +53,8 @@ class Job:
             found.append("the data has a column 'response': to judge that, add --response-column response")
         if self.options.seed is not None and not self.simulated:
             found.append(f"--seed has no effect here: {self.label} is not simulated")
+        if self.options.judge is not None and not any(map(asks_models, self.evaluators.values())):
+            found.append("--judge has no effect here: none of the evaluators asks a model")
         return found
 
     def run(self, progress: ProgressCallback | None) -> EvaluationResult:
@@ -205,10 +206,8 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...]) -> Job:
     dataset = open_dataset(options.dataset, limit=options.limit)
     source = choose_source(options, dataset)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
-    prices = _prices(options)
-    if source.endpoint is not None:
-        prices.give(source.endpoint)
-    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), _judge(options, prices))
+    evaluators = _evaluators(options, names)
+    _prices(options).give(source.endpoint)
     config = _config(options, names, source.mapping)
     return Job(options, source, None, evaluators, config, gates, source.simulated)
 
@@ -224,8 +223,7 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...]) -> Job:
     at_home = run.folder.parent.resolve() == options.folder.resolve()
     options = replace(_with_evaluators(options, run.id, manifest), run=run.id if at_home else str(run.folder))
     names = options.evaluators or []
-    judge = _judge(options, _prices(options))
-    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), judge)
+    evaluators = _evaluators(options, names)
     simulated = manifest.get("simulated") is True
     return Job(options, None, run, evaluators, _config(options, names, {}), gates, simulated)
 
@@ -236,17 +234,16 @@ def _prices(options: Options) -> Prices:
     return Prices({}) if options.prices is None else read_prices(Path(options.prices))
 
 
-def _judge(options: Options, prices: Prices) -> Endpoint | None:
-    """The model of judged evaluators, where one is given."""
-    if options.judge is None:
-        return None
-    judge = load_named(options.judge)
-    prices.give(judge)
-    return judge
+def _evaluators(options: Options, names: Sequence[str]) -> dict[str, object]:
+    """The evaluators, made; the models that they ask have their prices."""
+    judge = None if options.judge is None else load_named(options.judge)
+    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), judge)
+    give_prices(evaluators, _prices(options))
+    return evaluators
 
 
 def _with_evaluators(options: Options, run_id: str, manifest: Mapping[str, JSON]) -> Options:
-    """Where no evaluators are named: the run's own, with the settings and mapping that they had."""
+    """Where no evaluators are named: the run's own, with the settings, the mapping and the model that they had."""
     if options.evaluators is not None:
         return options
     known = manifest.get("evaluators")
@@ -256,7 +253,10 @@ def _with_evaluators(options: Options, run_id: str, manifest: Mapping[str, JSON]
             f"run {run_id} was not started from the command line: name the judges, --evaluators a,b"
         )
     before = recorded_options(run_id, command)
-    return options.over(Options(evaluators=list(known), set=before.set, mapping=before.mapping))
+    kept = Options(
+        evaluators=list(known), set=before.set, mapping=before.mapping, judge=before.judge, prices=before.prices
+    )
+    return options.over(kept)
 
 
 def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:

@@ -110,7 +110,7 @@ def _outcomes(
     allowed = job.options.max_error_rate
     if not job.gates and allowed is None:
         return []
-    if failures.simulated_answers:  # a replayed or recorded answer may be simulated, too
+    if result.simulated or failures.simulated_answers:  # a judge may be, and a replayed or recorded answer, too
         refuse_simulated(job.options)
     outcomes = [gate.check(metrics, result.by_group, primaries) for gate in job.gates]
     return [*outcomes, check_error_rate(allowed or 0.0, result.failed_row_count, result.row_count)]

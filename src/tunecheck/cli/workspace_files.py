@@ -12,6 +12,7 @@ FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
 COPIED = (
     "evaluators/asks_back.py",
+    "prompty/tone.prompty",
     "endpoints/azure_ml.yaml",
     "endpoints/azure_openai.yaml",
     "endpoints/openai.yaml",

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from tunecheck.endpoints.answers import Answer, read_chat
 from tunecheck.endpoints.base import ChatRequest
+from tunecheck.endpoints.client import Client
 from tunecheck.endpoints.definition import Definition
 from tunecheck.endpoints.http_endpoint import HttpEndpoint
 from tunecheck.endpoints.urls import read_url
+from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 
-__all__ = ["AzureOpenAIEndpoint", "OpenAIEndpoint"]
+__all__ = ["AzureOpenAIEndpoint", "OpenAIEndpoint", "Operation"]
 
 _OPERATION = "/chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Another operation of a service that has chat completions: its address, and what every body of it holds."""
+
+    url: str
+    body: Mapping[str, JSON]
+    client: Client
+    counts_tokens: bool
+    """Whether calls are to say what they are expected to use, for a limit of tokens."""
 
 
 class OpenAIEndpoint(HttpEndpoint):
@@ -26,7 +41,22 @@ class OpenAIEndpoint(HttpEndpoint):
     """
 
     kind = "openai"
+    key_variable: ClassVar[str] = "OPENAI_API_KEY"
     _model: str | None = None
+
+    def beside(self, operation: str) -> Operation:
+        """The operation beside chat completions, such as `/embeddings`: with the same sign-in, limits and retries.
+
+        An address that was given with that operation already is found inside.
+
+        Raises:
+            ConfigurationError: a request template says what is sent, and knows chats only.
+        """
+        if self._template is not None:
+            raise ConfigurationError(f"endpoint {self.name!r}: a request template does not go with {operation}")
+        url = _beside(self._url, operation)
+        body = {**({"model": self._model} if self._model else {}), **self._parameters}
+        return Operation(url, body, self._client.at(url), self._counts_tokens)
 
     def _address(self, definition: Definition) -> str:
         self._model = definition.text("model")
@@ -54,6 +84,7 @@ class AzureOpenAIEndpoint(OpenAIEndpoint):
 
     kind = "azure_openai"
     key_header: ClassVar[str] = "api-key"
+    key_variable: ClassVar[str] = "AZURE_OPENAI_API_KEY"
     scope: ClassVar[str | None] = "https://cognitiveservices.azure.com/.default"
 
     def _address(self, definition: Definition) -> str:
@@ -80,6 +111,14 @@ def _with_operation(url: str) -> str:
     parts = urlsplit(url)
     path = parts.path.rstrip("/")
     return url if path.endswith(_OPERATION) else urlunsplit(parts._replace(path=path + _OPERATION))
+
+
+def _beside(url: str, operation: str) -> str:
+    parts = urlsplit(url)
+    deployment = re.escape(operation) + r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
+    given = re.match(r".*/deployments/[^/]+" + deployment, parts.path)
+    path = given[0] if given else parts.path.removesuffix(_OPERATION).removesuffix(operation) + operation
+    return urlunsplit(parts._replace(path=path))
 
 
 def _with_version(url: str, version: str | None, definition: Definition) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,6 +90,12 @@ class Client:
         """Append to the User-Agent header of the calls to come."""
         known = self._headers.get("User-Agent", "")
         self._headers["User-Agent"] = f"{known} {one_line(user_agent, 200)}".strip()
+
+    def at(self, url: str) -> Client:
+        """A client for another address of the same service: with connections, limits and counts of its own."""
+        other = copy.copy(self)
+        other._url, other._live, other._headers = url, None, dict(self._headers)
+        return other
 
     async def post(self, body: bytes, *, key: str, tokens: int = 0, text_answers: bool = False) -> Exchange:
         """Send a body until it is answered.
@@ -198,7 +205,8 @@ class _Live:
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: Transport, limits: Limits, clock: Clock) -> None:
         self.loop = loop
         self.transport = transport
-        self.gate = AdaptiveGate(limits.concurrency, clock=clock)
+        # A limit that somebody wrote is what they take the service to bear: half of it may come at once.
+        self.gate = AdaptiveGate(limits.concurrency, clock=clock, start=min(64, max(10, limits.concurrency // 2)))
         self.refusals = 0
         self._stop: str | None = None
         per_minute, tokens = limits.requests_per_minute, limits.tokens_per_minute

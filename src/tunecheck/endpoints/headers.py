@@ -32,7 +32,7 @@ def _value(name: str, section: Section, redactor: Redactor) -> str:
         raise section.error(name, "is not the name of a header")
     if name.lower() in _RESERVED:
         raise section.error(name, "is set for each request and cannot be given")
-    if looks_secret(name):
+    if looks_secret(name, str(section.value(name))):
         item = secret(section, name)
         redactor.add(item)
         redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # "Bearer …" may come back without its first word

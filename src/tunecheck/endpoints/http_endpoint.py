@@ -5,25 +5,26 @@ from __future__ import annotations
 import random
 import uuid
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tunecheck.endpoints.answers import Answer, FilteredError, read_usage
-from tunecheck.endpoints.auth import TokenCredential, read_auth
+from tunecheck.endpoints.auth import Auth, KeyAuth, TokenCredential, read_auth
 from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price
 from tunecheck.endpoints.client import Client, Exchange, Limits
 from tunecheck.endpoints.definition import Definition
 from tunecheck.endpoints.faults import one_line
 from tunecheck.endpoints.headers import read_headers
 from tunecheck.endpoints.limits import Clock
-from tunecheck.endpoints.masking import Redactor, resolved
+from tunecheck.endpoints.masking import Redactor, Secret, resolved
 from tunecheck.endpoints.prices import read_price
 from tunecheck.endpoints.retry import Backoff
 from tunecheck.endpoints.templates import RequestTemplate
 from tunecheck.errors import ContentFilterError, ReplyError
 from tunecheck.jsontext import JSON, dumps
 
-__all__ = ["HttpEndpoint", "read_limits", "read_own_price"]
+__all__ = ["GivenSecrets", "HttpEndpoint", "read_limits", "read_own_price"]
 
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 """Settings that say how an endpoint is asked, not what it answers."""
@@ -33,15 +34,30 @@ _MOST_TOKENS_NAMES = ("max_completion_tokens", "max_tokens", "max_new_tokens", "
 _CHARACTERS_PER_TOKEN = 4
 
 
+@dataclass(frozen=True, slots=True)
+class GivenSecrets:
+    """What identifies calls and was given in code: a key, and headers by name. A definition holds neither."""
+
+    key: Secret | None = None
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+
+    def all(self) -> Iterator[Secret]:
+        """Each of them."""
+        yield from (() if self.key is None else (self.key,))
+        yield from self.headers.values()
+
+
 class HttpEndpoint(Endpoint):
     """An endpoint that is asked over HTTP. A kind says what it sends (`_body`) and how a reply is read (`_answer`).
 
-    `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `clock` and `rng` are
-    the time and the chance in limits and retries, for tests to turn by hand.
+    `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent
+    beside what the definition says, their key in place of its `auth`; the settings then speak of `key_variable`.
+    `clock` and `rng` are the time and the chance in limits and retries, for tests to turn by hand.
     """
 
     auth_types: ClassVar[tuple[str, ...]] = ("key", "entra", "none")
     key_header: ClassVar[str] = "Authorization"
+    key_variable: ClassVar[str] = "ENDPOINT_KEY"
     scope: ClassVar[str | None] = None
     text_answers: ClassVar[bool] = False
     default_request: ClassVar[JSON] = None
@@ -51,12 +67,16 @@ class HttpEndpoint(Endpoint):
         definition: Definition,
         *,
         credential: TokenCredential | None = None,
+        secrets: GivenSecrets | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.name = definition.name
         self.price = read_own_price(definition)
         self._redactor = Redactor()
+        secrets = secrets or GivenSecrets()
+        for secret in secrets.all():
+            self._redactor.add(secret)
         self._url = self._address(definition)
         self._parameters = read_parameters(definition, self._redactor)
         limits = read_limits(definition)
@@ -67,16 +87,11 @@ class HttpEndpoint(Endpoint):
         self._client = Client(
             self.name,
             self._url,
-            auth=read_auth(
-                definition.section("auth"),
-                self._redactor,
-                types=self.auth_types,
-                key_header=self.key_header,
-                scope=self.scope,
-                credential=credential,
-                clock=clock,
-            ),
-            headers=read_headers(definition, self._redactor),
+            auth=self._auth(definition, secrets.key, credential, clock),
+            headers={
+                **read_headers(definition, self._redactor),
+                **{name: secret.reveal() for name, secret in secrets.headers.items()},
+            },
             redactor=self._redactor,
             limits=limits,
             timeout_s=definition.number("timeout_s", 60.0, above=0, most=86_400),
@@ -85,6 +100,23 @@ class HttpEndpoint(Endpoint):
             rng=rng,
         )
         self._data = dict(definition.data)
+        if secrets.key is not None:
+            self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
+
+    def _auth(
+        self, definition: Definition, key: Secret | None, credential: TokenCredential | None, clock: Clock | None
+    ) -> Auth:
+        if key is not None:
+            return KeyAuth(key, self.key_header)
+        return read_auth(
+            definition.section("auth"),
+            self._redactor,
+            types=self.auth_types,
+            key_header=self.key_header,
+            scope=self.scope,
+            credential=credential,
+            clock=clock,
+        )
 
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:

@@ -45,6 +45,9 @@ _SECRET_FIELD = re.compile(
     re.IGNORECASE,
 )
 
+_CREDENTIALS = re.compile(r"(Bearer|Basic|Token|ApiKey|SharedAccessSignature)\s+[^\s$]{16,}\Z", re.IGNORECASE)
+"""What the value of a header is that identifies somebody, whatever the header is called."""
+
 _LEAST_ECHO = 8
 """Shorter secrets are not looked for in answers, where they would stand by chance; no real key is that short."""
 
@@ -196,6 +199,6 @@ def sent_text(text: str, section: Section, key: str) -> str:
     return text
 
 
-def looks_secret(name: str) -> bool:
-    """Whether a header or query parameter of that name usually carries a secret."""
-    return bool(_SECRET_NAME.search(name))
+def looks_secret(name: str, value: str = "") -> bool:
+    """Whether a header or query parameter of that name usually carries a secret, or its value looks like one."""
+    return bool(_SECRET_NAME.search(name) or _CREDENTIALS.match(value.strip()))

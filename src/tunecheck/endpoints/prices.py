@@ -30,9 +30,9 @@ class Prices:
 
     by_name: Mapping[str, Price]
 
-    def give(self, endpoint: Endpoint) -> None:
-        """Give an endpoint its price, where it has none of its own."""
-        if endpoint.price is not None:
+    def give(self, endpoint: object) -> None:
+        """Give an endpoint its price, where it has none of its own; what is no endpoint gets none."""
+        if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
             return
         settings = endpoint.settings()
         for name in (*(settings.get(key) for key in _MODEL_KEYS), endpoint.name):

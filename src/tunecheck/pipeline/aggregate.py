@@ -19,7 +19,7 @@ from tunecheck.jsontext import JSON, dumps, plain
 from tunecheck.pipeline.results import ResultRow, RowState, RowsView
 from tunecheck.pipeline.scoring import BoundEvaluator, Output
 
-__all__ = ["Aggregator", "Metrics"]
+__all__ = ["Aggregator", "Metrics", "primary_result"]
 
 Metrics: TypeAlias = dict[str, JSON]
 
@@ -59,7 +59,7 @@ class _Tally:
                 self._number(key, value)
         for key, word in results.items():
             self._result(key, word)
-        primary = _primary_result(evaluator, results)
+        primary = primary_result(evaluator, results)
         if primary is not None and results[primary] in _NOT_APPLICABLE:
             self.not_applicable += 1
         else:
@@ -195,7 +195,7 @@ def _as_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _primary_result(evaluator: BoundEvaluator, results: Iterable[str]) -> str | None:
+def primary_result(evaluator: BoundEvaluator, results: Iterable[str]) -> str | None:
     """The key whose pass and fail count: what the evaluator declares, its own name's, else the first."""
     keys = list(results)
     for candidate in (f"{evaluator.primary}_result", f"{evaluator.name}_result"):
@@ -210,7 +210,7 @@ def _evaluator_metrics(evaluator: BoundEvaluator, tallies: Sequence[_Tally]) -> 
     metrics: Metrics = {
         f"{name}.{key}": _mean(tallies, key) for key in keys if any(key in tally.numbers for tally in tallies)
     }
-    primary = _primary_result(evaluator, [key for key in keys if any(key in tally.results for tally in tallies)])
+    primary = primary_result(evaluator, [key for key in keys if any(key in tally.results for tally in tallies)])
     if primary is not None:
         passed, failed = (
             sum(tally.results.get(primary, Counter())[word] for tally in tallies) for word in ("pass", "fail")

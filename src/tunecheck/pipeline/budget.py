@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+from array import array
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -16,6 +18,9 @@ __all__ = ["Budget", "Reservation", "Spending", "cost_of"]
 _CHARACTERS_PER_TOKEN = 4
 _USUAL_ANSWER = 500
 """Tokens of an answer, as long as none has come and no limit is set."""
+
+_MOST_ALONE = 10
+"""Calls that go one after the other until one has a cost; some may have to find out what a service takes."""
 
 
 def cost_of(usage: Usage, price: Price) -> float:
@@ -35,8 +40,8 @@ class Spending:
     output_tokens: int = 0
     uncounted: int = 0
     unpriced: int = 0
-    costs: dict[str, float] = field(default_factory=dict)
-    """By currency."""
+    costs: dict[str, array[float]] = field(default_factory=dict)
+    """By currency, each call's: their exact sum does not depend on the order in which calls end."""
 
     def add(self, usage: Usage, cost: float | None, currency: str | None) -> None:
         """Count one call; its cost is None where nobody knows the price."""
@@ -47,18 +52,18 @@ class Spending:
         if cost is None or currency is None:
             self.unpriced += 1
         else:
-            self.costs[currency] = self.costs.get(currency, 0.0) + cost
+            self.costs.setdefault(currency, array("d")).append(cost)
 
     def summary(self) -> dict[str, JSON]:
         """As it stands in metrics.json; the cost is null where a price is missing or currencies are mixed."""
         known = not self.unpriced and len(self.costs) == 1
-        currency, cost = next(iter(self.costs.items())) if known else (None, None)
+        currency, costs = next(iter(self.costs.items())) if known else (None, None)
         return {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "uncounted_calls": self.uncounted,
-            "cost": cost,
+            "cost": None if costs is None else math.fsum(costs),
             "currency": currency,
         }
 
@@ -76,7 +81,7 @@ class Budget:
 
     Each call reserves what it may cost before it is sent. Where that would exceed the limit, it waits for those under
     way, which mostly cost less than they reserved; where none is left, the run stops in order. The first call goes
-    alone: what it came to corrects the guess for the others.
+    alone: what it came to corrects the guess for the others. Where it fails the next one does, ten times at most.
     """
 
     def __init__(self, most: float | None) -> None:
@@ -86,7 +91,7 @@ class Budget:
         self._settled = asyncio.Event()
         self._longest_answer = _USUAL_ANSWER
         self._correction = 1.0
-        self._first = True
+        self._alone = _MOST_ALONE
 
     def guess(self, characters: int, most_tokens: int | None, price: Price | None) -> float:
         """What a call may cost: its tokens by its characters, and the longest answer that it may get."""
@@ -111,6 +116,7 @@ class Budget:
         try:
             yield reservation
         finally:
+            self._alone = max(0, self._alone - 1) if reservation.cost is None else 0
             self._reserved.remove(reservation)
             if reservation.cost is not None:
                 self._learn(guess, reservation.cost)
@@ -120,7 +126,7 @@ class Budget:
         while True:
             amount = guess * self._correction
             reserved = sum(each.amount for each in self._reserved)
-            if self._reserved and (self._first or self.spent + reserved + amount > most):
+            if self._reserved and (self._alone or self.spent + reserved + amount > most):
                 self._settled.clear()
                 await self._settled.wait()
             elif self.spent + amount > most:
@@ -131,7 +137,6 @@ class Budget:
                 return amount
 
     def _learn(self, guess: float, cost: float) -> None:
-        self._first = False
         if guess > 0:
             self._correction = max(self._correction, cost / guess)
 

@@ -23,7 +23,15 @@ from tunecheck.pipeline.parts import JournaledParts
 from tunecheck.pipeline.processes import ProcessExecutor, can_be_sent
 from tunecheck.pipeline.recorded import Takeover
 from tunecheck.pipeline.results import ResultsWriter, RowState, result_row
-from tunecheck.pipeline.scoring import BoundEvaluator, Failure, error_entry, failure, is_being_cancelled, private_copies
+from tunecheck.pipeline.scoring import (
+    BoundEvaluator,
+    Failure,
+    Output,
+    error_entry,
+    failure,
+    is_being_cancelled,
+    private_copies,
+)
 from tunecheck.pipeline.threads import Threads
 from tunecheck.pipeline.waiting import AnswerQueue
 from tunecheck.targets import CallContext, Row, Target
@@ -313,6 +321,7 @@ class Engine:
                 if found is not None:
                     output, elsewhere = found
                     state.outputs[evaluator.name] = output
+                    self.tally.simulated |= evaluator.asks_models and _says_simulated(output)
                     if elsewhere:
                         again[evaluator.name] = (input_hash, output)
                     arguments = None
@@ -396,3 +405,8 @@ class Engine:
         """A row is no longer under way: finished, or given up because the run stops and will come back to it."""
         self._under_way -= 1
         self._changed.set()
+
+
+def _says_simulated(output: Output) -> bool:
+    """Whether a verdict's properties say that no real model gave it."""
+    return any(isinstance(value, dict) and value.get("simulated") is True for value in output.values())

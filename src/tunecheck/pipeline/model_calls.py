@@ -45,7 +45,9 @@ class RunCalls:
         self._dearest_answer = 0.0
         self._bought = _Bought(journal.path)
         for evaluator, columns, cost, currency in takeover.bought():
-            self._count(evaluator, Completion.of_columns(columns).usage, cost, currency)
+            completion = Completion.of_columns(columns)
+            self._count(evaluator, completion.usage, cost, currency)
+            self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
 
     def of(self, evaluator: str) -> EvaluatorCalls:
         """The calls of one evaluator."""
@@ -59,12 +61,17 @@ class RunCalls:
             RunError: the budget is spent, or the journal cannot be written.
         """
         key = call_key(endpoint, request, sample)
-        found = self._bought.find(key) or self._under_way.get(key)
-        if isinstance(found, asyncio.Future):
-            found = await asyncio.shield(found)
-        completion = found or await self._first(evaluator, key, endpoint, request)
+        completion = await self._found(key) or await self._first(evaluator, key, endpoint, request)
         self.simulated = self.simulated or completion.simulated
         return completion
+
+    async def _found(self, key: str) -> Completion | None:
+        """The answer that this process has recorded, or that is under way; None where it has to be got."""
+        while (shared := self._under_way.get(key)) is not None:
+            await asyncio.wait([shared])
+            if not shared.cancelled():  # else whoever asked first gave up, and somebody who waits asks in their place
+                return shared.result()
+        return self._bought.find(key)
 
     async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         """Get an answer, on behalf of all who ask the same meanwhile."""

@@ -51,8 +51,9 @@ def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
     for name in evaluators:
         for key, value in state.outputs.get(name, {}).items():
             result[f"outputs.{name}.{key}"] = value
-    for stage, error in state.errors.items():
-        result[f"error.{stage}"] = error_entry(error)
+    for stage in ("target", *evaluators):  # not in the order in which they happened, which is another one each time
+        if stage in state.errors:
+            result[f"error.{stage}"] = error_entry(state.errors[stage])
     return result
 
 

@@ -77,8 +77,11 @@ def main() -> None:
     if frame is None:
         return
     evaluators, problems = _load_evaluators(pickle.loads(frame))  # noqa: S301 - from our own parent
-    _write_frame(replies, problems)
-    _serve(requests, replies, evaluators)
+    try:
+        _write_frame(replies, problems)
+        _serve(requests, replies, evaluators)
+    except BrokenPipeError:  # the run was killed: nobody is left to answer, not even at exit
+        os._exit(0)
 
 
 def _keep_off_pipes() -> None:

@@ -1,0 +1,1 @@
+"""Embeddings of texts: by a local model, run here, or by an embeddings endpoint."""

@@ -1,0 +1,124 @@
+"""Images in a prompt: `![what it shows](link)`; the link is an address, image data, or a file beside the prompt."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+__all__ = ["MAX_IMAGE_BYTES", "ImageFiles", "find_images", "is_url", "read_inside"]
+
+MAX_IMAGE_BYTES = 20 << 20
+"""The largest image that OpenAI takes."""
+
+_TYPES: Mapping[str, str] = MappingProxyType({
+    ".apng": "image/apng", ".avif": "image/avif", ".bmp": "image/bmp", ".gif": "image/gif", ".heic": "image/heic",
+    ".heif": "image/heif", ".ico": "image/vnd.microsoft.icon", ".jpeg": "image/jpeg", ".jpg": "image/jpeg",
+    ".png": "image/png", ".svg": "image/svg+xml", ".tif": "image/tiff", ".tiff": "image/tiff", ".webp": "image/webp",
+})  # fmt: skip
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"]+\Z", re.IGNORECASE)
+_DATA = re.compile(r"data:image/[a-z0-9.+*-]+;base64,[A-Za-z0-9+/=_-]+\Z", re.IGNORECASE)
+_OWN_DATA = re.compile(r"data:[^;,\s]*;base64,", re.IGNORECASE)
+_DATA_PATH = re.compile(r"data:([^;,]*);path:(.*)\Z", re.IGNORECASE | re.DOTALL)
+
+
+def find_images(text: str) -> Iterator[tuple[int, int, str]]:
+    """Start, end and link of every `![…](…)`, in time that grows with the text only."""
+    start, close, line_end = text.find("!["), -1, -1
+    while start >= 0:
+        middle = text.find("]", start + 2)
+        if middle < 0:
+            return
+        after = middle + 1
+        if text.startswith("(", after):
+            close = close if close > after else _find(text, ")", after)
+            line_end = line_end if line_end > after else _find(text, "\n", after)
+            if close < min(line_end, len(text)):
+                after = close + 1
+                yield start, after, text[middle + 2 : close]
+        start = text.find("![", after)
+
+
+def _find(text: str, sign: str, start: int) -> int:
+    found = text.find(sign, start)
+    return found if found >= 0 else len(text)
+
+
+def is_url(link: str) -> bool:
+    """Whether a value may be an image: an http(s) address, or an image's data."""
+    return bool(_ADDRESS.match(link) or _DATA.match(link))
+
+
+def read_inside(folder: Path | None, name: str, most: int) -> bytes:
+    """The content of a file within a folder.
+
+    Raises:
+        ValueError: it is elsewhere, too large, or cannot be read.
+    """
+    if folder is None:
+        raise ValueError(f"{name!r} has no folder to be looked for in: the prompt was given as text")
+    try:
+        base = folder.resolve(strict=True)
+        path = (base / name).resolve(strict=True)
+        if not path.is_relative_to(base):
+            raise ValueError(f"{name!r} is not in the prompt's folder")
+        if not path.is_file():
+            raise ValueError(f"{name!r} is not a file")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{name!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > most:
+        raise ValueError(f"{name!r} is larger than {most >> 10} KiB")
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFiles:
+    """The files that a template shows, read when the prompt was: by link, each as a data URL."""
+
+    urls: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, texts: Iterable[str], folder: Path | None) -> ImageFiles:
+        """All that stand in these texts of a template with a link that is a file's.
+
+        Raises:
+            ValueError: one cannot be read.
+        """
+        links = {link.strip() for text in texts for _, _, link in find_images(text)}
+        files = {link: file for link in links if (file := _file_of(link)) is not None}
+        return cls({link: _data_url(folder, name, kind) for link, (name, kind) in files.items()})
+
+    def url(self, link: str, *, own: bool) -> str | None:
+        """The URL that goes to the model, None where the link is none; `own` ones stand in the template as they are."""
+        link = link.strip()
+        if is_url(link) or (own and _OWN_DATA.match(link)):
+            return link
+        return self.urls.get(link) if own else None
+
+    def digest(self) -> list[str]:
+        """What tells these images from others."""
+        return [
+            f"{link} {hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}"
+            for link, url in sorted(self.urls.items())
+        ]
+
+
+def _file_of(link: str) -> tuple[str, str] | None:
+    """A file's name and type, where the link is one's: `data:image/png;path:x` or what ends like an image."""
+    data = _DATA_PATH.match(link)
+    if data is not None:
+        return data.group(2).strip(), data.group(1).strip() or "image/*"
+    suffix = Path(link).suffix.lower()
+    return (link, _TYPES[suffix]) if suffix in _TYPES and ":" not in link else None
+
+
+def _data_url(folder: Path | None, name: str, kind: str) -> str:
+    content = read_inside(folder, name, MAX_IMAGE_BYTES)
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

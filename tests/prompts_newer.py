@@ -1,0 +1,87 @@
+"""Run by a python that has the package prompty 2.x: its messages for some prompts beside ours, as JSON.
+
+Stdin: [[path, [values, …]], …]. Stdout: [[{"theirs": messages or null, "ours": messages or null}, …], …].
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+from typing import Any
+
+
+def main() -> None:
+    cases = json.load(sys.stdin)
+    with contextlib.redirect_stdout(sys.stderr):
+        found = [
+            [{"theirs": _theirs(path, values), "ours": _ours(path, values)} for values in many] for path, many in cases
+        ]
+    print(json.dumps(found))
+
+
+def _theirs(path: str, values: dict[str, Any]) -> Any:
+    prompty: Any = importlib.import_module("prompty")
+    try:
+        messages = prompty.prepare(prompty.load(path), values)
+    except Exception as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return None
+    return [{"role": message.role, **message.metadata, "content": message.text} for message in messages]
+
+
+def _ours(path: str, values: dict[str, Any]) -> Any:
+    from tunecheck.errors import TunecheckError
+    from tunecheck.prompts import load_prompt
+
+    try:
+        return load_prompt(path).render(values)
+    except TunecheckError as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return None
+
+
+def describe(path: str) -> None:
+    """Print what ours reads of a prompt."""
+    from tunecheck.prompts import load_prompt
+
+    prompt = load_prompt(path)
+    inputs = {item.name: [item.type, item.required, item.default, item.sample] for item in prompt.inputs.values()}
+    told = {
+        "name": prompt.name,
+        "dialect": prompt.dialect,
+        "description": prompt.description,
+        "inputs": inputs,
+        "outputs": prompt.outputs,
+        "parameters": prompt.parameters,
+        "configuration": prompt.configuration,
+        "definition": prompt.model_definition(),
+        "extra": prompt.extra,
+        "repr": repr(prompt),
+    }
+    print(json.dumps(told))
+
+
+def refuse(paths: list[str]) -> None:
+    """Print the error that each of these prompts ends in."""
+    from tunecheck.prompts import PromptError, load_prompt
+
+    errors = []
+    for path in paths:
+        try:
+            load_prompt(path).model_definition()
+        except PromptError as error:
+            errors.append(str(error))
+        else:
+            errors.append("")
+    print(json.dumps(errors))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        main()
+    elif sys.argv[1] == "describe":
+        describe(sys.argv[2])
+    else:
+        refuse(sys.argv[2:])

@@ -1,0 +1,288 @@
+"""`tunecheck.calibrate()`: an evaluator over labelled rows, what is compared, what is left out, and going on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import strict_json
+from tests.test_pipeline_model_calls import CHEAP, Model
+
+from tunecheck import Calibration, FunctionCallMatchEvaluator, Metric, calibrate, verdict
+from tunecheck.endpoints.calling import ModelCalls
+from tunecheck.errors import ConfigurationError, EndpointError, RunError
+from tunecheck.jsontext import dumps_line
+
+
+def labelled(*pairs: tuple[object, object], **more: Any) -> list[dict[str, Any]]:
+    """Rows that hold what the evaluator will say, and the label."""
+    return [{"id": f"r{n}", "says": says, "label": label, **more} for n, (says, label) in enumerate(pairs)]
+
+
+def run(folder: Path, labels: Any, evaluator: Any, **options: Any) -> Calibration:
+    return calibrate(
+        **{"labels": labels, "evaluator": evaluator, "results_dir": folder / "runs", "workers": 0} | options
+    )
+
+
+class Saying:
+    """Says what the row holds, as an evaluator of ours."""
+
+    primary = "saying"
+    metrics = (Metric("saying"),)
+
+    def __init__(self, threshold: float = 0.5) -> None:
+        self.arguments = {"threshold": threshold}
+        self.threshold = threshold
+
+    def __call__(self, *, says: Any) -> dict[str, Any]:
+        if says == "broken":
+            raise ValueError("cannot be judged")
+        if says is None:
+            return dict(verdict("saying", not_applicable=True))
+        return dict(
+            verdict(
+                "saying", score=says, passed=says >= self.threshold, threshold=self.threshold, reason=f"it is {says}"
+            )
+        )
+
+
+class Costly(Saying):
+    """The same where less is better."""
+
+    metrics = (Metric("saying", higher_is_better=False),)
+
+    def __call__(self, *, says: Any) -> dict[str, Any]:
+        return dict(verdict("saying", score=says, passed=says <= self.threshold, threshold=self.threshold))
+
+
+PAIRS = (*[(1, "pass")] * 5, *[(0, "fail")] * 3, (0, "pass"), (1, "fail"))
+
+
+def test_verdicts_are_held_against_labels(tmp_path: Path) -> None:
+    found = run(tmp_path, labelled(*PAIRS), Saying())
+    assert (found.evaluator, found.metric, found.label_kind) == ("saying", "saying", "pass_fail")
+    assert (found.rows, found.compared, found.errors, found.not_applicable, found.unlabelled) == (10, 10, 0, 0, 0)
+    assert found.accuracy.value == 0.8
+    # By chance 0.6 * 0.6 + 0.4 * 0.4 = 0.52; (0.8 - 0.52) / 0.48.
+    assert found.kappa.value == pytest.approx(0.28 / 0.48)
+    assert found.confusion == {"pass": {"pass": 5, "fail": 1}, "fail": {"pass": 1, "fail": 3}}
+    assert list(found.by_class) == ["fail"]
+    assert (found.by_class["fail"].precision.value, found.by_class["fail"].recall.value) == (0.75, 0.75)
+
+
+def test_the_rows_where_they_differ_say_why(tmp_path: Path) -> None:
+    first, second = run(tmp_path, labelled(*PAIRS), Saying()).differences
+    assert (first.row_id, first.label, first.verdict, first.score, first.reason) == ("r8", "pass", "fail", 0, "it is 0")
+    assert (second.row_id, second.label_class, second.verdict) == ("r9", "fail", "pass")
+
+
+def test_all_of_it_is_strict_json(tmp_path: Path) -> None:
+    found = run(tmp_path, labelled(*PAIRS), Saying())
+    value = strict_json(dumps_line(found.as_json()))
+    assert value["accuracy"]["of"] == 10
+    assert value["confusion"]["fail"]["pass"] == 1
+    assert [each["row_id"] for each in value["differences"]] == ["r8", "r9"]
+    assert Path(value["run_dir"]) == found.run_dir
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    pairs = ((1, "pass"), (0, "fail"), (1, None), (1, " "), (None, "pass"), ("broken", "fail"))
+    found = run(tmp_path, labelled(*pairs), Saying())
+    assert (found.rows, found.compared) == (6, 2)
+    assert (found.unlabelled, found.not_applicable, found.errors) == (2, 1, 1)
+    assert found.accuracy.of == 2
+
+
+def test_rows_without_a_label_are_not_judged_and_the_others_keep_their_ids(tmp_path: Path) -> None:
+    model = Model()
+    rows = [{"response": f"question {n}", "label": "pass" if n % 2 else None} for n in range(4)]
+    found = run(tmp_path, rows, Judging(model))
+    assert sorted(model.asked) == ["question 1", "question 3"]
+    assert {difference.row_id for difference in found.differences} == {"row-2", "row-4"}
+
+
+@pytest.mark.parametrize(("label", "expected"), [(0.7, "pass"), (0.5, "pass"), (0.49, "fail")])
+def test_labels_that_are_scores_are_held_against_the_evaluators_threshold(
+    tmp_path: Path, label: float, expected: str
+) -> None:
+    found = run(tmp_path, labelled((1, label), (1, 0.9)), Saying())
+    assert found.label_kind == "score"
+    assert found.confusion[expected]["pass"] == (2 if expected == "pass" else 1)
+
+
+def test_where_less_is_better_labels_pass_up_to_the_threshold(tmp_path: Path) -> None:
+    found = run(tmp_path, labelled((0.1, 0.2), (0.9, 0.8), (0.4, 0.6)), Costly())
+    assert found.confusion == {"pass": {"pass": 1, "fail": 0}, "fail": {"pass": 1, "fail": 1}}
+
+
+def test_labels_on_a_scale_of_their_own_have_a_threshold_of_their_own(tmp_path: Path) -> None:
+    found = run(tmp_path, labelled((1, 5), (0, 2), (1, 1)), Saying(), label_threshold=4)
+    assert (found.accuracy.hits, found.differences[0].label) == (2, 1)
+
+
+def test_scores_without_any_threshold_are_an_error(tmp_path: Path) -> None:
+    def plain(says: Any) -> dict[str, Any]:
+        return {"plain": says, "plain_result": "pass"}
+
+    with pytest.raises(ConfigurationError, match="gives no threshold to compare them with"):
+        run(tmp_path, labelled((1, 5), (0, 2)), plain)
+
+
+def test_any_function_can_be_calibrated(tmp_path: Path) -> None:
+    def agrees(says: Any) -> bool:
+        return bool(says)
+
+    found = run(tmp_path, labelled(*PAIRS), agrees)
+    assert (found.evaluator, found.accuracy.value) == ("agrees", 0.8)
+
+
+def test_a_built_in_evaluator_can_be_calibrated_by_name(tmp_path: Path) -> None:
+    call = {"tool_uses": [{"recipient_name": "functions.f", "parameters": {"a": 1}}]}
+    other = {"tool_uses": [{"recipient_name": "functions.g", "parameters": {"a": 1}}]}
+    rows = [
+        {"response": call, "ground_truth": call, "label": True},
+        {"response": call, "ground_truth": other, "label": False},
+        {"response": other, "ground_truth": call, "label": True},
+    ]
+    for evaluator in ("function_call_match", FunctionCallMatchEvaluator()):
+        found = run(tmp_path, rows, evaluator)
+        assert (found.evaluator, found.accuracy.hits, found.compared) == ("function_call_match", 2, 3)
+        assert found.differences[0].row_id == "row-3"
+
+
+def test_classes_are_compared_where_the_evaluator_gives_some(tmp_path: Path) -> None:
+    def sort(says: Any) -> dict[str, Any]:
+        return {"sort": says, "why": "because"}
+
+    rows = labelled(("good", "Good"), ("bad", "bad"), ("bad", "so-so"), ("good", "good"))
+    found = run(tmp_path, rows, sort)
+    assert (found.label_kind, found.classes) == ("class", ("bad", "good", "so-so"))
+    assert found.confusion["so-so"] == {"bad": 1, "good": 0, "so-so": 0}
+    assert found.by_class["bad"].precision.value == 0.5
+    assert found.by_class["so-so"].precision.value is None
+
+
+def test_yes_and_no_are_pass_and_fail_unless_the_verdicts_know_more(tmp_path: Path) -> None:
+    def sort(says: Any) -> dict[str, Any]:
+        return {"sort": says}
+
+    plain = run(tmp_path, labelled(("yes", "pass"), ("no", "fail")), sort)
+    assert (plain.label_kind, plain.accuracy.hits) == ("pass_fail", 2)
+    found = run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort)
+    assert (found.label_kind, found.classes) == ("class", ("no", "unsure", "yes"))
+    with pytest.raises(ConfigurationError, match="row r2: 'sort' says 'unsure' as 'sort', which is not pass or fail"):
+        run(tmp_path, labelled(("yes", "yes"), ("no", "no"), ("unsure", "no")), sort, label_kind="pass_fail")
+
+
+def test_scores_can_be_compared_as_classes(tmp_path: Path) -> None:
+    found = run(tmp_path, labelled((1, 1), (5, "5"), (4, 5.0)), Saying(threshold=3), label_kind="class")
+    assert (found.classes, found.accuracy.hits) == (("1", "4", "5"), 2)
+
+
+def test_classes_that_have_nothing_in_common_are_remarked_on(tmp_path: Path) -> None:
+    found = run(tmp_path, labelled(("good", "ok"), ("bad", "not ok")), lambda says: {"sort": says})
+    assert "labels and verdicts have no class in common: labels say not ok, ok; verdicts say bad, good" in found.notes
+
+
+def test_another_metric_can_be_chosen(tmp_path: Path) -> None:
+    def two(says: Any) -> dict[str, Any]:
+        return {"one_result": "pass", "other_result": "pass" if says else "fail"}
+
+    assert run(tmp_path, labelled(*PAIRS), two, metric="other").accuracy.value == 0.8
+    with pytest.raises(ConfigurationError, match="'two' has no metric 'othr'; did you mean 'other'"):
+        run(tmp_path, labelled(*PAIRS), two, metric="othr")
+    with pytest.raises(ConfigurationError, match="'two' gives one_result, other_result: say which metric it is"):
+        run(tmp_path, labelled(*PAIRS), two)
+
+
+def test_where_every_row_is_an_error_nothing_is_compared(tmp_path: Path) -> None:
+    found = run(tmp_path, labelled(("broken", "pass"), ("broken", "fail")), Saying())
+    assert (found.compared, found.errors, found.accuracy.value, found.kappa.value) == (0, 2, None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"label_column": "lable"}, "there is no column 'lable'; did you mean 'label'"),
+        ({"label_kind": "scores"}, "label_kind is 'scores'; it is one of pass_fail, score, class"),
+        ({"label_kind": "class", "label_threshold": 1}, "label_threshold is for labels that are scores"),
+        ({"confidence": 95}, "confidence lies between 0 and 1"),
+        ({"column_mapping": {"says": "${data.sas}"}}, "no column 'sas'"),
+        ({"evaluator": "function_call_mach"}, "did you mean 'function_call_match'"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_is_asked(tmp_path: Path, options: Any, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        run(tmp_path, labelled(*PAIRS), **({"evaluator": Saying()} | options))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("labels", "complaint"), [(["pass", "maybe"], 'row r1: the label "maybe"'), ([None, ""], "no row has a label")]
+)
+def test_labels_that_cannot_be_read_are_said_before_anything_is_asked(
+    tmp_path: Path, labels: list[Any], complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        run(tmp_path, labelled(*((1, label) for label in labels)), Saying())
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_labels_come_from_any_kind_of_data(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"labels.{suffix}"
+    if suffix == "csv":
+        path.write_text("id,says,label\nr1,1,yes\nr2,0,no\nr3,1,no\n")
+    else:
+        path.write_bytes(b"".join(map(dumps_line, labelled((1, "yes"), (0, "no"), (1, "no")))))
+    found = run(tmp_path, path, lambda says: {"ok": int(says)})
+    assert (found.compared, found.accuracy.hits) == (3, 2)
+
+
+def test_labels_may_be_an_iterable(tmp_path: Path) -> None:
+    assert run(tmp_path, iter(labelled(*PAIRS)), Saying()).accuracy.value == 0.8
+
+
+class Judging:
+    """Asks a model, and says how long its answer is."""
+
+    primary = "judging"
+    metrics = (Metric("judging"),)
+
+    def __init__(self, model: Model) -> None:
+        self.endpoint = model
+        self.arguments: Mapping[str, Any] = {}
+
+    def __call__(self, *, response: str) -> dict[str, Any]:
+        raise AssertionError("in a run, models are asked through it")
+
+    async def call_with(self, calls: ModelCalls, *, response: str) -> dict[str, Any]:
+        from tunecheck.endpoints import ChatRequest
+
+        answer = await calls.complete(self.endpoint, ChatRequest([{"role": "user", "content": response}]))
+        return dict(verdict("judging", score=1, passed=answer.text == "1"))
+
+
+def test_a_judge_is_paid_for_once_also_when_its_run_is_taken_up(tmp_path: Path) -> None:
+    rows = [{"id": f"r{n}", "response": "x" * n, "label": n == 1} for n in range(1, 11)]
+    model = Model(price=CHEAP)
+    with pytest.raises(RunError, match="max-cost"):
+        run(tmp_path, rows, Judging(model), max_cost=0.001, concurrency=1)
+    more = Model(price=CHEAP)
+    found = run(tmp_path, rows, Judging(more), max_cost=1, concurrency=1, resume="last")
+    assert sorted(model.asked + more.asked, key=len) == [row["response"] for row in rows]
+    assert (found.compared, found.accuracy.value) == (10, 1.0)
+    usage: Any = found.usage["judging"]
+    assert usage["calls"] == 10
+
+
+def test_a_judges_errors_are_left_out_and_tried_again(tmp_path: Path) -> None:
+    rows = [{"id": f"r{n}", "response": "x" * n, "label": n == 1} for n in range(1, 4)]
+    first = run(tmp_path, rows, Judging(Model(failing={"xx": EndpointError("busy")})))
+    assert (first.compared, first.errors) == (2, 1)
+    again = Model()
+    second = run(tmp_path, rows, Judging(again), resume=first.run_dir)
+    assert (second.compared, second.errors, again.asked) == (3, 0, ["xx"])

@@ -1,0 +1,106 @@
+"""The page about judges does what it shows: its files are written, its commands run, and their output is the page's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import ROOT, command, environment
+
+from tunecheck.evaluators.difference import KINDS
+from tunecheck.plugins import find
+from tunecheck.prompts import load_prompt
+
+PAGE = (ROOT / "docs" / "judges.md").read_text("utf-8")
+RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.S | re.M)
+
+
+def plain(text: str) -> list[str]:
+    """The words of each line: how wide a table is, depends on where it is printed; ids and files on the run."""
+    text = re.sub(r"files in .*", "", RUN_ID.sub("ID", text), flags=re.S)
+    return " ".join(text.split()).split(" ")
+
+
+@contextmanager
+def serving(script: Path) -> Iterator[str]:
+    """`tunecheck serve --script` as a process of its own; gives its address."""
+    argv = command("serve", "--script", str(script), "--port", "0")
+    with subprocess.Popen(
+        argv, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            said = ""
+            while (found := re.search(r"http://127\.0\.0\.1:\d+", said)) is None:
+                line = server.stdout.readline()
+                assert line, said
+                said += line
+            yield found[0]
+        finally:
+            server.terminate()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Path]:
+    """A workspace with the page's files in it, and its server running."""
+    subprocess.run(command("init", "."), cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    (prompt,) = blocks("prompty")
+    (tmp_path / "prompty" / "politeness.prompty").write_text(prompt, "utf-8")
+    definition, script, prices = blocks("yaml")
+    (tmp_path / "pretend.yaml").write_text(script, "utf-8")
+    (tmp_path / "prices.yaml").write_text(prices, "utf-8")
+    (labels,) = blocks("jsonl")
+    (tmp_path / "labels.jsonl").write_text(labels, "utf-8")
+    with serving(tmp_path / "pretend.yaml") as url:
+        (tmp_path / "endpoints" / "judge.yaml").write_text(definition.replace("http://127.0.0.1:8000", url), "utf-8")
+        yield tmp_path
+
+
+def test_the_pages_commands_print_what_it_shows(workspace: Path) -> None:
+    for block in blocks("console"):
+        line, _, shown = block.removeprefix("$ ").partition("\n")
+        program, *arguments = shlex.split(line)
+        assert program == "tunecheck"
+        done = subprocess.run(
+            command(*arguments), cwd=workspace, env=environment(), capture_output=True, text=True, timeout=100
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert plain(done.stdout) == plain(shown), line
+
+
+def test_a_prices_file_gives_the_price_of_a_judge_without_one(workspace: Path) -> None:
+    endpoint = workspace / "endpoints" / "judge.yaml"
+    endpoint.write_text(re.sub(r"price:.*\n", "", endpoint.read_text()))
+    arguments = (
+        "evaluate --dataset val.jsonl --limit 3 --evaluators politeness --judge judge --prices prices.yaml --json"
+    )
+    done = subprocess.run(command(*arguments.split()), cwd=workspace, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert '"cost":0.00' in done.stdout
+    assert '"currency":"USD"' in done.stdout
+
+
+def test_the_page_names_every_kind_of_difference_and_every_shipped_judge() -> None:
+    assert ", ".join(KINDS) in " ".join(PAGE.split())
+    for name, kind in re.findall(r"^\| `(\w+)` \| `(\w+Evaluator)` \|", PAGE, re.M):
+        judge = find("tunecheck.evaluators", name)
+        assert getattr(judge, "__name__", None) == kind
+        shipped = load_prompt(ROOT / "src" / "tunecheck" / "prompts" / "files" / f"{name}.prompty")
+        assert shipped.outputs
+
+
+def test_the_page_links_to_files_and_headings_that_are_there() -> None:
+    titles = re.findall(r"^## (.*)$", PAGE, re.M)
+    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
+        there = target[1:] in anchors if target.startswith("#") else (ROOT / "docs" / target).exists()
+        assert there, target

@@ -1,0 +1,222 @@
+"""Which model a judge asks: an endpoint, its definition, or a model configuration of Azure AI Evaluation."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.judge_parts import JudgeServer, Scripted, judgement, prompt_file
+
+from tunecheck import PromptyEvaluator
+from tunecheck.endpoints import Price
+from tunecheck.errors import ConfigurationError, MissingExtraError
+from tunecheck.jsontext import dumps
+
+KEY = "sk-plain-0123456789-secret"
+GOOD = judgement(4)
+
+
+class Credential:
+    """What azure-identity's credentials look like."""
+
+    def __init__(self) -> None:
+        self.scopes: list[str] = []
+
+    def get_token(self, *scopes: str) -> Any:
+        self.scopes += scopes
+
+        class Token:
+            token = "entra-token"
+            expires_on = 4_000_000_000
+
+        return Token()
+
+
+def ask(folder: Path, config: Any) -> PromptyEvaluator:
+    judge = PromptyEvaluator(prompt_file(folder), config)
+    assert judge(response="a")["quality"] == 4
+    return judge
+
+
+@pytest.mark.parametrize("named", [{}, {"type": "azure_openai"}])
+@pytest.mark.parametrize("version", [None, "2024-06-01"])
+def test_azures_own_configuration_asks_its_deployment(tmp_path: Path, named: Any, version: str | None) -> None:
+    with JudgeServer([GOOD]) as server:
+        config = {**named, "azure_endpoint": f"{server.address}/", "azure_deployment": "judge-1", "api_key": KEY}
+        config |= {"api_version": version} if version else {}
+        before = copy.deepcopy(config)
+        ask(tmp_path, config)
+        assert config == before, "it is not changed"
+    (request,) = server.requests
+    expected = version or "2024-02-15-preview"  # the default of Azure AI Evaluation 1.18
+    assert request.path == f"/openai/deployments/judge-1/chat/completions?api-version={expected}"
+    assert request.headers["api-key"] == KEY
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.parametrize("named", [{}, {"type": "openai"}])
+def test_openais_configuration_asks_its_model(tmp_path: Path, named: Any) -> None:
+    with JudgeServer([GOOD]) as server:
+        config = {
+            **named,
+            "model": "gpt-judge",
+            "api_key": KEY,
+            "base_url": f"{server.address}/v1",
+            "organization": "org-1",
+            "extra_headers": {"X-Team": "blue", "X-Proxy-Token": "a-second-secret"},
+        }
+        ask(tmp_path, config)
+    (request,) = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert server.asked[0]["model"] == "gpt-judge"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["openai-organization"] == "org-1"
+    assert (request.headers["x-team"], request.headers["x-proxy-token"]) == ("blue", "a-second-secret")
+
+
+def test_a_configuration_without_a_key_sends_none(tmp_path: Path) -> None:
+    with JudgeServer([GOOD]) as server:
+        ask(tmp_path, {"model": "local", "base_url": f"{server.address}/v1"})
+    assert "authorization" not in server.requests[0].headers
+
+
+def test_a_credential_object_signs_in(tmp_path: Path) -> None:
+    credential = Credential()
+    with JudgeServer([GOOD]) as server:
+        config = {"azure_endpoint": server.address, "azure_deployment": "judge-1", "credential": credential}
+        ask(tmp_path, config)
+    assert server.requests[0].headers["authorization"] == "Bearer entra-token"
+    assert credential.scopes == ["https://cognitiveservices.azure.com/.default"]
+
+
+def test_without_key_and_credential_azure_identity_is_needed(tmp_path: Path) -> None:
+    config = {"azure_endpoint": "http://127.0.0.1:1", "azure_deployment": "judge-1"}
+    try:
+        import azure.identity  # noqa: F401
+    except ModuleNotFoundError:
+        with pytest.raises(MissingExtraError, match=r"tunecheck\[azure\]"):
+            PromptyEvaluator(prompt_file(tmp_path), config)
+    else:
+        PromptyEvaluator(prompt_file(tmp_path), config)
+
+
+def test_a_reference_to_the_environment_may_stand_for_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_JUDGE_KEY", KEY)
+    with JudgeServer([GOOD]) as server:
+        ask(tmp_path, {"model": "m", "api_key": "${env:MY_JUDGE_KEY}", "base_url": f"{server.address}/v1"})
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_an_endpoint_definition_is_taken_as_mapping_path_or_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "endpoints").mkdir()
+    with JudgeServer(lambda asked: GOOD) as server:
+        definition = {"kind": "openai", "url": f"{server.address}/v1", "model": "m"}
+        path = tmp_path / "endpoints" / "my-judge.yaml"
+        path.write_bytes(dumps(definition))
+        for config in (definition, path, str(path), "my-judge"):
+            ask(tmp_path, config)
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"azure_endpoint": "http://127.0.0.1:1", "azure_deployment": "d", "api_kye": "x"}, "did you mean 'api_key'"),
+        ({"azure_endpoint": "http://127.0.0.1:1", "api_key": "x"}, "azure_deployment is missing"),
+        ({"api_key": "x"}, "model is missing"),
+        ({"type": "azure", "model": "m"}, "type is not 'azure'"),
+        ({"model": 5}, "model must be a text"),
+        ({"model": "m", "api_key": KEY, "extra_headers": ["a"]}, "extra_headers must be a mapping"),
+        ({"model": "m", "api_key": "line\nfeed"}, "characters that a header cannot carry"),
+        ({"kind": "openai", "model": "m"}, "url is missing"),
+        ("no-such-judge", "no endpoint definition 'no-such-judge'"),
+        (5, "not a int"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_in_one_line(tmp_path: Path, config: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as raised:
+        PromptyEvaluator(prompt_file(tmp_path), config)
+    assert KEY not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_plain_key_is_shown_nowhere(tmp_path: Path) -> None:
+    with JudgeServer([GOOD]) as server:
+        config = {
+            "model": "m",
+            "api_key": KEY,
+            "base_url": f"{server.address}/v1",
+            "extra_headers": {"X-Token": "a-second-secret"},
+        }
+        judge = ask(tmp_path, config)
+    places = [repr(judge), str(judge.arguments), repr(judge.endpoint), str(judge.endpoint.settings())]
+    for text in (*places, pickle.dumps(judge).decode("latin-1")):
+        assert KEY not in text
+        assert "a-second-secret" not in text
+
+
+def test_a_key_that_the_service_echoes_is_masked(tmp_path: Path) -> None:
+    from tests.fault_server import failing
+
+    with JudgeServer([failing(400, f"the key {KEY} may not do this")]) as server:
+        judge = PromptyEvaluator(
+            prompt_file(tmp_path), {"model": "m", "api_key": KEY, "base_url": f"{server.address}/v1"}
+        )
+        with pytest.raises(Exception, match=r"the key \*\*\* may not") as raised:
+            judge(response="a")
+    assert KEY not in str(raised.value)
+
+
+def test_a_pickled_judge_finds_a_plain_key_in_the_environment_or_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with JudgeServer([GOOD, GOOD]) as server:
+        data = pickle.dumps(ask(tmp_path, {"model": "m", "api_key": KEY, "base_url": f"{server.address}/v1"}))
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        with pytest.raises(ConfigurationError, match="OPENAI_API_KEY is not set"):
+            pickle.loads(data)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert pickle.loads(data)(response="a")["quality"] == 4
+
+
+def test_an_endpoints_price_goes_along_when_it_is_pickled(tmp_path: Path) -> None:
+    with JudgeServer([GOOD]) as server:
+        endpoint = server.endpoint()
+        endpoint.price = Price(1, 2)
+        again = pickle.loads(pickle.dumps(PromptyEvaluator(prompt_file(tmp_path), endpoint)))
+    assert again.endpoint.price == Price(1, 2)
+    assert again.endpoint.name == "judge"
+
+
+def test_arguments_change_with_whatever_the_judgement_depends_on(tmp_path: Path) -> None:
+    base = PromptyEvaluator(prompt_file(tmp_path), Scripted()).arguments
+    others = [
+        PromptyEvaluator(prompt_file(tmp_path), Scripted(), threshold=4),
+        PromptyEvaluator(prompt_file(tmp_path), Scripted(), samples=3),
+        PromptyEvaluator(prompt_file(tmp_path), Scripted(), samples=3, combine="majority"),
+        PromptyEvaluator(prompt_file(tmp_path), Scripted(), parameters={"temperature": 1}),
+        PromptyEvaluator(prompt_file(tmp_path), Scripted(), "other"),
+        PromptyEvaluator(prompt_file(tmp_path), {"model": "m", "base_url": "http://127.0.0.1:1"}),
+        PromptyEvaluator(prompt_file(tmp_path), {"model": "n", "base_url": "http://127.0.0.1:1"}),
+    ]
+    path = prompt_file(tmp_path)
+    path.write_text(path.read_text().replace("You judge quality.", "You judge the quality."))
+    others.append(PromptyEvaluator(path, Scripted()))
+    assert PromptyEvaluator(prompt_file(tmp_path), Scripted()).arguments == base
+    seen = [dumps(base), *(dumps(judge.arguments) for judge in others)]
+    assert len(set(seen)) == len(seen)
+
+
+def test_what_does_not_change_a_judgement_does_not_change_the_arguments(tmp_path: Path) -> None:
+    one, other = (
+        PromptyEvaluator(
+            prompt_file(tmp_path), {"kind": "openai", "url": "http://127.0.0.1:1", "model": "m", "retries": retries}
+        )
+        for retries in (1, 9)
+    )
+    assert one.arguments == other.arguments

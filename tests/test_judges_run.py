@@ -1,0 +1,224 @@
+"""Judges in a run: through its journal, its cache and its budget, from Python and from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import ROOT
+from tests.judge_parts import QUALITY, Asked, JudgeServer, Step, chat, judgement, prompt_file
+from tests.pipeline_parts import column, metrics_of, records, rows_of, run
+
+from tunecheck import DifferenceEvaluator, PromptyEvaluator, RelevanceEvaluator
+from tunecheck.errors import RunError
+
+KEY = "sk-plain-0123456789-secret"
+PRICE = {"input_per_million": 1.0, "output_per_million": 10.0}  # a call: 100 and 10 tokens, 0.0002
+
+
+def rows(*responses: str) -> list[dict[str, Any]]:
+    return [{"id": f"r{number}", "response": response} for number, response in enumerate(responses)]
+
+
+def by_length(asked: Asked) -> Step | str:
+    return judgement(min(5, len(asked["messages"][-1]["content"])))
+
+
+def test_judged_rows_stand_in_rows_and_metrics(tmp_path: Path) -> None:
+    with JudgeServer(by_length) as server:
+        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(price=PRICE))
+        result = run(tmp_path, rows("a", "bbb", "ccccc", "a"), evaluators={"quality": judge})
+    assert column(result, "outputs.quality.quality") == [1, 3, 5, 1]
+    assert column(result, "outputs.quality.quality_result") == ["fail", "pass", "pass", "fail"]
+    metrics = metrics_of(result)
+    assert metrics["quality.quality"] == 2.5
+    assert metrics["quality.binary_aggregate"] == 0.5
+    assert not [name for name in metrics if "token" in name or "properties" in name]
+    assert len(server.asked) == 3, "equal rows are one call"
+    used: Any = result.usage["quality"]
+    assert used["calls"] == 3
+    assert used["cost"] == pytest.approx(0.0006)
+
+
+def test_a_judge_without_a_threshold_scores_its_rows(tmp_path: Path) -> None:
+    text = QUALITY.replace("{type: integer, minimum: 1, maximum: 5}", "{type: number}")
+    with JudgeServer(by_length) as server:
+        judge = PromptyEvaluator(prompt_file(tmp_path, text), server.endpoint())
+        metrics = metrics_of(run(tmp_path, rows("a", "bbb"), evaluators={"quality": judge}))
+    assert metrics["quality.quality"] == 2
+    assert (metrics["quality.scored_count"], metrics["quality.not_applicable_count"]) == (2, 0)
+    assert "quality.binary_aggregate" not in metrics
+
+
+def test_an_unreadable_judgement_is_an_error_row_with_its_text_and_the_others_go_on(tmp_path: Path) -> None:
+    def reply(asked: Asked) -> Step | str:
+        return "I would rather talk about the sea." if "bad" in str(asked["messages"]) else judgement(4)
+
+    with JudgeServer(reply) as server:
+        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
+        result = run(tmp_path, rows("good", "bad", "fine"), evaluators={"quality": judge})
+    assert column(result, "outputs.quality.quality") == [4, None, 4]
+    error = column(result, "error.quality")[1]
+    assert error["type"] == "JudgementError"
+    assert "I would rather talk about the sea." in error["message"]
+    metrics = metrics_of(result)
+    assert (metrics["quality.quality"], metrics["quality.error_count"]) == (4, 1)
+    assert metrics["quality.binary_aggregate"] == 1
+
+
+def test_each_sample_is_bought_once_and_taken_over(tmp_path: Path) -> None:
+    with JudgeServer(by_length) as server:
+        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(), samples=3)
+        first = run(tmp_path, rows("a", "bb"), evaluators={"quality": judge})
+        assert len(server.asked) == 6
+        assert len(records(first, "call")) == 6
+        stricter = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(), samples=3, threshold=5)
+        second = run(tmp_path, rows("a", "bb"), evaluators={"quality": stricter}, reuse=first.run_dir)
+        assert len(server.asked) == 6, "another threshold judges anew what was answered before"
+    assert column(second, "outputs.quality.quality_threshold") == [5, 5]
+
+
+def test_a_run_that_failed_midway_goes_on_and_buys_nothing_twice(tmp_path: Path) -> None:
+    def reply(asked: Asked) -> Step | str:
+        if asked.get("response_format", {}).get("type") == "json_schema":
+            return Step(400, {}, b'{"error": {"message": "response_format is not supported"}}')
+        return by_length(asked)
+
+    texts = [f"{number:03}" for number in range(30)]
+    with JudgeServer(reply) as server:
+        settings: Any = {"price": PRICE, "limits": {"concurrency": 4}}
+        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(**settings))
+        with pytest.raises(RunError, match="max-cost"):
+            run(tmp_path, rows(*texts), evaluators={"quality": judge}, max_cost=0.002)
+        again = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(**settings))
+        result = run(tmp_path, rows(*texts), evaluators={"quality": again}, max_cost=1, resume="last")
+    answered = Counter(
+        asked["messages"][-1]["content"] for asked in server.asked if asked["response_format"]["type"] == "json_object"
+    )
+    assert answered == Counter(texts)
+    assert column(result, "outputs.quality.quality") == [3] * 30
+
+
+def test_no_secret_of_a_judge_stands_in_the_run_folder(tmp_path: Path) -> None:
+    with JudgeServer(lambda asked: judgement(4, f"the key is {KEY}")) as server:
+        config = {"model": "m", "api_key": KEY, "base_url": f"{server.address}/v1"}
+        judge = PromptyEvaluator(prompt_file(tmp_path), config)
+        result = run(tmp_path, rows("a"), evaluators={"quality": judge})
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert column(result, "outputs.quality.quality_reason") == ["the key is ***"]
+    for path in result.run_dir.iterdir():
+        assert KEY.encode() not in path.read_bytes(), path.name
+
+
+def test_a_change_of_prompt_or_model_changes_the_fingerprint_and_nothing_else_does(tmp_path: Path) -> None:
+    with JudgeServer(by_length) as server:
+        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
+        first = run(tmp_path, rows("a"), evaluators={"quality": judge})
+        same = PromptyEvaluator(prompt_file(tmp_path), server.endpoint(retries=3))
+        run(tmp_path, rows("a"), evaluators={"quality": same}, reuse=first.run_dir)
+        assert len(server.asked) == 1
+        text = QUALITY.replace("You judge quality.", "You judge the quality.")
+        run(
+            tmp_path,
+            rows("a"),
+            evaluators={"quality": PromptyEvaluator(prompt_file(tmp_path, text), server.endpoint())},
+            reuse=first.run_dir,
+        )
+        assert len(server.asked) == 2
+
+
+def test_a_judge_that_was_called_by_hand_before_works_in_a_run(tmp_path: Path) -> None:
+    with JudgeServer(by_length) as server:
+        judge = PromptyEvaluator(prompt_file(tmp_path), server.endpoint())
+        assert judge(response="abc")["quality"] == 3
+        result = run(tmp_path, rows("a", "bb"), evaluators={"quality": judge})
+        assert judge(response="abcd")["quality"] == 4
+    assert column(result, "outputs.quality.quality") == [1, 2], column(result, "error.quality")
+
+
+def test_differences_are_rows_and_not_means(tmp_path: Path) -> None:
+    listed = [{"where": "all", "expected": "a", "actual": "b", "kind": "wording"}]
+    reply = json.dumps({"reason": "r", "differences": listed, "score": 0.5})
+    with JudgeServer(lambda asked: reply) as server:
+        data = [{"response": "b", "ground_truth": "a"}, {"response": "a", "ground_truth": "a"}]
+        result = run(tmp_path, data, evaluators={"difference": DifferenceEvaluator(server.endpoint())})
+    assert column(result, "outputs.difference.difference") == [0.5, 1]
+    assert column(result, "outputs.difference.difference_differences") == [listed, []]
+    assert metrics_of(result)["difference.difference"] == 0.75
+    assert "difference.difference_differences" not in metrics_of(result)
+
+
+def test_several_judges_share_one_endpoint(tmp_path: Path) -> None:
+    with JudgeServer(by_length) as server:
+        endpoint = server.endpoint()
+        evaluators = {
+            "quality": PromptyEvaluator(prompt_file(tmp_path), endpoint),
+            "relevance": RelevanceEvaluator(endpoint),
+        }
+        data = [{"query": "Q", "response": "abc"}]
+        result = run(tmp_path, data, evaluators=evaluators)
+    (row,) = rows_of(result)
+    assert (row["outputs.quality.quality"], row["outputs.relevance.relevance"]) == (3, 5)
+
+
+# -- the command line
+
+
+def tunecheck(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tunecheck", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def workspace(folder: Path, server: JudgeServer) -> None:
+    (folder / "endpoints").mkdir()
+    (folder / "prompty").mkdir()
+    (folder / "endpoints" / "judge.yaml").write_text(
+        f"kind: openai\nurl: {server.address}/v1\nmodel: judge-model\n"
+        "auth: {type: key, value: '${env:JUDGE_KEY}'}\n"
+    )
+    (folder / "prompty" / "tone.prompty").write_bytes((ROOT / "prompty" / "tone.prompty").read_bytes())
+    lines = [{"id": "1", "response": "abc", "ground_truth": "abd"}, {"id": "2", "response": "x", "ground_truth": "x"}]
+    (folder / "data.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_a_prompt_in_the_workspace_is_an_evaluator_by_its_name(tmp_path: Path) -> None:
+    def reply(asked: Asked) -> Step:
+        return chat(json.dumps({"reason": "r", "score": 1, "differences": []}))
+
+    with JudgeServer(reply) as server:
+        workspace(tmp_path, server)
+        command = ("evaluate", "--dataset", "data.jsonl", "--evaluators", "tone,difference,match", "--quiet", "--json")
+        options = (*command, "--judge", "judge", "--response-column", "response", "--set", "tone.samples=2")
+        done = tunecheck(tmp_path, *options, JUDGE_KEY=KEY)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads(done.stdout)["metrics"]
+    assert metrics["tone.tone"] == 1
+    assert metrics["tone.binary_aggregate"] == 0
+    assert metrics["difference.difference"] == 1
+    assert len(server.asked) == 5, "two rows of two samples, and one difference"
+    for path in (tmp_path / "eval_results").rglob("*"):
+        assert path.is_dir() or KEY.encode() not in path.read_bytes()
+
+
+def test_without_a_judge_the_command_says_what_to_add(tmp_path: Path) -> None:
+    with JudgeServer([]) as server:
+        workspace(tmp_path, server)
+    done = tunecheck(
+        tmp_path, "evaluate", "--dataset", "data.jsonl", "--evaluators", "difference", "--response-column", "response"
+    )
+    assert done.returncode == 2
+    assert "--judge" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,141 @@
+"""The model configuration of a prompt: an endpoint definition, without a secret anywhere."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from tests.prompts_parts import write
+
+from tunecheck.endpoints import load_endpoint
+from tunecheck.jsontext import JSON
+from tunecheck.prompts import Prompt, PromptError, load_prompt
+
+SECRET = "sk-1234567890abcdef"
+
+
+def _prompt(configuration: str) -> Prompt:
+    text = f"---\nmodel:\n  configuration: {configuration}\n---\nuser:\nhi\n"
+    return load_prompt("p.prompty", text=text)
+
+
+def test_azure_openai_becomes_an_endpoint_definition() -> None:
+    prompt = _prompt(
+        "{type: azure_openai, azure_endpoint: 'https://x.openai.azure.com', azure_deployment: judge, "
+        "api_key: '${env:JUDGE_KEY}', api_version: 2024-10-21}"
+    )
+    assert prompt.model_definition() == {
+        "kind": "azure_openai",
+        "url": "https://x.openai.azure.com",
+        "deployment": "judge",
+        "api_version": "2024-10-21",
+        "auth": {"type": "key", "value": "${env:JUDGE_KEY}"},
+    }
+
+
+def test_azure_openai_without_a_key_signs_in_with_entra_and_has_azures_default_version() -> None:
+    definition = _prompt("{azure_endpoint: 'https://x.openai.azure.com', azure_deployment: judge}").model_definition()
+    assert definition is not None
+    assert definition["auth"] == {"type": "entra"}
+    assert definition["api_version"] == "2024-02-01"
+
+
+def test_a_deployment_alone_takes_the_rest_from_azures_variables() -> None:
+    definition = _prompt("{type: azure_openai, azure_deployment: judge}").model_definition()
+    assert definition is not None
+    assert definition["url"] == "${env:AZURE_OPENAI_ENDPOINT}"
+    assert definition["auth"] == {"type": "key", "value": "${env:AZURE_OPENAI_API_KEY}"}
+
+
+def test_openai_becomes_an_endpoint_definition() -> None:
+    prompt = _prompt("{type: openai, model: gpt-4o, api_key: '${env:JUDGE_KEY}', organization: org-1}")
+    assert prompt.model_definition() == {
+        "kind": "openai",
+        "url": "https://api.openai.com/v1",
+        "model": "gpt-4o",
+        "auth": {"type": "key", "value": "${env:JUDGE_KEY}"},
+        "headers": {"OpenAI-Organization": "org-1"},
+    }
+
+
+def test_what_names_the_model_is_looked_up_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_MODEL", "gpt-4o")
+    definition = _prompt("{type: openai, model: '${env:JUDGE_MODEL}-mini', base_url: '${env:URL}'}").model_definition()
+    assert definition == {"kind": "openai", "url": "${env:URL}", "model": "gpt-4o-mini"}
+
+
+def test_a_prompt_without_a_configuration_has_no_definition() -> None:
+    assert _prompt("{}").model_definition() is None
+    assert load_prompt("p.prompty", text="---\nname: x\n---\nuser:\nhi\n").model_definition() is None
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        "{type: azure_openai, azure_endpoint: 'https://x.openai.azure.com', azure_deployment: j, api_key: '${env:JK}'}",
+        "{type: openai, model: m, base_url: 'http://127.0.0.1:8000/v1', api_key: '${env:JK}'}",
+        "{type: openai, model: m, api_key: '${env:JK}', extra_headers: {X-Team: a}}",
+        "{type: azure_openai, azure_deployment: j}",
+        "{type: openai, model: m}",
+    ],
+)
+def test_every_definition_makes_an_endpoint(configuration: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JK", "AZURE_OPENAI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://y.openai.azure.com")
+    definition = _prompt(configuration).model_definition()
+    assert definition is not None
+    endpoint = load_endpoint(definition, name="judge")
+    assert SECRET not in str(endpoint.settings())
+
+
+WRITTEN_OUT: list[tuple[str, str]] = [
+    (f"configuration: {{type: openai, model: m, api_key: {SECRET}}}", "model.configuration.api_key"),
+    (f"configuration: {{model: m, extra_headers: {{Authorization: Bearer {SECRET}}}}}", "extra_headers.Authorization"),
+    (f"configuration: {{model: m, api_key: 'x${{env:K}}{SECRET}'}}", "model.configuration.api_key"),
+    (f"parameters: {{extra_headers: {{api-key: {SECRET}}}}}", "model.parameters.extra_headers.api-key"),
+    ("parameters: {extra_headers: {api-key: '${env:JUDGE_KEY}'}}", "model.parameters.extra_headers.api-key"),
+]
+
+
+@pytest.mark.parametrize(("model", "key"), WRITTEN_OUT)
+def test_a_secret_in_the_file_is_refused_and_not_shown(model: str, key: str) -> None:
+    with pytest.raises(PromptError) as caught:
+        load_prompt("p.prompty", text=f"---\nmodel:\n  {model}\n---\nuser:\nhi\n")
+    assert str(caught.value).startswith("p.prompty, line 3: ")
+    assert key in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_secret_in_a_file_that_the_prompt_names_is_refused_too(tmp_path: Path) -> None:
+    (tmp_path / "azure.json").write_text(f'{{"type": "openai", "model": "m", "api_key": "{SECRET}"}}')
+    (tmp_path / "p.prompty").write_text("---\nmodel:\n  configuration: ${file:azure.json}\n---\nuser:\nhi\n")
+    with pytest.raises(PromptError, match="a secret is not written here") as caught:
+        load_prompt(tmp_path / "p.prompty")
+    assert SECRET not in str(caught.value)
+
+
+def test_neither_the_prompt_nor_its_text_form_holds_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_KEY", SECRET)
+    prompt = _prompt("{type: openai, model: m, api_key: '${env:JUDGE_KEY}'}")
+    everything: list[JSON | bytes] = [repr(prompt), str(prompt.configuration), str(prompt.model_definition())]
+    assert all(SECRET not in str(item) for item in everything)
+    assert SECRET.encode() not in pickle.dumps(prompt)
+
+
+def test_a_prompt_can_be_pickled_and_is_the_same_even_if_its_file_has_changed(tmp_path: Path) -> None:
+    path = write(tmp_path, "p", "system:\n{{ a }}\n", "inputs: {a: {default: 1}}\n")
+    prompt = load_prompt(path)
+    frozen = pickle.dumps(prompt)
+    path.write_text("other")
+    thawed = pickle.loads(frozen)
+    assert thawed.digest == prompt.digest
+    assert thawed.path == path
+    assert thawed.render({}) == prompt.render({}) == [{"role": "system", "content": "1"}]
+
+
+def test_a_prompt_does_not_change() -> None:
+    prompt = _prompt("{}")
+    with pytest.raises(AttributeError):
+        prompt.name = "other"  # type: ignore[misc]

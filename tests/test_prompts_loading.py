@@ -1,0 +1,327 @@
+"""Reading a `.prompty` file of the older dialect: what it says, and what is said about a broken one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.prompts_parts import FRONT, make, write
+
+from tunecheck.errors import ConfigurationError, TunecheckError
+from tunecheck.prompts import Prompt, PromptError, PromptInput, load_prompt
+
+BODY = "system:\n{{ a }}\n"
+
+
+def _error(front: str, body: str = BODY) -> str:
+    with pytest.raises(PromptError) as caught:
+        load_prompt("p.prompty", text=f"---\n{front}\n---\n{body}").model_definition()
+    return str(caught.value)
+
+
+def test_a_file_is_read_whole(tmp_path: Path) -> None:
+    path = write(tmp_path, "quality", BODY, "description: Says how good\noutputs:\n  score:\n    type: int\n")
+    prompt = load_prompt(path)
+    assert prompt.path == path
+    assert (prompt.name, prompt.description, prompt.dialect) == ("a test", "Says how good", "prompty1")
+    assert (prompt.parameters, prompt.response) == ({"temperature": 0}, "first")
+    assert prompt.inputs == {"a": PromptInput("a")}
+    assert prompt.outputs == {"score": {"type": "integer"}}
+    assert (prompt.configuration, prompt.sample, prompt.extra) == ({}, {}, {})
+
+
+def test_a_name_may_be_left_out_and_is_then_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "relevance.prompty"
+    path.write_text("---\n{}\n---\nuser:\nhi\n")
+    assert load_prompt(str(path)).name == "relevance"
+
+
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
+    plain, windows = write(tmp_path, "a", "system:\nhi\nuser:\n{{ a }}\nyou\n"), tmp_path / "b.prompty"
+    windows.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_prompt(windows).render({"a": "x"}) == load_prompt(plain).render({"a": "x"})
+    assert load_prompt(windows).digest == load_prompt(plain).digest
+
+
+def test_a_rule_in_the_body_is_text() -> None:
+    # Azure's loader takes the last line of dashes for the end of the front matter, and then refuses the file.
+    prompt = load_prompt("p.prompty", text="---\nname: x\n---\nsystem:\nabove\n---\nbelow\n-----\nend\n")
+    assert prompt.render({}) == [{"role": "system", "content": "above\n---\nbelow\n-----\nend"}]
+
+
+def test_what_stands_before_the_front_matter_is_ignored_as_in_azure() -> None:
+    prompt = load_prompt("p.prompty", text="# a comment\n\n----\nname: x\n---  \nuser:\nhi\n")
+    assert prompt.name == "x"
+    assert _line(_broken("# a comment\n\n----\nmodel: [\n---\nuser:\nhi\n")) in (4, 5)
+
+
+def test_unknown_keys_are_ignored_as_in_azure() -> None:
+    assert make(BODY, "authors: [me]\ntags: {x: 1}\nversion: 1\ntemplate: jinja2\n").render({"a": "x"})
+
+
+def test_inputs_have_types_descriptions_defaults_and_samples() -> None:
+    front = """inputs:
+  a:
+    type: string
+    description: The answer
+    default: null
+  b: List
+  c:
+  d: {type: Dict, default: {x: [1]}, sample: {x: [2]}}
+sample:
+  b: [1, 2]
+"""
+    assert list(make(BODY, front).inputs.values()) == [
+        PromptInput("a", "string", "The answer", default=None, required=False),
+        PromptInput("b", "List", sample=[1, 2]),
+        PromptInput("c"),
+        PromptInput("d", "Dict", default={"x": [1]}, required=False, sample={"x": [2]}),
+    ]
+
+
+def test_a_default_counts_where_no_value_is_given_as_in_azure() -> None:
+    body = "system:\n{{ a }} {{ b }}"
+    front = "inputs:\n  a: {default: null}\n  b: {default: [1]}\n"
+    assert make(body, front).render({}) == [{"role": "system", "content": "None [1]"}]
+    assert make(body, front).render({"a": 1, "b": ""}) == [{"role": "system", "content": "1"}]
+
+
+def test_a_variable_that_only_the_template_names_is_a_required_input() -> None:
+    prompt = make("system:\n{{ b }}{% for x in c %}{{ x }}{% endfor %}{{ a }}", "inputs: {a: }\n")
+    assert list(prompt.inputs) == ["a", "b", "c"]
+    with pytest.raises(PromptError, match=r"^test\.prompty: no value for the inputs b, c$"):
+        prompt.render({"a": 1})
+
+
+def test_a_variable_that_the_template_looks_for_itself_may_be_left_out() -> None:
+    prompt = make("system:\n{{ b | default('none') }} {% if c is defined %}{{ c }}{% endif %}.")
+    assert [item.required for item in prompt.inputs.values()] == [False, False]
+    assert prompt.render({}) == [{"role": "system", "content": "none ."}]
+    assert prompt.render({"b": 1, "c": 2}) == [{"role": "system", "content": "1 2."}]
+
+
+def test_names_that_the_template_makes_itself_are_no_inputs() -> None:
+    body = (
+        "{% macro m(x) %}{{ x }}{{ caller() }}{{ varargs }}{% endmacro %}system:\n{% set y = 1 %}{{ y }}{{ loop }}"
+        "{% for z in range(2) %}{{ z }}{{ loop.index }}{% endfor %}{% call m(1) %}{% endcall %}{{ namespace(a=1).a }}"
+    )
+    assert list(make(body).inputs) == ["loop"]  # outside of a loop it is a name like others
+
+
+def test_a_sample_may_stand_in_a_json_file(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text(json.dumps({"a": "x", "more": [1]}))
+    for form in ("one.json", "file:one.json", "${file:one.json}"):
+        prompt = load_prompt(write(tmp_path, "p", BODY, f"sample: {form}\n"))
+        assert prompt.sample == {"a": "x", "more": [1]}
+        assert prompt.inputs["more"].sample == [1]
+
+
+def test_a_sample_is_never_used_as_a_value() -> None:
+    with pytest.raises(PromptError, match="no value for the input a"):
+        make(BODY, "sample: {a: x}\n").render({})
+
+
+def test_a_reference_to_a_file_is_its_content(tmp_path: Path) -> None:
+    (tmp_path / "rules.txt").write_text("Be strict.\r\n", encoding="utf-8")
+    (tmp_path / "parameters.yaml").write_text("max_tokens: 10\nstop: [x]\n")
+    text = (
+        "---\nmodel:\n  parameters: ${file:parameters.yaml}\ninputs:\n  rules:\n    default: ${file:rules.txt}\n---\n"
+        "system:\n{{ rules }}!"
+    )
+    (tmp_path / "p.prompty").write_text(text)
+    prompt = load_prompt(tmp_path / "p.prompty")
+    assert prompt.parameters == {"max_tokens": 10, "stop": ["x"]}
+    assert prompt.render({}) == [{"role": "system", "content": "Be strict.\n!"}]
+
+
+def test_a_reference_to_the_environment_is_the_variables_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_EFFORT", "low")
+    front = "---\nmodel: {parameters: {reasoning_effort: '${env:JUDGE_EFFORT}', x: 'a ${env:NOT} b'}}\n---\n"
+    prompt = load_prompt("p.prompty", text=front + BODY)
+    assert prompt.parameters == {"reasoning_effort": "low", "x": "a ${env:NOT} b"}
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "/etc/hostname", "link.txt", "missing.txt", ".", "a\0b"])
+def test_a_reference_leads_nowhere_but_into_the_prompts_folder(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (tmp_path / "outside.txt").write_text("secret")
+    (folder / "link.txt").symlink_to(tmp_path / "outside.txt")
+    quoted = json.dumps("${file:" + name + "}")
+    path = write(folder, "p", BODY, f"inputs:\n  a:\n    default: {quoted}\n")
+    with pytest.raises(PromptError, match=r"p\.prompty, line 9: inputs\.a\.default: ") as caught:
+        load_prompt(path)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
+    assert "line 3: inputs.a: 'x.txt' has no folder" in _error("inputs:\n  a: ${file:x.txt}")
+
+
+def test_outputs_become_json_schemas() -> None:
+    front = (
+        "outputs:\n  score: {type: Float, minimum: 0, maximum: 1}\n  why: {type: str}\n  any:\n  all: {type: List}\n"
+    )
+    assert make(BODY, front).outputs == {
+        "score": {"type": "number", "minimum": 0, "maximum": 1},
+        "why": {"type": "string"},
+        "any": {},
+        "all": {"type": "array"},
+    }
+
+
+def test_the_judge_section_is_kept_for_the_judge() -> None:
+    front = (
+        "judge:\n  metric: m\n  score: s\n  reason: r\n  range: [1, 5]\n  threshold: 3.5\n  higher_is_better: false\n"
+        "  kind: score\n  labels: {good: 1, bad: 0}\n  samples: 3\n  combine: majority\n"
+    )
+    assert make(BODY, front).extra == {
+        "metric": "m", "score": "s", "reason": "r", "range": [1, 5], "threshold": 3.5, "higher_is_better": False,
+        "kind": "score", "labels": {"good": 1, "bad": 0}, "samples": 3, "combine": "majority",
+    }  # fmt: skip
+
+
+def test_prompts_that_render_alike_have_one_digest_and_others_another(tmp_path: Path) -> None:
+    (tmp_path / "x.png").write_bytes(b"1")
+    body = "user:\n![x](x.png) {{ a }}"
+    first = load_prompt(write(tmp_path, "p", body)).digest
+    assert load_prompt(write(tmp_path, "q", body, "description: other\n")).digest == first
+    assert load_prompt(write(tmp_path, "q", body + ".")).digest != first
+    assert load_prompt(write(tmp_path, "q", body, "inputs: {a: {default: 1}}\n")).digest != first
+    (tmp_path / "x.png").write_bytes(b"2")
+    assert load_prompt(write(tmp_path, "p", body)).digest != first
+
+
+BROKEN = {
+    "model: [": r"line \d, column \d+: ",
+    "a: 1\na: 2": "line 3, column 1: the key 'a' stands here twice",
+    "- a": "line 2: the front matter is a mapping",
+    "": "line 2: the front matter is a mapping",
+    "name: [1]": "line 2: name: must be a text, not a list",
+    "model:\n  api: completion": "line 3: model.api: the completion API is not supported",
+    "model:\n  api: chatt": "line 3: model.api: \"chatt\" is not supported; did you mean 'chat'?",
+    "model: {response: frist}": "line 2: model.response: \"frist\" is neither first nor all; did you mean 'first'?",
+    "model:\n  parameters: 5": "line 3: model.parameters: must be a mapping, not 5",
+    "model: {configuration: [1]}": "line 2: model.configuration: must be a mapping, not a list",
+    "model: {configuration: {type: azure, model: x}}": "line 2: model.configuration.type: 'azure' is none of",
+    "model: {configuration: {type: azure_openai, api_version: x}}": "model.configuration.azure_endpoint: is missing",
+    "model: {configuration: {type: openai, base_url: x}}": "line 2: model.configuration.model: is missing",
+    "model: {configuration: {connection: my}}": "line 2: model.configuration.connection: a connection of prompt flow",
+    "model: {configuration: {model: '${env:TUNECHECK_NO}'}}": "the environment variable TUNECHECK_NO is not set",
+    "model: {parameters: {x: ['${env:TUNECHECK_NO}']}}": "line 2: model.parameters.x.0: the environment variable",
+    "model: {parameters: {x: '${env:A B}'}}": "line 2: model.parameters.x: write ${env:NAME}",
+    "inputs:\n  a: 5": "line 3: inputs.a: must be a mapping with `type:` and more, not 5",
+    "inputs:\n  a:\n    type: {x: 1}": "line 4: inputs.a.type: must be a text, not a mapping",
+    "inputs: 5": "line 2: inputs: must be a mapping, not 5",
+    "outputs: {a: {type: strin}}": "line 2: outputs.a.type: \"strin\" is no type; did you mean 'string'?",
+    "outputs: {a: 5}": "line 2: outputs.a: must be a mapping, not 5",
+    "sample: 5": "line 2: sample: must be a mapping, not 5",
+    "sample: some text": "line 2: sample: must be a mapping, or the name of a JSON file",
+    "judge: {treshold: 1}": "line 2: judge.treshold: unknown key; did you mean 'threshold'?",
+    "judge:\n  threshold: high": 'line 3: judge.threshold: must be a number, not "high"',
+    "judge: {range: [5, 1]}": "line 2: judge.range: must be two numbers, the lower one first, not a list",
+    "judge: {samples: 0}": "line 2: judge.samples: must be a whole number from 1 to 1000, not 0",
+    "judge: {kind: ratio}": 'line 2: judge.kind: must be score or binary or count, not "ratio"',
+    "judge: {labels: {a: b}}": "line 2: judge.labels: must be a mapping from words to numbers",
+    "judge: yes": 'line 2: judge: must be a mapping, not "yes"',
+}
+
+
+@pytest.mark.parametrize(("front", "problem"), BROKEN.items())
+def test_the_error_for_a_broken_front_matter_names_file_line_and_key(front: str, problem: str) -> None:
+    error = _error(front)
+    assert error.startswith("p.prompty, line ")
+    assert "\n" not in error
+    if "\\d" in problem:
+        assert _line(error) in (2, 3)
+    else:
+        assert problem in error
+
+
+BROKEN_BODIES = {
+    "system:\n{{ a": "line 8: ",
+    "system:\n\n{% if a %}": "line 9: ",
+    "system:\n{% fro x in y %}": "line 8: ",
+    "just text {{ a }}\n": "line 2: the template has no role",
+    "\n": "line 2: the template has no role",
+    "user:\n![x](no.png)": "the image 'no.png' has no folder",
+}
+
+
+@pytest.mark.parametrize(("body", "problem"), BROKEN_BODIES.items())
+def test_the_error_for_a_broken_template_names_its_line(body: str, problem: str) -> None:
+    error = _error("name: x\n\n\n", body)
+    assert error.startswith("p.prompty, line ")
+    assert problem in error
+
+
+@pytest.mark.parametrize("text", ["", "user:\nhi", "---\nname: x\n", "---\nname: x\n---", "--\na: 1\n--\nuser:\nx\n"])
+def test_a_file_without_front_matter_or_body_is_refused(text: str) -> None:
+    assert _broken(text) == "p.prompty, line 1: a prompt is YAML between two lines `---`, and a template below them"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"none\.prompty: cannot be read: No such file"):
+        load_prompt(tmp_path / "none.prompty")
+    with pytest.raises(PromptError, match="cannot be read"):
+        load_prompt(tmp_path)
+    with pytest.raises(PromptError, match="cannot be read"):
+        load_prompt("a\0b")
+    (tmp_path / "bytes.prompty").write_bytes(b"---\nname: x\n---\nuser:\n\xff\n")
+    with pytest.raises(PromptError, match=r"bytes\.prompty, line 5: not UTF-8"):
+        load_prompt(tmp_path / "bytes.prompty")
+    (tmp_path / "large.prompty").write_bytes(b"x" * (1 << 21))
+    with pytest.raises(PromptError, match="larger than 1024 KiB"):
+        load_prompt(tmp_path / "large.prompty")
+
+
+def _broken(text: str) -> str:
+    with pytest.raises(PromptError) as caught:
+        load_prompt("p.prompty", text=text)
+    return str(caught.value)
+
+
+def _line(error: str) -> int:
+    return int(error.split(" line ")[1].split(",")[0].split(":")[0])
+
+
+WORDS = (
+    "---", "\n", "\n", "\n", "  ", "model:", "inputs:", "outputs:", "sample:", "judge:", " a:", " {", "}", "[", "]",
+    " 1", " api: chat", "- ", "type: string", "default: ", "${file:x}", "${env:PATH}", "&a", " *a", "!!x", '"', "'",
+    "|", "kind: x", "system:\n", "user:\n", "{{ a }}", "{{", "}}", "{% if a %}", "{% endif %}", "{% for a in b %}",
+    "{% endfor %}", "| join", "![x](", ")", "\t", "\u0000", "é", "function:\n", "name:\n", "content:\n",
+    "threshold: 1", "configuration:", "parameters:",
+)  # fmt: skip
+
+garbage = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
+
+
+@settings(deadline=None)
+@given(front=garbage | st.text(max_size=40), body=garbage | st.text(max_size=40), whole=st.booleans())
+def test_whatever_a_file_holds_it_is_a_prompt_or_an_error_of_one_line(front: str, body: str, whole: bool) -> None:
+    above = FRONT if len(front) % 2 else "---\n"
+    text = front if whole else f"{above}{front}\n---\nsystem:\n{body}"
+    try:
+        prompt = load_prompt("p.prompty", text=text)
+        prompt.model_definition()
+        prompt.render(dict.fromkeys(prompt.inputs, "x"))
+    except TunecheckError as error:
+        assert str(error).startswith("p.prompty")
+        assert "\n" not in str(error)
+    else:
+        assert isinstance(prompt, Prompt)
+
+
+def test_prompt_errors_are_configuration_errors() -> None:
+    assert issubclass(PromptError, ConfigurationError)
+
+
+def test_the_room_is_imported_without_jinja() -> None:
+    code = "import sys, tunecheck.prompts; print({'jinja2', 'prompty', 'aiohttp'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,179 @@
+"""What a prompt of the older dialect renders to: roles, names, images, whitespace, and errors of one row."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from tests.prompts_parts import make, messages, write
+
+from tunecheck.prompts import PromptError, PromptRenderError, load_prompt
+
+
+def test_each_role_on_a_line_of_its_own_opens_a_message() -> None:
+    body = "system:\nBe fair.\n\n# User:\nhi\n\n  assistant :\nyes\nuser: not a role\n"
+    assert messages(body) == [("system", "Be fair."), ("user", "hi"), ("assistant", "yes\nuser: not a role")]
+
+
+def test_the_newline_after_a_block_is_dropped_and_the_one_after_a_value_stays() -> None:
+    body = "system:\n{% if true %}\na\n{% endif %}\n{{ b }}\n{# gone #}\nc\n"
+    assert messages(body, b="B") == [("system", "a\nB\nc")]
+
+
+def test_a_role_behind_a_block_on_the_same_line_is_one() -> None:
+    body = "system:\nx\n{% if a %}user:\n{{ a }}{% endif %}{% if not a %}assistant:\nno{% endif %}\n"
+    assert messages(body, a="yes") == [("system", "x"), ("user", "yes")]
+    assert messages(body, a="") == [("system", "x"), ("assistant", "no")]
+
+
+def test_a_function_message_has_a_name_and_its_content() -> None:
+    [message] = make("function:\n## name:\nget_weather\n## content:\n{{ a }}\n").render({"a": {"t": 21}})
+    assert message == {"role": "function", "name": "get_weather", "content": "{'t': 21}"}
+
+
+def test_a_function_message_without_a_name_is_an_error() -> None:
+    with pytest.raises(PromptRenderError, match=r"test\.prompty, line 8: a `function:` message has `name:`"):
+        messages("function:\nhi\n")
+
+
+def test_a_tool_message_answers_a_call() -> None:
+    body = "user:\nhi\ntool:\n## tool_call_id:\ncall_1\n## content:\n{{ a }}\nuser:\nand tool:\ntool:\nhammer\n"
+    [_, tool, last] = make(body).render({"a": "21"})
+    assert tool == {"role": "tool", "tool_call_id": "call_1", "content": "21"}
+    assert last == {"role": "user", "content": "and tool:\ntool:\nhammer"}  # without an id it is text, as in Azure
+
+
+def test_a_prompt_that_does_not_begin_with_a_role_is_an_error() -> None:
+    with pytest.raises(PromptRenderError, match=r"must begin with a role, as `system:` on a line.*not with 'Hello x'"):
+        messages("Hello {{ a }}\nsystem:\nhi", a="x")
+
+
+def test_a_message_may_be_empty() -> None:
+    assert messages("system:\nuser:\n{{ a }}\n", a="") == [("system", ""), ("user", "")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "None"), (True, "True"), (1.0, "1.0"), (10**30, "1" + "0" * 30), ([], "[]"), ({"é": "'"}, "{'é': \"'\"}"),
+     ("\ud800", "\ud800"), ((1, "a"), "[1, 'a']")],
+)  # fmt: skip
+def test_values_are_written_as_python_writes_them_as_in_azure(value: object, text: str) -> None:
+    assert messages("system:\n{{ a }}", a=value) == [("system", text)]
+
+
+def test_images_become_parts_of_their_message(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "dot.PNG").write_bytes(b"\x89PNG")
+    body = (
+        "system:\nno image\nuser:\nSee ![one](sub/dot.PNG) and\n![two](https://example.com/a?b=c)\n"
+        "![three](data:image/jpeg;base64,aGk=)![four](data:image/webp;path: sub/dot.PNG)\n"
+    )
+    [first, second] = load_prompt(write(tmp_path, "p", body)).render({})
+    data = base64.b64encode(b"\x89PNG").decode()
+    urls = (
+        f"data:image/png;base64,{data}",
+        "https://example.com/a?b=c",
+        "data:image/jpeg;base64,aGk=",
+        f"data:image/webp;base64,{data}",
+    )
+    shown = [{"type": "image_url", "image_url": {"url": url, "detail": "auto"}} for url in urls]
+    text = [{"type": "text", "text": text} for text in ("See", "and")]
+    assert first["content"] == "no image"
+    assert second["content"] == [text[0], shown[0], text[1], *shown[1:]]
+
+
+def test_a_message_of_one_image_is_an_image() -> None:
+    [(_, content)] = messages("user:\n![x](https://example.com/a.png)\n")
+    assert content == [{"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "auto"}}]
+
+
+@pytest.mark.parametrize(
+    "text", ["![x](a link)", "![x]()", "![x](#part)", "![x] (a.png)", "![x](docs/page.html)", "![x](a"]
+)
+def test_what_is_no_image_is_text(text: str) -> None:
+    assert messages(f"user:\nSee {text}.\n") == [("user", f"See {text}.")]
+
+
+@pytest.mark.parametrize("link", ["../x.png", "/tmp/x.png", "missing.png", "link.png", "folder.png"])
+def test_an_image_file_stands_in_the_prompts_folder(link: str, tmp_path: Path) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (tmp_path / "x.png").write_bytes(b"x")
+    (folder / "link.png").symlink_to(tmp_path / "x.png")
+    (folder / "folder.png").mkdir()
+    with pytest.raises(PromptError, match=r"p\.prompty, line 2: the image '"):
+        load_prompt(write(folder, "p", f"user:\n![x]({link})\n"))
+
+
+def test_an_unknown_value_is_refused_with_a_hint() -> None:
+    with pytest.raises(PromptError, match=r"^test\.prompty: there is no input 'respons'; did you mean 'response'\?$"):
+        messages("system:\n{{ response }}", respons="x")
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("a.b.c", "'dict object' has no attribute 'b'"),
+        ("a | upper | first | int('x') / 0", "unsupported operand type"),
+        ("1 / 0", "division by zero"),
+        ("[1] + 'x'", "can only concatenate list"),
+        ("nothing", "no value for the input nothing"),
+        ("a | sum", "unsupported operand"),
+        ("'%d' | format('x')", "a real number is required"),
+        ("[1, 2] | map('nope') | list", "No filter named 'nope'"),
+    ],
+)
+def test_an_error_of_the_template_names_its_line(expression: str, problem: str) -> None:
+    with pytest.raises((PromptRenderError, PromptError)) as caught:
+        messages(f"system:\n\n{{% if a %}}\n{{{{ {expression} }}}}\n{{% endif %}}\n", a={"x": "y"})
+    assert problem in str(caught.value)
+    assert str(caught.value).startswith("test.prompty, line 11: " if "input" not in problem else "test.prompty: ")
+
+
+def test_an_undefined_part_of_a_value_is_an_error_not_an_empty_text() -> None:
+    for body in (
+        "{{ a.b }}",
+        "{{ 'x' ~ a.b }}",
+        "{% if a.b %}{% endif %}",
+        "{% for x in a.b %}{% endfor %}",
+        "{{ a.b | join }}",
+    ):
+        with pytest.raises(PromptRenderError, match="has no attribute 'b'"):
+            messages(f"system:\n{body}", a={})
+
+
+def test_the_filters_of_jinja_work() -> None:
+    body = (
+        "system:\n{{ a | length }} {{ a | first }} {{ a | last }} {{ a | join('-') }} {{ a | sort | list }} "
+        "{{ a | map('upper') | list }} {{ a | select('equalto', 'b') | list }} {{ 'x' | default('y') }} "
+        "{{ {'k': 1} | tojson }} {{ {'k': 1} | items | list }} {{ 'a b' | title }} {{ 2.567 | round(1) }} "
+        "{{ 'abcdefghijkl' | truncate(5) }} {{ 'x' | center(3) }}| {{ a | batch(2) | list }} {{ '%s!' | format('x') }} "
+        "{{ ' x ' | trim }} {{ 'a\nb' | indent(2) }} {{ a | unique | list }} {{ a | reverse | list }} {{ 3 | string }}"
+    )
+    text = (
+        "3 b c b-a-c ['a', 'b', 'c'] ['B', 'A', 'C'] ['b'] x "
+        "{\"k\": 1} [('k', 1)] A B 2.6 "
+        "ab...  x | [['b', 'a'], ['c']] x! x a\n  b ['b', 'a', 'c'] ['c', 'a', 'b'] 3"
+    )
+    assert messages(body, a=["b", "a", "c"]) == [("system", text)]
+
+
+def test_methods_of_plain_data_work() -> None:
+    body = (
+        "system:\n{{ a.get('k', 0) }} {{ a.keys() | list }} {% for k, v in a.items() %}{{ k }}={{ v }}{% endfor %} "
+        "{{ 'A b'.lower().split()[1] }} {{ 'ab'.replace('a', 'c') }} {{ ','.join(['x', 'y']) }} {{ [1, 1].count(1) }} "
+        "{{ loop_me(3) if false else cycler('odd', 'even').next() }}"
+    )
+    rendered = messages(body, a={"k": "v"}, loop_me="")
+    assert rendered == [("system", "v ['k'] k=v b cb x,y 2 odd")]
+
+
+def test_one_prompt_renders_in_many_threads_at_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    prompt = make("system:\n{% for i in range(50) %}{{ a }}{% endfor %}\n\nuser:\n{{ a }}")
+    with ThreadPoolExecutor(8) as pool:
+        rendered = list(pool.map(lambda number: prompt.render({"a": number}), range(200)))
+    for number, found in enumerate(rendered):
+        assert found == [{"role": "system", "content": str(number) * 50}, {"role": "user", "content": str(number)}]
