@@ -228,6 +228,12 @@ BROKEN = {
     "judge: {samples: 0}": "line 2: judge.samples: must be a whole number from 1 to 1000, not 0",
     "judge: {kind: ratio}": 'line 2: judge.kind: must be score or binary or count, not "ratio"',
     "judge: {labels: {a: b}}": "line 2: judge.labels: must be a mapping from words to numbers",
+    "judge: {labels: {'': 1}}": "line 2: judge.labels: must be a mapping from words to numbers",
+    'judge: {metric: "a b"}': "line 2: judge.metric: must be a name of letters, digits and underscores",
+    "model: {parameters: {stream: true}}": "line 2: model.parameters.stream: streaming is not supported",
+    "model: {parameters: {messages: []}}": "line 2: model.parameters.messages: the messages are what the template",
+    "model: {parameters: {n: 3}}": "line 2: model.parameters.n: one answer is read",
+    "inputs: {self: {type: string}}": "line 2: inputs.self: this name belongs to Jinja",
     "judge: yes": 'line 2: judge: must be a mapping, not "yes"',
 }
 

@@ -14,7 +14,7 @@ from tunecheck.prompts.images import read_inside
 from tunecheck.prompts.prompt import PromptError
 from tunecheck.yamltext import Document, document
 
-__all__ = ["MAX_BYTES", "Front", "shown", "split"]
+__all__ = ["MAX_BYTES", "Front", "check_parameters", "shown", "split"]
 
 MAX_BYTES = 1 << 20
 """Largest prompt file, and largest file that one refers to."""
@@ -179,3 +179,17 @@ def shown(value: JSON) -> str:
     if isinstance(value, (dict, list)):
         return "a mapping" if isinstance(value, dict) else "a list"
     return dumps(value).decode()[:40]
+
+
+def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> None:
+    """Refuse parameters under which no answer could be read.
+
+    Raises:
+        PromptError: there is one; names line and key.
+    """
+    if "messages" in parameters:
+        raise front.error((*path, "messages"), "the messages are what the template renders to; leave it out")
+    if parameters.get("stream"):
+        raise front.error((*path, "stream"), "streaming is not supported: answers are read whole")
+    if parameters.get("n", 1) not in (1, None):
+        raise front.error((*path, "n"), "one answer is read; to ask several times, write judge: {samples: …}")

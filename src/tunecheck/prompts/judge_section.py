@@ -34,6 +34,10 @@ def _is_name(value: JSON) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _is_metric(value: JSON) -> bool:
+    return isinstance(value, str) and value.isidentifier()
+
+
 def _is_number(value: JSON) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -50,7 +54,9 @@ def _is_samples(value: JSON) -> bool:
 
 
 def _is_labels(value: JSON) -> bool:
-    return isinstance(value, dict) and bool(value) and all(map(_is_number, value.values()))
+    if not isinstance(value, dict) or not value:
+        return False
+    return all(word.strip() and _is_number(worth) for word, worth in value.items())
 
 
 def _one_of(*words: str) -> tuple[Callable[[JSON], bool], str]:
@@ -59,7 +65,7 @@ def _one_of(*words: str) -> tuple[Callable[[JSON], bool], str]:
 
 _CHECKS: Mapping[str, tuple[Callable[[JSON], bool], str]] = MappingProxyType(
     {
-        "metric": (_is_name, "a name"),
+        "metric": (_is_metric, "a name of letters, digits and underscores"),
         "score": (_is_name, "the name of an output"),
         "reason": (_is_name, "the name of an output"),
         "range": (_is_range, "two numbers, the lower one first"),

@@ -17,7 +17,7 @@ from tunecheck.errors import MissingExtraError
 from tunecheck.jsontext import JSON, plain
 from tunecheck.paths import parse_path
 from tunecheck.prompts.configuration import NewerConfiguration, check_secrets
-from tunecheck.prompts.front_matter import Front, shown
+from tunecheck.prompts.front_matter import Front, check_parameters, shown
 from tunecheck.prompts.images import ImageFiles
 from tunecheck.prompts.judge_section import read_judge
 from tunecheck.prompts.newer_messages import split
@@ -219,7 +219,9 @@ def _parameters(front: Front, agent: _Agent) -> dict[str, JSON]:
     if not named.get("stop"):
         named.pop("stop", None)
     resolved = front.from_environment(plain(named), ("model", "options"))
-    return resolved if isinstance(resolved, dict) else {}
+    parameters = resolved if isinstance(resolved, dict) else {}
+    check_parameters(front, parameters, "model", "options")
+    return parameters
 
 
 def _configuration(front: Front) -> Mapping[str, JSON]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from tunecheck.fingerprints import content_hash
 from tunecheck.jsontext import JSON
 from tunecheck.prompts.configuration import OlderConfiguration, check_secrets
-from tunecheck.prompts.front_matter import Front, file_value, shown
+from tunecheck.prompts.front_matter import Front, check_parameters, file_value, shown
 from tunecheck.prompts.images import ImageFiles
 from tunecheck.prompts.judge_section import read_judge
 from tunecheck.prompts.older_messages import Splitter, may_have_roles
@@ -53,6 +53,8 @@ def read_older(front: Front, body: str, where: Where, *, source: str, text: str,
         raise front.error((), "the template has no role: write `system:` on a line of its own")
     sample = _sample(front)
     inputs = _inputs(front, sample, template)
+    parameters = _resolved(front, "model", "parameters")
+    check_parameters(front, parameters, "model", "parameters")
     return Prompt(
         name=front.text("name") or Path(source).stem,
         description=front.text("description"),
@@ -60,7 +62,7 @@ def read_older(front: Front, body: str, where: Where, *, source: str, text: str,
         dialect="prompty1",
         inputs=inputs,
         outputs=_outputs(front),
-        parameters=_resolved(front, "model", "parameters"),
+        parameters=parameters,
         configuration=front.mapping("model", "configuration"),
         response=_response(front),
         sample=sample,
@@ -119,6 +121,8 @@ def _sample(front: Front) -> dict[str, JSON]:
 def _inputs(front: Front, sample: Mapping[str, JSON], template: Template) -> dict[str, PromptInput]:
     """What `inputs:` declares, then what only the sample or the template names."""
     declared = {name: _input(front, name, value, sample) for name, value in front.mapping("inputs").items()}
+    if "self" in declared:
+        raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
     rest = dict.fromkeys([*sample, *sorted(template.names)])
     found = {
         name: PromptInput(name, required=not template.may_lack(name), sample=sample.get(name))
