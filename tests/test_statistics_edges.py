@@ -1,0 +1,146 @@
+"""Comparisons of too little: what is not defined is None and says why, and the rest is still there."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tunecheck.statistics import (
+    estimate_mean,
+    estimate_proportion,
+    non_inferiority,
+    paired_binary,
+    paired_scores,
+    pass_at_k,
+    smallest_difference,
+)
+
+
+def test_of_no_rows_nothing_is_defined() -> None:
+    verdicts, scores = paired_binary([], []), paired_scores([], [])
+    for found in (verdicts, scores):
+        assert (found.n, found.difference.value, found.difference.low, found.p_value) == (0, None, None, None)
+        assert found.difference.remark == "there are no rows"
+        assert smallest_difference(found).value is None
+        assert non_inferiority(found.difference, 0.1).shown is None
+    assert scores.wilcoxon is None
+    assert estimate_proportion([]).value is None
+    assert estimate_mean([], []).value is None
+    assert pass_at_k([], 1).estimate.value is None
+
+
+def test_one_score_has_a_mean_and_no_interval() -> None:
+    found = estimate_mean([0.7])
+    assert (found.value, found.low, found.standard_error) == (0.7, None, None)
+    assert found.remark == "there is only one row"
+
+
+def test_one_pair_shows_nothing() -> None:
+    assert paired_binary([1], [0]).p_exact == 1.0
+    found = paired_scores([0.25], [0.75])
+    assert (found.difference.value, found.difference.low, found.p_exact) == (0.5, None, 1.0)
+
+
+def test_scores_that_are_all_the_same_have_no_interval_without_bounds() -> None:
+    found = estimate_mean([0.5] * 30)
+    assert (found.value, found.low, found.high, found.standard_error) == (0.5, None, None, 0.0)
+    assert found.remark == "all scores are the same: they show no spread"
+
+
+def test_with_bounds_scores_that_are_all_the_same_have_the_interval_of_no_other_score() -> None:
+    # At most z² / (30 + z²) = 0.1135 of the rows have another score, and that is 0 or 1 at worst.
+    found = estimate_mean([1.0] * 30, bounds=(0, 1))
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(1 - 0.11351, abs=1e-5)
+    middle = estimate_mean([0.5] * 30, bounds=(0, 1))
+    assert (middle.low, middle.high) == pytest.approx((0.5 - 0.11351 / 2, 0.5 + 0.11351 / 2), abs=1e-5)
+
+
+def test_a_score_outside_the_bounds_makes_no_interval_of_them() -> None:
+    assert estimate_mean([1.5] * 30, bounds=(0, 1)).low is None
+
+
+def test_two_runs_that_are_the_same_are_no_worse_by_what_their_number_of_rows_can_show() -> None:
+    scores = [0.1 * (row % 7) for row in range(200)]
+    same = paired_scores(scores, scores, bounds=(0, 1))
+    assert (same.changed, same.p_value, same.difference.value) == (0, 1.0, 0.0)
+    assert non_inferiority(same.difference, 0.02).shown is True
+    assert non_inferiority(same.difference, 0.01).shown is False  # of 200 rows z² / (200 + z²) = 0.0188
+    assert non_inferiority(paired_scores(scores, scores).difference, 0.5).shown is None
+    verdicts = [row % 3 > 0 for row in range(200)]
+    assert non_inferiority(paired_binary(verdicts, verdicts).difference, 0.02).shown is True
+
+
+def test_rounding_of_a_sum_is_no_change() -> None:
+    found = paired_scores([0.1 + 0.2, 0.5], [0.3, 0.5])
+    assert (found.changed, found.p_value) == (0, 1.0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e200])
+def test_what_is_no_usual_number_is_refused_by_name(bad: float) -> None:
+    found = paired_scores([0.5, 0.5, 0.5], [0.5, bad, 0.5])
+    assert (found.difference.value, found.base.value, found.p_value, found.wilcoxon) == (None, None, None, None)
+    assert str(found.difference.remark).startswith(f"number 1 is {bad!r}: only finite numbers")
+    assert estimate_mean([bad]).value is None
+
+
+def test_one_cluster_has_figures_and_no_interval() -> None:
+    verdicts = paired_binary([1, 1, 0], [1, 0, 0], ["a", "a", "a"])
+    scores = paired_scores([1, 1, 0.5], [1, 0, 0.25], ["a", "a", "a"])
+    for found in (verdicts, scores):
+        assert found.difference.value is not None
+        assert (found.difference.low, found.p_value, found.clusters) == (None, None, 1)
+        assert str(found.difference.remark).startswith("all rows are of one cluster")
+        assert str(smallest_difference(found).remark).startswith("all rows are of one cluster")
+    assert estimate_proportion([1, 0], ["a", "a"]).low is None
+
+
+def test_clusters_that_are_all_alike_count_as_one_row_each() -> None:
+    labels = [row // 8 for row in range(480)]
+    found = estimate_proportion([1] * 480, labels)
+    assert (found.n, found.clusters, found.high) == (480, 60, 1.0)
+    # t(59)² / (60 + t(59)²) with t = 2.000995: as of 60 rows.
+    assert found.low == pytest.approx(1 - 2.000995**2 / (60 + 2.000995**2), abs=1e-6)
+    none_changed = paired_binary([1] * 480, [1] * 480, labels)
+    assert (none_changed.p_value, none_changed.difference.standard_error) == (1.0, 0.0)
+    assert none_changed.difference.high == pytest.approx(2.000995**2 / (60 + 2.000995**2), abs=1e-6)
+    assert smallest_difference(none_changed).value == pytest.approx(0.12, abs=0.02)
+
+
+def test_rows_of_no_cluster_are_alone() -> None:
+    assert paired_scores([0.5] * 4, [0.25] * 4, ["a", "a", None, None]).clusters == 3
+
+
+def test_where_most_rows_share_a_score_the_others_alone_say_how_far_to_trust_the_spread() -> None:
+    scores = [1.0] * 190 + [0.5, 0.25, 0.75, 0.5, 0.9, 0.1, 0.3, 0.6, 0.2, 0.4]
+    assert estimate_mean(scores).method == "t(9)"
+    assert estimate_mean(scores[150:]).method == "t(9)"
+    assert estimate_mean(scores[185:]).method == "BCa bootstrap"
+
+
+def test_an_interval_is_cut_off_at_what_the_metric_can_give() -> None:
+    # Of 1, 0.8 and 0.6 the standard error is 0.2 / √3, and t(2) is 4.302653.
+    assert estimate_mean([1.0, 0.8, 0.6]).high == pytest.approx(0.8 + 4.302653 * 0.2 / 3**0.5, abs=1e-6)
+    assert estimate_mean([1.0, 0.8, 0.6], bounds=(0, 1)).high == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: paired_binary([1, 0], [1]), "there are 2 of the base and 1 of the new run"),
+        (lambda: paired_scores([1.0], []), "there are 1 of the base and 0 of the new run"),
+        (lambda: paired_binary([1, 0.5], [1, 0]), r"number 1 is 0\.5"),
+        (lambda: paired_scores([1.0, 2.0], [1.0, 2.0], ["a"]), "1 clusters were given for 2 rows"),
+        (lambda: estimate_mean([1.0, 2.0], confidence=95), "a confidence lies between 0 and 1"),
+        (lambda: pass_at_k([(1, 2)], 0), "k is 1 or more"),
+        (lambda: pass_at_k([(3, 2)], 1), "item 0: 3 of 2"),
+        (lambda: pass_at_k([(1, 2)], 1, ["a", "b"]), "2 clusters were given for 1 items"),
+        (lambda: smallest_difference(paired_binary([1], [1]), power=1.0), "a power and an alpha"),
+        (lambda: non_inferiority(estimate_mean([1.0]), -0.1), "a margin is 0 or more"),
+    ],
+)
+def test_what_cannot_be_meant_is_an_error(call: object, words: str) -> None:
+    assert callable(call)
+    with pytest.raises(ValueError, match=words):
+        call()

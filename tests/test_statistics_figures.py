@@ -1,0 +1,262 @@
+"""Figures of comparisons that were published, or can be worked out by hand or by counting every case."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import subprocess
+import sys
+from itertools import combinations, product
+
+import numpy
+import pytest
+
+from tunecheck.statistics import (
+    Estimate,
+    holm,
+    non_inferiority,
+    paired_binary,
+    paired_scores,
+    pass_at_k,
+    pass_hat_k,
+    smallest_difference,
+)
+from tunecheck.statistics.binary import mcnemar, tango
+from tunecheck.statistics.permutation import flip_counts, flip_scores
+from tunecheck.statistics.power import smallest_binary
+from tunecheck.statistics.results import PairedBinary
+
+Z = statistics.NormalDist().inv_cdf(0.975)
+
+
+def verdicts(b: int, c: int, n: int) -> PairedBinary:
+    return paired_binary([1] * b + [0] * (n - b), [0] * b + [1] * c + [0] * (n - b - c))
+
+
+def difference(low: float | None, high: float | None, confidence: float = 0.95) -> Estimate:
+    return Estimate(0.0, low, high, 100, confidence, "by hand")
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "n", "exact", "mid", "low", "high"),
+    [
+        # Fagerland, Lydersen and Laake, Statistics in Medicine 33 (2014): airway reactivity; complete response.
+        (7, 1, 21, 0.0703, 0.0391, -0.517, -0.026),
+        (16, 6, 161, 0.0525, 0.0347, -0.124, -0.0054),
+    ],
+)
+def test_published_tables_of_verdicts(
+    b: int, c: int, n: int, exact: float, mid: float, low: float, high: float
+) -> None:
+    found = verdicts(b, c, n)
+    assert (found.p_exact, found.p_mid) == pytest.approx((exact, mid), abs=5e-5)
+    assert (found.difference.low, found.difference.high) == pytest.approx((low, high), abs=5e-4)
+    assert found.difference.value == (c - b) / n
+
+
+def test_mcnemars_test_worked_out_by_hand() -> None:
+    # 20 discordant rows, 5 one way: twice the chance of 0 to 5 heads in 20 throws; mid-p leaves out one chance of 5.
+    ways = [math.comb(20, heads) for heads in range(6)]
+    assert mcnemar(15, 5) == pytest.approx((2 * sum(ways) / 2**20, (2 * sum(ways) - ways[5]) / 2**20), rel=1e-12)
+
+
+def test_without_a_discordant_row_the_interval_is_that_of_none_in_n() -> None:
+    # The score statistic of b = c = 0 is −√n · d / √(|d| (1 − |d|)): within ± z up to z² / (n + z²), as Wilson's.
+    found = verdicts(0, 0, 50)
+    limit = Z**2 / (50 + Z**2)
+    assert (found.difference.low, found.difference.high) == pytest.approx((-limit, limit))
+    assert (found.p_value, found.p_exact) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(("b", "c"), [(0, 1), (3, 3), (2, 9), (40, 61), (0, 0), (700, 640)])
+def test_clusters_of_one_row_have_mcnemars_p_values(b: int, c: int) -> None:
+    sums = numpy.array([-1.0] * b + [1.0] * c + [0.0] * 7)
+    found = flip_counts(sums)
+    assert (found.exact, found.mid) == pytest.approx(mcnemar(b, c), rel=1e-9)
+
+
+def test_flipping_clusters_counted_by_hand() -> None:
+    # Conversations that gained 3, 2 and 1 rows: of the eight sums only 6 and −6 are as large.
+    base = [0, 0, 0, 0, 0, 0, 1]
+    found = paired_binary(base, [1, 1, 1, 1, 1, 1, 1], ["a", "a", "a", "b", "b", "c", "c"])
+    assert (found.p_exact, found.p_mid, found.clusters) == (2 / 8, 1 / 8, 3)
+
+
+def test_drawn_signs_are_within_their_error_of_all_signs() -> None:
+    random = numpy.random.Generator(numpy.random.PCG64(3))
+    for rows in (25, 40, 300, 2_000):
+        values = random.integers(-4, 6, size=rows).astype(numpy.float64)
+        exact = flip_counts(values)
+        drawn = flip_scores(values, seed=rows)
+        assert drawn.how == "10,000 draws"
+        error = 4 * math.sqrt(exact.exact * (1 - exact.exact) / 10_000) + 2e-4
+        assert (drawn.exact, drawn.mid) == pytest.approx((exact.exact, exact.mid), abs=error)
+
+
+def test_of_many_rows_the_normal_limit_is_the_exact_p_value() -> None:
+    random = numpy.random.Generator(numpy.random.PCG64(4))
+    for shift in (0, 1, 2):
+        values = random.integers(-40, 41, size=8_000).astype(numpy.float64) + shift
+        found = flip_scores(values, seed=0)
+        assert found.how == "normal limit"
+        # Sums of whole numbers come in steps, of which the limit counts half of the last one, as mid-p does.
+        assert found.mid == pytest.approx(flip_counts(values).mid, abs=1e-4)
+
+
+def test_where_few_rows_make_up_most_of_the_sum_signs_are_drawn_though_there_are_many() -> None:
+    values = numpy.full(6_000, -1e-6)
+    values[:4] = 1.0
+    found = flip_scores(values, seed=0)
+    assert found.how == "10,000 draws"
+    assert found.exact == pytest.approx(2 / 16, abs=0.02)  # all four alike
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_pass_at_k_and_pass_hat_k_are_those_of_all_choices_of_k_trials(k: int) -> None:
+    trials = [(0, 5), (1, 5), (3, 5), (5, 5), (4, 6), (2, 7)]
+    chosen = [list(combinations([1] * c + [0] * (n - c), k)) for c, n in trials]
+    once = [sum(any(choice) for choice in choices) / len(choices) for choices in chosen]
+    always = [sum(all(choice) for choice in choices) / len(choices) for choices in chosen]
+    assert pass_at_k(trials, k).estimate.value == pytest.approx(sum(once) / 6)
+    assert pass_hat_k(trials, k).estimate.value == pytest.approx(sum(always) / 6)
+
+
+def test_items_with_too_few_trials_are_counted_and_left_out() -> None:
+    found = pass_hat_k([(3, 3), (2, 2), (0, 4)], 3)
+    assert (found.estimate.value, found.estimate.n, found.short) == (0.5, 2, 1)
+    assert pass_at_k([(1, 1)], 2).estimate.value is None
+
+
+def test_holms_correction_worked_out_by_hand() -> None:
+    # Of four: 4 × 0.01, 3 × 0.02, then 2 × 0.025 is under the one before it, and 1 × 0.4.
+    assert holm([0.4, 0.01, None, 0.025, 0.02]) == pytest.approx([0.4, 0.04, None, 0.06, 0.06])
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "higher_is_better", "margin", "shown"),
+    [
+        (-0.02, 0.05, True, 0.03, True),
+        (-0.03, 0.05, True, 0.03, False),
+        (-0.04, 0.05, True, 0.03, False),
+        (-0.04, 0.02, False, 0.03, True),
+        (-0.02, 0.05, False, 0.03, False),
+        (0.001, 0.05, True, 0.0, True),
+        (0.0, 0.0, True, 0.0, False),
+        (None, None, True, 0.5, None),
+    ],
+)
+def test_no_worse_by_a_margin_is_what_the_worse_end_of_the_interval_says(
+    low: float | None, high: float | None, higher_is_better: bool, margin: float, shown: bool | None
+) -> None:
+    found = non_inferiority(difference(low, high), margin, higher_is_better=higher_is_better)
+    assert (found.shown, found.alpha) == (shown, 0.025)
+
+
+def test_an_interval_of_90_percent_tests_at_5_percent_one_sided() -> None:
+    assert non_inferiority(difference(-0.02, 0.05, 0.9), 0.03, alpha=0.05).shown is True
+    with pytest.raises(ValueError, match=r"tests at 0\.05, not at 0\.025"):
+        non_inferiority(difference(-0.02, 0.05, 0.9), 0.03, alpha=0.025)
+
+
+def test_the_smallest_difference_of_verdicts_is_that_of_the_usual_formula() -> None:
+    # n ≈ (1.96 + 0.84)² · ψ / d²: 3 points of 1,308 rows and 5 of 471, where 15% differ.
+    assert smallest_binary(1_308, 0.15, 0.8, 0.05) == pytest.approx(0.03, rel=0.01)
+    assert smallest_binary(471, 0.15, 0.8, 0.05) == pytest.approx(0.05, rel=0.01)
+    assert smallest_difference(verdicts(75, 75, 1_000)).value == smallest_binary(1_000, 0.15, 0.8, 0.05)
+
+
+@pytest.mark.parametrize(("rows", "discordance"), [(50, 0.3), (200, 0.1), (200, 0.3), (1_000, 0.05)])
+def test_the_smallest_difference_is_shown_with_the_power_it_names(rows: int, discordance: float) -> None:
+    smallest = smallest_binary(rows, discordance, 0.8, 0.05)
+    assert smallest is not None
+    power = sum(chance for b, c, chance in tables(rows, discordance, smallest) if mcnemar(b, c)[1] <= 0.05 and c > b)
+    assert power == pytest.approx(0.8, abs=0.04)
+
+
+def test_so_few_rows_that_nothing_would_be_shown_say_so() -> None:
+    found = smallest_difference(verdicts(1, 0, 3))
+    assert (found.value, found.remark) == (None, "even if every row changed, so few would not show it")
+
+
+def test_without_a_discordant_row_the_smallest_difference_is_that_of_rows_that_all_go_one_way() -> None:
+    # √(n d) = z + 0.8416 · √(1 − d): for n = 100, d = 0.0748.
+    found = smallest_difference(verdicts(0, 0, 100)).value
+    assert found is not None
+    assert math.sqrt(100 * found) == pytest.approx(Z + 0.8416212 * math.sqrt(1 - found))
+
+
+@pytest.mark.parametrize(
+    ("rows", "discordance"), [(50, 0.2), (50, 0.3), (200, 0.05), (200, 0.1), (200, 0.3), (1_000, 0.02), (1_000, 0.1)]
+)
+@pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
+def test_intervals_of_verdicts_hold_the_truth_93_to_97_percent_of_the_time(
+    rows: int, discordance: float, part: float
+) -> None:
+    # Summed over all tables, so without any error of a simulation; ten discordant rows are expected, or more.
+    truth = part * discordance
+    covered = 0.0
+    for b, c, chance in tables(rows, discordance, truth):
+        low, high = tango(b, c, rows, Z)
+        covered += chance * (low <= truth <= high)
+    assert 0.93 <= covered <= 0.97
+
+
+@pytest.mark.parametrize(("rows", "discordance"), [(50, 0.02), (50, 0.05), (50, 0.1), (200, 0.02)])
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 1.0])
+def test_of_fewer_than_ten_discordant_rows_the_interval_is_rather_too_wide(
+    rows: int, discordance: float, part: float
+) -> None:
+    truth = part * discordance
+    covered = 0.0
+    for b, c, chance in tables(rows, discordance, truth):
+        low, high = tango(b, c, rows, Z)
+        covered += chance * (low - 1e-12 <= truth <= high + 1e-12)
+    assert covered >= 0.93
+
+
+@pytest.mark.parametrize(("rows", "discordance"), list(product([200, 1_000], [0.1, 0.2, 0.3])))
+def test_false_alarms_of_mid_p_are_4_to_6_percent_and_of_the_exact_test_no_more(rows: int, discordance: float) -> None:
+    exact = mid = 0.0
+    for b, c, chance in tables(rows, discordance, 0.0):
+        found = mcnemar(b, c)
+        exact += chance * (found[0] <= 0.05)
+        mid += chance * (found[1] <= 0.05)
+    assert 0.04 <= mid <= 0.06
+    assert exact <= 0.05
+
+
+def tables(rows: int, discordance: float, truth: float) -> list[tuple[int, int, float]]:
+    """Every b and c that is likely at all, with its chance: that of the trinomial distribution."""
+    lost, won = (discordance - truth) / 2, (discordance + truth) / 2
+    log = math.lgamma
+    found = []
+    for b, c in product(likely(rows, lost), likely(rows, won)):
+        if b + c > rows or (b and not lost):
+            continue
+        chance = log(rows + 1) - log(b + 1) - log(c + 1) - log(rows - b - c + 1)
+        chance += (b * math.log(lost) if b else 0.0) + c * math.log(won)
+        found.append((b, c, math.exp(chance + (rows - b - c) * math.log(1 - discordance))))
+    assert sum(chance for _, _, chance in found) == pytest.approx(1, abs=1e-4)
+    return found
+
+
+def likely(rows: int, chance: float) -> range:
+    reach = 4.2 * math.sqrt(rows * chance) + 4
+    return range(max(0, int(rows * chance - reach)), min(rows, int(rows * chance + reach)) + 1)
+
+
+def test_results_are_read_without_numpy_and_the_standard_library_keeps_its_name() -> None:
+    code = (
+        "import sys, tunecheck.statistics.power, statistics\n"
+        "from tunecheck.statistics import Estimate, holm, smallest_difference\n"
+        "assert statistics.median([1, 2, 3]) == 2 and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_result_is_written_as_json_by_its_fields() -> None:
+    found = paired_scores([0.5, 0.25, 1.0], [0.5, 0.75, 1.0]).as_json()
+    assert isinstance(found["difference"], dict)
+    assert found["difference"]["value"] == pytest.approx(0.5 / 3)
+    assert found["wilcoxon"] == {"statistic": 0.0, "p_value": 1.0, "n": 1, "exact": True}
