@@ -48,7 +48,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("score", "r"), "there is no run 'r'"),
         (("score",), "RUN"),
         (("evalute",), "Did you mean 'evaluate'"),
-        (("compare", "a", "b"), "No such command 'compare'"),
+        (("compere", "a", "b"), "No such command 'compere'"),
         (("datasets", "convert", "glave", "x.json", "--out", "y.jsonl"), "did you mean 'glaive'"),
         (("datasets", "convert", "glaive", "x.json", "--out", "y.jsonl"), "there is no data file 'x.json'"),
         (("datasets", "convert", "glaive", "x.json"), "--out"),

@@ -106,12 +106,6 @@ def test_an_unknown_argument_says_what_was_meant() -> None:
         evaluate(data=DATA, evaluators={"e": length}, evaluator_configs={})
 
 
-def test_uploading_is_refused_and_says_what_there_is_instead(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="not part of this version"):
-        run(tmp_path, DATA, evaluators={"e": length}, azure_ai_project="https://x")
-    assert not (tmp_path / "runs").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

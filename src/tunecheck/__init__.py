@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tunecheck.calibration import Calibration, calibrate
     from tunecheck.calls import FunctionCall, Reading, read_calls, write_calls
+    from tunecheck.comparison import Comparison, MetricComparison, compare
     from tunecheck.endpoints import Endpoint, EndpointTarget, load_endpoint
     from tunecheck.errors import ConfigurationError, DataError, EndpointError, RunError, TunecheckError
     from tunecheck.evaluate import EvaluationResult, evaluate, score
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "tunecheck.calibration": ("Calibration", "calibrate"),
     "tunecheck.calls": ("FunctionCall", "Reading", "read_calls", "write_calls"),
+    "tunecheck.comparison": ("Comparison", "MetricComparison", "compare"),
     "tunecheck.endpoints": ("Endpoint", "EndpointTarget", "load_endpoint"),
     "tunecheck.errors": ("ConfigurationError", "DataError", "EndpointError", "RunError", "TunecheckError"),
     "tunecheck.evaluate": ("EvaluationResult", "score"),
@@ -74,6 +76,7 @@ __all__ = [
     "Calibration",
     "CallContext",
     "CallJudgeEvaluator",
+    "Comparison",
     "ConfigurationError",
     "DataError",
     "DifferenceEvaluator",
@@ -93,6 +96,7 @@ __all__ = [
     "MatchEvaluator",
     "MeteorScoreEvaluator",
     "Metric",
+    "MetricComparison",
     "PromptyEvaluator",
     "Reading",
     "RelevanceEvaluator",
@@ -103,6 +107,7 @@ __all__ = [
     "Target",
     "TunecheckError",
     "calibrate",
+    "compare",
     "evaluate",
     "load_endpoint",
     "read_calls",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tunecheck.datasets import Data, Dataset, open_dataset
+from tunecheck.datasets.repeated import repeated
 from tunecheck.drivers import drive, is_driver
 from tunecheck.endpoints import Endpoint, EndpointTarget, load_endpoint
 from tunecheck.errors import ConfigurationError, MissingExtraError
@@ -19,7 +20,7 @@ from tunecheck.pipeline.mapping import MappingLayers, parse_mapping, read_layers
 from tunecheck.pipeline.scoring import BoundEvaluator, bind_evaluator
 from tunecheck.plugins import find
 from tunecheck.runs.execution import DEFAULT_CONCURRENCY, Execution, Finished, ProgressCallback
-from tunecheck.runs.export import check_output_path
+from tunecheck.runs.export import check_output_path, write_azure_results
 from tunecheck.runs.rescoring import RecordedRun
 from tunecheck.runs.store import find_run
 from tunecheck.suggest import did_you_mean
@@ -27,6 +28,8 @@ from tunecheck.targets import Target
 
 if TYPE_CHECKING:
     import pandas
+
+    from tunecheck.runs.foundry import FoundryUploader
 
 __all__ = ["EvaluationResult", "evaluate", "score"]
 
@@ -91,6 +94,7 @@ def evaluate(
     fail_on_evaluator_errors: bool = False,
     tags: Mapping[str, str] | None = None,
     credential: object = None,
+    allow_simulated: bool = False,
     user_agent: str | None = None,
     concurrency: int | None = None,
     workers: int | None = None,
@@ -99,6 +103,7 @@ def evaluate(
     progress: bool | ProgressCallback = False,
     results_dir: str | os.PathLike[str] = "eval_results",
     limit: int | None = None,
+    repeat: int = 1,
     group_by: str | Sequence[str] = (),
     max_cost: float | None = None,
     command: Mapping[str, JSON] | None = None,
@@ -114,11 +119,13 @@ def evaluate(
         target: who answers: a function (its parameters name columns), an Endpoint, a Target, or an endpoint's name or
             definition file. None: the data holds the answers already.
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
-        azure_ai_project: not available yet; must be None.
+        azure_ai_project: upload the results there: a Foundry project's endpoint, or a hub project as a dict of
+            `subscription_id`, `resource_group_name`, `project_name`; see `tunecheck.runs.foundry_projects`.
         output_path: also write Azure's one JSON file there.
         fail_on_evaluator_errors: stop at the first evaluator error.
         tags: kept in the run's manifest.
-        credential: not available yet; must be None.
+        credential: signs the upload in: any object with `get_token`; by default DefaultAzureCredential.
+        allow_simulated: upload answers that no model gave; the run over there is tagged as such.
         user_agent: appended to the User-Agent of calls to endpoints.
         concurrency: calls under way at once; by default the endpoint's limit, else 10.
         workers: processes for evaluators that burn CPU; 0 keeps them in threads; by default as many as there are
@@ -128,6 +135,8 @@ def evaluate(
         progress: show a bar, or call this with each `Progress`.
         results_dir: where run folders are.
         limit: only the first rows.
+        repeat: ask each row so many times; rows then have `trial` and `source_id`, and metrics `pass_at_k` (at least
+            one of k trials passes) and `pass_hat_k` (all of them do).
         group_by: columns by whose values the metrics are reported, too.
         max_cost: stop in order before calls cost more than this, in the currency of their prices.
         command: kept in the manifest as it is: what a command line needs to take the run up again.
@@ -135,19 +144,22 @@ def evaluate(
     Raises:
         ConfigurationError: an argument is wrong; the text says which, and what was meant.
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+        UploadError: the run is finished and was not uploaded; the text says at which step, and how to go on.
     """
     _refuse_unknown(unknown)
-    _refuse_upload(azure_ai_project, credential)
+    uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
     if data is None:
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
     path = check_output_path(output_path) if output_path is not None else None
-    dataset = open_dataset(data, limit=limit)
+    dataset = repeated(open_dataset(data, limit=limit), repeat)
     if evaluators is None:
         evaluators = {name: name for name in dataset.defaults.evaluators}
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, dataset.defaults.column_mapping)
     concurrency = _at_least(1, "concurrency", concurrency)
     answering = _make_target(_chosen_target(target, dataset), dataset, evaluator_config, concurrency, user_agent)
+    if uploader is not None:
+        uploader.check(simulated=answering is not None and answering.simulated)
     execution = Execution(
         dataset=dataset,
         target=answering,
@@ -164,7 +176,13 @@ def evaluate(
         progress=progress,
         max_cost=_read_cost(max_cost),
     )
-    return EvaluationResult(execution.run(resume=resume, reuse=reuse, output_path=path))
+    finished = execution.run(resume=resume, reuse=reuse, output_path=path)
+    result = EvaluationResult(finished)
+    if uploader is not None:
+        result["studio_url"] = url = uploader.upload(finished.run).url
+        if path is not None:
+            write_azure_results(path, finished.rows, finished.metrics, url)
+    return result
 
 
 def score(
@@ -221,12 +239,17 @@ def _refuse_unknown(unknown: Mapping[str, object]) -> None:
         raise ConfigurationError(f"evaluate() has no argument {name!r}{did_you_mean(name, known)}")
 
 
-def _refuse_upload(azure_ai_project: object, credential: object) -> None:
-    if azure_ai_project is not None or credential is not None:
-        raise ConfigurationError(
-            "uploading to Azure AI Foundry is not part of this version: leave azure_ai_project and credential out; "
-            "the results are in the run folder, and output_path writes Azure's evaluation_results.json"
-        )
+def _uploader(
+    project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
+) -> FoundryUploader | None:
+    """What uploads the results, checked before anything is asked."""
+    if project is None:
+        if credential is not None:
+            raise ConfigurationError("credential signs an upload in: say where to, azure_ai_project=…")
+        return None
+    from tunecheck.runs.foundry import FoundryUploader
+
+    return FoundryUploader(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
 
 
 def _at_least(least: int, name: str, value: int | None) -> int | None:

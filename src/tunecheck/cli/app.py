@@ -56,20 +56,27 @@ def make_app() -> typer.Typer:
     """The commands."""
     from tunecheck.cli import (
         bfcl_command,
+        compare_command,
         datasets_command,
         endpoints_command,
         evaluate_command,
         init_command,
         judge_command,
         plugins_command,
+        report_command,
         runs_command,
         serve_command,
+        upload_command,
+        view_command,
     )
 
     app = typer.Typer(help=_ABOUT, add_completion=False)
     app.command()(evaluate_command.evaluate)
     app.command()(evaluate_command.score)
     app.command()(runs_command.runs)
+    app.command()(compare_command.compare)
+    app.command()(report_command.report)
+    app.command()(view_command.view)
     app.add_typer(bfcl_command.make_app(), name="bfcl")
     app.add_typer(datasets_command.make_app(), name="datasets")
     app.add_typer(endpoints_command.make_app(), name="endpoints")
@@ -77,6 +84,7 @@ def make_app() -> typer.Typer:
     app.command()(plugins_command.plugins)
     app.command()(init_command.init)
     app.command()(serve_command.serve)
+    app.command()(upload_command.upload)
     return app
 
 

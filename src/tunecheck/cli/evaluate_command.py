@@ -18,9 +18,13 @@ from tunecheck.cli.parameters import (
     GroupBy,
     Json,
     Judge,
+    JunitFile,
     Mapping,
+    Margin,
+    MarkdownFile,
     MaxCost,
     MaxErrorRate,
+    NoWorseThan,
     Prices,
     Quiet,
     ResultsDir,
@@ -28,6 +32,7 @@ from tunecheck.cli.parameters import (
     Set,
     Workers,
 )
+from tunecheck.cli.upload_command import Mlflow, Project
 
 __all__ = ["evaluate", "score"]
 
@@ -65,6 +70,16 @@ Limit = Annotated[
     int | None,
     typer.Option("--limit", metavar="N", min=1, help="Only the first rows.", rich_help_panel=_DATA),
 ]
+Repeat = Annotated[
+    int | None,
+    typer.Option(
+        "--repeat",
+        metavar="K",
+        min=1,
+        help="Ask each row K times; the metrics then have pass@k and pass^k, too.",
+        rich_help_panel=_DATA,
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, help="The simulated endpoint's seed.", rich_help_panel=_DATA),
@@ -89,6 +104,10 @@ Reuse = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+Upload = Annotated[
+    bool,
+    typer.Option("--upload", help="Upload the finished run to --project.", rich_help_panel=RUNNING),
+]
 DryRun = Annotated[
     bool,
     typer.Option(
@@ -105,6 +124,7 @@ def evaluate(  # the parameters are read from the context, all at once
     endpoint: EndpointFile = None,
     response_column: ResponseColumn = None,
     limit: Limit = None,
+    repeat: Repeat = None,
     seed: Seed = None,
     evaluators: EvaluatorNames = None,
     judge: Judge = None,
@@ -122,7 +142,14 @@ def evaluate(  # the parameters are read from the context, all at once
     results_dir: ResultsDir = None,
     fail_under: FailUnder = None,
     max_error_rate: MaxErrorRate = None,
+    no_worse_than: NoWorseThan = None,
+    margin: Margin = None,
     allow_simulated: AllowSimulated = False,
+    junit: JunitFile = None,
+    markdown: MarkdownFile = None,
+    upload: Upload = False,
+    project: Project = None,
+    mlflow: Mlflow = None,
     quiet: Quiet = False,
     json: Json = False,
     dry_run: DryRun = False,
@@ -166,7 +193,11 @@ def score(
     results_dir: ResultsDir = None,
     fail_under: FailUnder = None,
     max_error_rate: MaxErrorRate = None,
+    no_worse_than: NoWorseThan = None,
+    margin: Margin = None,
     allow_simulated: AllowSimulated = False,
+    junit: JunitFile = None,
+    markdown: MarkdownFile = None,
     quiet: Quiet = False,
     json: Json = False,
     debug: Debug = False,

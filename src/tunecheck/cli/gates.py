@@ -30,16 +30,26 @@ Groups = Mapping[str, Mapping[str, Metrics]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a gate: `found` is None where there was nothing to count."""
+    """What came of a gate: `found` is None where there was nothing to count.
+
+    Of a comparison with another run, `found` is the difference, and `comparison` has its figures.
+    """
 
     gate: str
     found: float | None
     met: bool
     remark: str = ""
+    comparison: Mapping[str, JSON] | None = None
 
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
-        return {"gate": self.gate, "found": self.found, "met": self.met, "remark": self.remark or None}
+        found: dict[str, JSON] = {
+            "gate": self.gate,
+            "found": self.found,
+            "met": self.met,
+            "remark": self.remark or None,
+        }
+        return found if self.comparison is None else found | {"comparison": dict(self.comparison)}
 
 
 @dataclass(frozen=True, slots=True)

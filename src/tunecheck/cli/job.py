@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ from tunecheck.cli.answer_source import AnswerSource, choose_source, load_named
 from tunecheck.cli.entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli.gates import Gate, parse_gate
+from tunecheck.cli.gates_base import Base, RowKey, check_margin, read_base
+from tunecheck.cli.gates_files import check_folders
 from tunecheck.cli.options import Options
 from tunecheck.cli.stored_options import read_config, recorded_options
 from tunecheck.errors import ConfigurationError
@@ -36,6 +38,19 @@ class Job:
     config: Mapping[str, Mapping[str, JSON]]
     gates: tuple[Gate, ...]
     simulated: bool
+    base: Base | None = None
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether anything decides the exit code."""
+        return bool(self.gates) or any(
+            given is not None for given in (self.options.max_error_rate, self.options.no_worse_than)
+        )
+
+    @property
+    def allowed_error_rate(self) -> float | None:
+        """The share of rows that may have an error; None where no gate asks."""
+        return self.options.max_error_rate or 0.0 if self.is_gated else None
 
     @property
     def label(self) -> str:
@@ -84,6 +99,7 @@ class Job:
             progress=progress or False,
             results_dir=options.folder,
             group_by=options.group_by or (),
+            repeat=options.repeat or 1,
             max_cost=options.max_cost,
             command=options.recorded(),
         )
@@ -178,12 +194,26 @@ def prepare(options: Options) -> Job:
         ConfigurationError: something is not there, or does not fit together.
     """
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
+    check_margin(options)
+    check_folders(options)
     job = _prepare_score(options, gates) if options.run is not None else _prepare_evaluate(options, gates)
     for gate in gates:
         gate.check_names(list(job.evaluators), options.group_by or [])
-    if (gates or options.max_error_rate is not None) and job.simulated:
+    if job.is_gated and job.simulated:
         refuse_simulated(options)
-    return job
+    return job if options.no_worse_than is None else _with_base(job)
+
+
+def _with_base(job: Job) -> Job:
+    base, options = read_base(job.options, job.gates, job.evaluators, _row_keys(job))
+    return replace(job, base=base, options=options)
+
+
+def _row_keys(job: Job) -> Iterator[RowKey]:
+    if job.source is not None:
+        yield from ((row.id, row.fingerprint) for row in job.source.dataset.rows())
+    elif job.recorded is not None:
+        yield from ((str(row["row_id"]), str(row["row_fingerprint"])) for row in job.recorded.rows())
 
 
 def refuse_simulated(options: Options) -> None:

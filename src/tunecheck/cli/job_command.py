@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tunecheck.cli.console import clean, console, stop_writing
 from tunecheck.cli.dry_run import Estimate, estimate
 from tunecheck.cli.figures import declared
 from tunecheck.cli.gates import Outcome, check_error_rate
+from tunecheck.cli.gates_files import write_files
 from tunecheck.cli.invocation import Invocation
 from tunecheck.cli.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli.options import Options
 from tunecheck.cli.reasons import Failures, read_failures
 from tunecheck.cli.report import SIMULATED, Summary, show
+from tunecheck.cli.upload_command import Upload, as_json, prepare_uploads, shown, upload_all
+from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps_line
 
 if TYPE_CHECKING:
     from tunecheck.evaluate import EvaluationResult
     from tunecheck.progress import ProgressBar
+    from tunecheck.runs.foundry import Uploaded
 
 __all__ = ["run_job"]
 
@@ -33,6 +37,8 @@ def run_job(given: Options, config: str | None, invocation: Invocation) -> int:
         ConfigurationError: wrong use (exit code 2).
         RunError: the run was stopped (exit code 1).
     """
+    from tunecheck.runs.store import Run
+
     options = completed(given, config)
     invocation.debug |= bool(options.debug)
     invocation.results_dir = options.results_dir or invocation.results_dir
@@ -40,15 +46,29 @@ def run_job(given: Options, config: str | None, invocation: Invocation) -> int:
     if options.dry_run:
         _show_estimate(job, estimate(job))
         return DONE
+    uploads = _uploads(job)
     result = job.run(_progress(job))
     invocation.finished = str(result.run_dir)
     summary = _summary(job, result)
+    write_files(job.options, summary, job.allowed_error_rate, result.run_dir)
+    uploaded, failure = upload_all(uploads, Run(result.run_dir)) if uploads else ([], None)
     try:
-        _show(job.options, summary, result)
+        _show(job.options, summary, result, uploaded)
         sys.stdout.flush()
     except BrokenPipeError:  # the gates were judged all the same
         stop_writing()
+    if failure is not None:
+        raise failure
     return _exit_code(summary)
+
+
+def _uploads(job: Job) -> list[Upload]:
+    options = job.options
+    if options.upload and options.project is None:
+        raise ConfigurationError("--upload: where to? Give --project PROJECT of Azure AI Foundry")
+    project = options.project if options.upload else None
+    allowed = bool(options.allow_simulated)
+    return prepare_uploads(project, options.mlflow, allow_simulated=allowed, simulated=job.simulated)
 
 
 def _progress(job: Job) -> ProgressBar | None:
@@ -77,6 +97,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     failures = read_failures(run.rows(), primaries)
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
+    gates, remarks = _outcomes(job, result, metrics, primaries, failures)
     return Summary(
         name=run.id,
         data=_data(job),
@@ -89,8 +110,8 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         by=result.by_group,
         evaluators=evaluators,
         failures=failures,
-        gates=_outcomes(job, result, metrics, primaries, failures),
-        notes=[*result.notes, *job.remarks()],
+        gates=gates,
+        notes=[*result.notes, *job.remarks(), *remarks],
         usage=result.usage,
     )
 
@@ -106,14 +127,16 @@ def _outcomes(
     metrics: Mapping[str, JSON],
     primaries: Mapping[str, str | None],
     failures: Failures,
-) -> list[Outcome]:
-    allowed = job.options.max_error_rate
-    if not job.gates and allowed is None:
-        return []
+) -> tuple[list[Outcome], list[str]]:
+    """What came of the gates, and remarks on it."""
+    if not job.is_gated:
+        return [], []
     if result.simulated or failures.simulated_answers:  # a judge may be, and a replayed or recorded answer, too
         refuse_simulated(job.options)
     outcomes = [gate.check(metrics, result.by_group, primaries) for gate in job.gates]
-    return [*outcomes, check_error_rate(allowed or 0.0, result.failed_row_count, result.row_count)]
+    compared, remarks = ([], []) if job.base is None else job.base.check(result.run_dir)
+    errors = check_error_rate(job.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
+    return [*outcomes, *compared, errors], remarks
 
 
 def _exit_code(summary: Summary) -> int:
@@ -123,14 +146,16 @@ def _exit_code(summary: Summary) -> int:
     return DONE if all(outcome.met for outcome in summary.gates) else GATE_NOT_MET
 
 
-def _show(options: Options, summary: Summary, result: EvaluationResult) -> None:
+def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded: Sequence[Uploaded]) -> None:
     if options.json:
-        _write_json(_as_json(summary, result))
+        _write_json({**_as_json(summary, result), "uploads": [as_json(each) for each in uploaded]})
     elif options.quiet:
         print(summary.folder)
         _warn(summary)
     else:
         show(summary, console(sys.stdout))
+        for each in uploaded:
+            print(*shown(each), sep="\n")
 
 
 def _warn(summary: Summary) -> None:

@@ -15,7 +15,10 @@ from tunecheck.jsontext import JSON
 
 __all__ = ["OF_THE_OUTPUT", "Options"]
 
-OF_THE_OUTPUT = frozenset({"quiet", "json", "debug", "dry_run", "resume", "reuse", "results_dir"})
+OF_THE_OUTPUT = frozenset(
+    {"quiet", "json", "debug", "dry_run", "resume", "reuse", "results_dir", "junit", "markdown"}
+    | {"upload", "project", "mlflow"}
+)
 """Options that belong to one start of the program rather than to the run, and are not recorded with it."""
 
 _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
@@ -38,13 +41,21 @@ class Options:
     mapping: dict[str, JSON] | None = None
     name: str | None = None
     limit: int | None = None
+    repeat: int | None = None
     concurrency: int | None = None
     workers: int | None = None
     group_by: list[str] | None = None
     seed: int | None = None
     fail_under: list[str] | None = None
     max_error_rate: float | None = None
+    no_worse_than: str | None = None
+    margin: float | None = None
+    junit: str | None = None
+    markdown: str | None = None
     allow_simulated: bool | None = None
+    upload: bool | None = None
+    project: str | None = None
+    mlflow: str | None = None
     run: str | None = None
     resume: str | None = None
     reuse: str | None = None

@@ -16,9 +16,13 @@ __all__ = [
     "GroupBy",
     "Json",
     "Judge",
+    "JunitFile",
     "Mapping",
+    "Margin",
+    "MarkdownFile",
     "MaxCost",
     "MaxErrorRate",
+    "NoWorseThan",
     "Prices",
     "Quiet",
     "ResultsDir",
@@ -153,6 +157,34 @@ MaxErrorRate = Annotated[
         help="Exit with 3 if more rows than this share have an error; 0 where there is a gate.",
         rich_help_panel=GATING,
     ),
+]
+NoWorseThan = Annotated[
+    str | None,
+    typer.Option(
+        "--no-worse-than",
+        metavar="RUN",
+        help="Exit with 3 unless this run is shown to be worse than RUN by less than --margin: by the main metric of "
+        "each evaluator, or of those that --fail-under names.",
+        rich_help_panel=GATING,
+    ),
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        "--margin",
+        metavar="M",
+        min=0,
+        help="How much worse is still accepted, in the metric's unit (0.02: two points of a pass rate).",
+        rich_help_panel=GATING,
+    ),
+]
+JunitFile = Annotated[
+    str | None,
+    typer.Option("--junit", metavar="FILE", help="Write gates and error rates as JUnit XML.", rich_help_panel=SHOWING),
+]
+MarkdownFile = Annotated[
+    str | None,
+    typer.Option("--markdown", metavar="FILE", help="Write a summary for a pull request.", rich_help_panel=SHOWING),
 ]
 AllowSimulated = Annotated[
     bool,

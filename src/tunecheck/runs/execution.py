@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from tunecheck.datasets import Dataset, Scan
+from tunecheck.datasets.repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints.base import Endpoint
 from tunecheck.errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
 from tunecheck.jsontext import JSON
@@ -26,6 +27,7 @@ from tunecheck.pipeline.recorded import Recorded, Takeover
 from tunecheck.pipeline.results import ResultsWriter, RowsView
 from tunecheck.pipeline.rowkind import row_kind_reader
 from tunecheck.pipeline.scoring import BoundEvaluator
+from tunecheck.pipeline.trials import trial_metrics
 from tunecheck.progress import ProgressBar, ProgressCallback
 from tunecheck.runs import manifest as manifests
 from tunecheck.runs.export import MAX_COLUMNS, write_azure_results, write_table
@@ -302,6 +304,8 @@ class Execution:
         columns = results.columns
         rows = results.finish()
         metrics, by_group = aggregator.metrics(rows), aggregator.by_group(rows)
+        if isinstance(self.dataset, RepeatedDataset):
+            metrics |= trial_metrics(rows, self.evaluators, self.dataset.times, f"inputs.{SOURCE_ID}")
         write_table(run.table, columns, rows)
         if len(columns) > MAX_COLUMNS:
             tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,9 +13,14 @@ from tunecheck.jsontext import JSON, dumps
 from tunecheck.pipeline.results import ResultRow
 from tunecheck.runs.store import replacing
 
-__all__ = ["MAX_COLUMNS", "check_output_path", "write_azure_results", "write_table"]
+__all__ = ["MAX_COLUMNS", "check_output_path", "text_of_cell", "write_azure_results", "write_table"]
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+# Quotes, white space and what has no width may stand before the sign: spreadsheets and importers drop them. The
+# apostrophe is among them, so that a text that has one of its own before a formula gets a second one, and text_of_cell
+# always takes away the one that was added.
+_FORMULA = re.compile(
+    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
+)
 
 MAX_COLUMNS = 16_384
 """Most columns of the table, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
@@ -23,8 +29,8 @@ MAX_COLUMNS = 16_384
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
     """Write the rows as CSV (UTF-8 with a mark, which spreadsheets need to recognise it).
 
-    Lists and objects are written as JSON. A text that a spreadsheet would run as a formula gets an apostrophe before
-    it: it is model output.
+    Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets an
+    apostrophe before it, because it is model output; `text_of_cell` takes it away.
     """
     columns = columns[:MAX_COLUMNS]
     with (
@@ -39,7 +45,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
 def _cell(value: JSON) -> str | int | float:
     if isinstance(value, str):
         shown = value.replace("\0", "\\0")
-        return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
+        return f"'{shown}" if _FORMULA.match(shown) else shown
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -47,6 +53,14 @@ def _cell(value: JSON) -> str | int | float:
     if isinstance(value, (list, dict)):
         return dumps(value).decode("utf-8")
     return value
+
+
+def text_of_cell(cell: str) -> str:
+    """The text that `write_table` made a cell of text from: without the apostrophe that keeps it from being a formula.
+
+    Exact but for NUL, which stands in the file as `\\0`, and for halves of surrogate pairs.
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def check_output_path(output_path: str | os.PathLike[str]) -> Path:

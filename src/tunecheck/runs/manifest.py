@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from tunecheck.fingerprints import stable_arguments
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.mapping import Mapped, Reference
-from tunecheck.pipeline.scoring import BoundEvaluator
+from tunecheck.pipeline.scoring import BoundEvaluator, MetricDeclaration
 from tunecheck.targets import Target
 
 __all__ = ["describe_evaluators", "describe_mapping", "describe_target", "differences", "same_evaluators", "versions"]
@@ -44,10 +44,23 @@ def _describe(evaluator: BoundEvaluator) -> dict[str, JSON]:
         "fingerprint": evaluator.fingerprint,
         "primary": evaluator.primary,
         "metrics": [
-            {"name": metric.name, "kind": metric.kind, "higher_is_better": metric.higher_is_better}
+            {
+                "name": metric.name,
+                "kind": metric.kind,
+                "range": _bounds(metric),
+                "higher_is_better": metric.higher_is_better,
+            }
             for metric in evaluator.metrics
         ],
     }
+
+
+def _bounds(metric: MetricDeclaration) -> JSON:
+    """The lowest and the highest value, where the metric declares them."""
+    bounds = getattr(metric, "range", None)
+    if not isinstance(bounds, (list, tuple)) or not all(isinstance(bound, (int, float)) for bound in bounds):
+        return None
+    return [float(bound) for bound in bounds]
 
 
 def describe_target(target: Target | None) -> dict[str, JSON] | None:

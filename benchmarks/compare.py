@@ -1,0 +1,111 @@
+"""Comparing two runs of 50,000 rows and ten metrics: `python benchmarks/compare.py [--quick]`.
+
+Each figure is a process of its own, from its start to its end: the command line, and the same in clusters. It has one
+thread: on a machine that does nothing else it takes as long as its CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROWS, QUICK_ROWS = 50_000, 5_000
+MOST_SECONDS = 5.0
+VERDICTS = ("calls", "arguments", "state", "schema", "answers")
+SCORES = ("bleu", "gleu", "meteor", "rouge", "relevance")
+TEXT = "The model was asked for a table for four at seven, and answered with a call that books it. " * 8
+
+Row = dict[str, object]
+
+
+def write_run(folder: Path, name: str, rows: int, seed: int) -> int:
+    """A finished run folder; gives the bytes of its rows."""
+    own = folder / f"{name}-20260101T000000Z-{seed:06x}"
+    own.mkdir(parents=True)
+    evaluators = {each: _entry(each, "binary") for each in VERDICTS} | {each: _entry(each, "score") for each in SCORES}
+    manifest = {"format": 1, "name": name, "status": "finished", "evaluators": evaluators, "target": {"name": "made"}}
+    (own / "run.json").write_text(json.dumps(manifest))
+    luck = random.Random(seed)
+    common = random.Random(0)
+    with (own / "eval_results.jsonl").open("w") as file:
+        for number in range(rows):
+            file.write(json.dumps(_row(number, common, luck)) + "\n")
+    return (own / "eval_results.jsonl").stat().st_size
+
+
+def _entry(name: str, kind: str) -> dict[str, object]:
+    return {"primary": name, "metrics": [{"name": name, "kind": kind}], "fingerprint": "0" * 16, "arguments": {}}
+
+
+def _row(number: int, common: random.Random, luck: random.Random) -> Row:
+    """Rows of both runs are alike, but for a tenth of the verdicts and a third of the scores."""
+    row: Row = {"row_id": f"row_{number}", "row_fingerprint": f"{number:016x}", "row_kind": "call"}
+    row |= {"inputs.query": TEXT, "inputs.conversation_id": f"c{number // 8}", "outputs.response": TEXT[:300]}
+    for name in VERDICTS:
+        passed = common.random() < 0.8
+        if luck.random() < 0.1:
+            passed = luck.random() < 0.75
+        why = None if passed else f'book: argument "people" expected 4, got "{luck.randrange(9)}" (number_as_text)'
+        row |= _verdict(name, float(passed), passed, why)
+    for name in SCORES:
+        score = common.random()
+        if luck.random() < 0.33:
+            score = min(1.0, max(0.0, score + luck.gauss(0.005, 0.1)))
+        row |= _verdict(name, score, score >= 0.5, None)
+    return row
+
+
+def _verdict(name: str, score: float, passed: bool, why: str | None) -> Row:
+    start = f"outputs.{name}.{name}"
+    return {
+        start: score,
+        f"{start}_score": score,
+        f"{start}_passed": passed,
+        f"{start}_result": "pass" if passed else "fail",
+        f"{start}_reason": why,
+        f"{start}_status": "completed",
+        f"{start}_threshold": 0.5,
+        f"{start}_properties": None,
+    }
+
+
+def measure(folder: Path, *options: str) -> tuple[float, float, float]:
+    """Seconds, CPU seconds and megabytes of one comparison."""
+    command = [sys.executable, "-m", "tunecheck", "compare", "base", "new", "--results-dir", str(folder), *options]
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - started
+    assert os.waitstatus_to_exitcode(status) == 0
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, once")
+    quick = parser.parse_args().quick
+    rows = QUICK_ROWS if quick else ROWS
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        size = write_run(folder, "base", rows, 1) + write_run(folder, "new", rows, 2)
+        print(f"{rows:,} rows × {len(VERDICTS + SCORES)} metrics, twice: {size / 1e6:.0f} MB\n")
+        print("| measure | must reach | Tunecheck | reached |\n|---|---|---|---|")
+        for label, options in (("compare", ()), ("compare, in clusters", ("--cluster", "conversation_id"))):
+            found = [measure(folder, *options) for _ in range(1 if quick else 3)]
+            seconds, cpu, memory = (statistics.median(column) for column in zip(*found, strict=True))
+            by_cpu = "only in CPU seconds" if cpu <= MOST_SECONDS else "NO"
+            reached = "yes" if seconds <= MOST_SECONDS else by_cpu
+            figures = f"{seconds:.1f} s ({cpu:.1f} CPU s), {memory:.0f} MB"
+            print(f"| {label}, {rows:,} rows | ≤ {MOST_SECONDS:g} s | {figures} | {reached} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+// Against another run: how each metric differs on the rows that both have.
+
+/** A difference and its interval around zero. */
+function differenceBar(line, reach) {
+  const { value, low, high } = line.difference;
+  const at = (number) => (50 + (50 * Math.max(-reach, Math.min(reach, number))) / reach).toFixed(2);
+  const drawn = svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "bar difference", "aria-hidden": "true" });
+  drawn.append(svg("rect", { x: 0, y: 0, width: 100, height: 10, class: "track" }), svg("line", { x1: 50, x2: 50, y1: 0, y2: 10, class: "zero" }));
+  if (typeof value !== "number") return drawn;
+  const up = line.higher_is_better ? value > 0 : value < 0;
+  const [from, to] = [Math.min(0, value), Math.max(0, value)];
+  drawn.append(svg("rect", { x: at(from), y: 2, width: (at(to) - at(from)).toFixed(2), height: 6, class: `fill ${up ? "good" : "bad"}` }));
+  if (typeof low === "number") drawn.append(svg("line", { x1: at(low), x2: at(high), y1: 5, y2: 5, class: "whisker" }));
+  return drawn;
+}
+
+const signed = (number, shown) => `${number > 0 ? "+" : number < 0 ? "−" : "±"}${shown(Math.abs(number))}`;
+const points = (share) => (share * 100).toFixed(1);
+const third = (number) => number.toFixed(3);
+const probability = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
+
+function verdictCell(line) {
+  if (!line.verdict) return el("td", { class: "none" });
+  const kind = line.verdict.split(" ")[0];
+  const p = typeof line.p_adjusted === "number" ? line.p_adjusted : line.p;
+  const about = typeof line.p === "number" ? `${line.test}: ${probability(line.p)}; corrected for the number of tests: ${probability(p)}` : null;
+  const small = typeof p === "number" ? el("small", { title: about }, probability(p)) : null;
+  return el("td", { class: "verdict-cell" }, el("b", { class: `verdict ${kind}`, title: line.why || null }, data(line.verdict)), small);
+}
+
+function changeLine(line, reach, find) {
+  const rate = line.kind === "rate";
+  const shown = rate ? (value) => (typeof value === "number" ? percent(value) : "–") : figure;
+  const delta = rate ? points : third;
+  const { value, low, high, method, remark } = line.difference;
+  const about = typeof low === "number" ? `${signed(low, delta)} to ${signed(high, delta)}` : remark || "";
+  const rows = (count, change) => {
+    if (typeof count !== "number") return "";
+    return count && line.tested ? el("button", { type: "button", class: "link", click: () => find("change", `${line.evaluator}\n${change}`) }, whole(count)) : whole(count);
+  };
+  return el(
+    "tr",
+    {},
+    el("th", { scope: "row" }, name(line.name), " ", el("span", { class: "sub" }, rate ? "passed" : "mean", line.higher_is_better ? "" : " (lower is better)")),
+    el("td", {}, shown(line.base.value)),
+    el("td", {}, shown(line.new.value)),
+    el("td", { class: "wide" }, differenceBar(line, reach)),
+    el("td", {}, el("b", {}, typeof value === "number" ? signed(value, delta) + (rate ? " points" : "") : "–"), el("small", { title: method || null }, about)),
+    verdictCell(line),
+    el("td", {}, rows(line.regressed, "regressed")),
+    el("td", {}, rows(line.fixed, "fixed")),
+    el("td", {}, typeof line.changed === "number" ? whole(line.changed) : ""),
+    el("td", {}, whole(line.difference.n)),
+  );
+}
+
+function changeTable(metrics, find) {
+  const heads = ["", "base", "new", "difference", "", "verdict", "regressed", "fixed", "changed", "rows"];
+  const reach = { rate: 0, mean: 0 };
+  for (const { kind, difference } of metrics) {
+    for (const end of [difference.value, difference.low, difference.high]) if (typeof end === "number") reach[kind] = Math.max(reach[kind], Math.abs(end));
+  }
+  const lines = metrics.map((line) => changeLine(line, reach[line.kind] || 1, find));
+  return el("div", { class: "scroll" }, el("table", { class: "figures changes" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...lines)));
+}
+
+function onlyIn(title, found) {
+  if (!found.count) return null;
+  const more = found.count - found.first.length;
+  const ids = found.first.flatMap((id, at) => [at ? ", " : "", data(id)]);
+  return el("details", { class: "by" }, el("summary", {}, `${counted(found.count, "row")} only in ${title}`), el("p", {}, ...ids, more ? ` and ${whole(more)} more` : ""));
+}
+
+function changeSection(head, find) {
+  const against = head.against;
+  if (!against) return null;
+  const parts = [el("p", {}, "Held against ", el("b", {}, data(against.run)), `: ${counted(against.pairs, "row")} of the same content in both.`)];
+  if (against.simulated !== head.simulated) parts.push(el("p", { class: "badge warn" }, "One of the two runs is SIMULATED: this says nothing about a model."));
+  for (const note of against.notes) parts.push(el("p", { class: "note" }, "Note: ", data(note)));
+  const tested = against.metrics.filter((line) => line.tested);
+  const others = against.metrics.filter((line) => !line.tested);
+  parts.push(tested.length ? changeTable(tested, find) : el("p", {}, "No metric has rows that both runs judged."));
+  if (others.length) parts.push(el("details", { class: "by" }, el("summary", {}, counted(others.length, "more metric")), changeTable(others, find)));
+  parts.push(el("p", { class: "note" }, `Differences are new minus base, with ${percent(against.confidence, 0)} intervals; verdicts are corrected for the number of tests (Holm).`));
+  parts.push(onlyIn("the base", against.only_in_base), onlyIn("this run", against.only_in_new));
+  return section("changes", "Changes", ...parts.filter(Boolean));
+}

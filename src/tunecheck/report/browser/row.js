@@ -1,0 +1,234 @@
+// One row, opened: expected and actual answer side by side, the conversation, every verdict, errors, and the rest.
+
+const STATUS = {
+  same: ["good", "as expected"],
+  differs: ["bad", "arguments differ"],
+  moved: ["warn", "out of order"],
+  misnamed: ["bad", "another function"],
+  missing: ["bad", "not called"],
+  extra: ["bad", "not expected"],
+};
+
+/** What of two texts is not alike is marked, where they are not wholly different. */
+function unlike(text, other) {
+  let start = 0;
+  while (start < text.length && text[start] === other[start]) start++;
+  let end = 0;
+  while (end < Math.min(text.length, other.length) - start && text[text.length - 1 - end] === other[other.length - 1 - end]) end++;
+  const middle = text.slice(start, text.length - end);
+  return [data(text.slice(0, start)), middle ? data(middle, "mark") : null, data(text.slice(text.length - end))];
+}
+
+function callNode(call, partner) {
+  if (!call) return el("div", { class: "call nothing" }, "no call");
+  const [title, values] = call;
+  const others = new Map((partner ? partner[1] : []).map((each) => [each[0], each[1]]));
+  const list = el("dl");
+  for (const [key, text, mark] of values) {
+    const differs = mark === "wrong" && others.has(key);
+    const shown = differs ? el("span", {}, ...unlike(text, others.get(key))) : data(text);
+    const label = mark ? el("em", { class: "fault" }, mark) : null;
+    list.append(el("div", { class: mark || null }, el("dt", {}, data(key)), el("dd", {}, shown, label)));
+  }
+  const wrong = partner && partner[0] !== title;
+  return el("div", { class: "call" }, el("code", { class: wrong ? "function wrong" : "function" }, data(title)), values.length ? list : el("small", {}, "no arguments"));
+}
+
+function pairNode([expected, actual, status, notes]) {
+  const [kind, word] = STATUS[status];
+  const faults = notes.length ? el("ul", { class: "faults" }, ...notes.map(([path, fault]) => el("li", {}, el("code", {}, data(path)), ": ", data(fault)))) : null;
+  return el("div", { class: "pair" }, callNode(expected, actual), callNode(actual, expected), el("div", { class: "between" }, el("span", { class: `mark ${kind}` }, word), faults));
+}
+
+function words(side, empty) {
+  const parts = [];
+  if (side.problem) parts.push(el("p", { class: "bad-text" }, "A call that cannot be read: ", data(side.problem)));
+  if (side.text) parts.push(data(side.text, "pre"));
+  if (side.data) parts.push(data(side.data, "pre"));
+  if (side.more) parts.push(el("p", { class: "note" }, `${counted(side.more, "more call")} left out here`));
+  return parts.length ? parts : [empty ? el("p", { class: "note" }, empty) : null];
+}
+
+/** Two columns: what should have come, and what came. */
+function answers(details, title, label) {
+  const { expected = {}, actual = {}, pairs = [] } = details;
+  const head = el("div", { class: "pair heads" }, el("h4", {}, "Expected"), el("h4", {}, label));
+  const hasExpected = pairs.some((pair) => pair[0]);
+  const hasActual = pairs.some((pair) => pair[1]);
+  const texts = el("div", { class: "pair" }, el("div", {}, ...words(expected, hasExpected ? "" : "nothing is given")), el("div", {}, ...words(actual, hasActual ? "" : "no answer")));
+  const any = Object.keys(expected).length || Object.keys(actual).length || !pairs.length;
+  return el("section", { class: "answers" }, el("h3", {}, title), head, ...pairs.map(pairNode), any ? texts : null);
+}
+
+function messageNode([role, text, calls]) {
+  const parts = [el("span", { class: "role" }, data(role || "?"))];
+  const body = el("div", {});
+  if (text) body.append(data(text, "pre"));
+  for (const call of calls || []) body.append(callNode(call, null));
+  return el("div", { class: `message ${["system", "user", "assistant", "tool"].includes(role) ? role : ""}`.trim() }, ...parts, body);
+}
+
+function verdictNode([who, result, score, threshold, reason, differences, more]) {
+  const facts = [];
+  if (score !== null) facts.push(`score ${typeof score === "number" ? figure(score) : score}`);
+  if (threshold !== null) facts.push(`passes from ${figure(threshold)}`);
+  const kind = { pass: "good", fail: "bad", not_applicable: "none" }[result] || "neutral";
+  const head = el("div", { class: "verdict-head" }, el("b", {}, name(who)), result ? el("span", { class: `mark ${kind}` }, data(result.replaceAll("_", " "))) : null, el("small", {}, facts.join(" · ")));
+  const body = [];
+  if (reason) body.push(data(reason, "p", { class: "reason" }));
+  if (differences && differences.length) {
+    const heads = ["where", "expected", "actual", "kind"];
+    body.push(el("div", { class: "scroll" }, el("table", { class: "figures left" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...differences.map((each) => el("tr", {}, ...each.map((text) => el("td", {}, data(text)))))))));
+  }
+  if (more.length) body.push(el("details", {}, el("summary", {}, counted(more.length, "more value")), pairsList(more)));
+  return el("div", { class: `verdict-card ${kind}` }, head, ...body);
+}
+
+function pairsList(pairs) {
+  return el("dl", { class: "values" }, ...pairs.map(([key, text]) => el("div", {}, el("dt", {}, data(key)), el("dd", {}, data(text, text.length > 80 || text.includes("\n") ? "pre" : "span")))));
+}
+
+function verdicts(found, title) {
+  if (!found.length) return null;
+  const order = { fail: 0, pass: 2, not_applicable: 3 };
+  const sorted = [...found].sort((one, other) => (order[one[1]] ?? 1) - (order[other[1]] ?? 1));
+  const away = sorted.filter((each) => each[1] === "not_applicable");
+  const cards = sorted.filter((each) => each[1] !== "not_applicable").map(verdictNode);
+  const rest = away.length ? el("details", {}, el("summary", {}, `not applicable: ${away.map((each) => each[0]).join(", ")}`), ...away.map(verdictNode)) : null;
+  return el("section", { class: "verdicts" }, el("h3", {}, title), ...cards, rest);
+}
+
+function errors(found, title) {
+  if (!found.length) return null;
+  const cards = found.map(([stage, type, message, request]) => el("div", { class: "verdict-card warn" }, el("div", { class: "verdict-head" }, el("b", {}, name(stage)), el("span", { class: "mark warn" }, data(type || "error"))), data(message, "pre"), request ? el("small", {}, "request ", data(request)) : null));
+  return el("section", {}, el("h3", {}, title), ...cards);
+}
+
+function stepNode(step) {
+  const parts = [];
+  if (step.text) parts.push(data(step.text, "pre"));
+  (step.calls || []).forEach((call) => parts.push(callNode(call, null)));
+  for (const text of step.results || []) parts.push(el("div", { class: "result" }, el("span", { class: "role" }, "result"), data(text, "pre")));
+  for (const note of step.notes || []) parts.push(el("p", { class: "note" }, data(note)));
+  return el("li", {}, ...(parts.length ? parts : [el("p", { class: "note" }, "an empty answer")]));
+}
+
+function changesTable(changes) {
+  const line = ([path, before, after]) => el("tr", {}, el("th", { scope: "row" }, el("code", {}, name(path))), el("td", {}, ...unlike(before, after)), el("td", {}, ...unlike(after, before)));
+  return el("div", { class: "scroll" }, el("table", { class: "figures left states" }, el("thead", {}, el("tr", {}, ...["state", "before", "after"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...changes.map(line))));
+}
+
+function turnNode(turn, at, failed) {
+  const wrong = failed === at;
+  const title = el("summary", {}, el("b", {}, `Turn ${at + 1}`), wrong ? el("span", { class: "mark bad" }, "it went wrong here") : null, el("small", {}, counted(turn.steps.length + (turn.left_out || 0), "step")));
+  const expected = (turn.expected || []).map(([call, made]) => el("li", {}, callNode(call, null), el("span", { class: `mark ${made ? "good" : "none"}`, title: "another way to the same end is no mistake" }, made ? "made" : "not made like this")));
+  const left = turn.expected ? el("div", {}, el("h4", {}, "Expected calls"), expected.length ? el("ol", { class: "steps" }, ...expected) : el("p", { class: "note" }, "none")) : null;
+  const right = el("div", {}, el("h4", {}, "What the model did"), turn.steps.length ? el("ol", { class: "steps" }, ...turn.steps.map(stepNode)) : el("p", { class: "note" }, "nothing was recorded"), turn.left_out ? el("p", { class: "note" }, `and ${counted(turn.left_out, "more step")}`) : null);
+  const states = turn.changes ? el("div", {}, el("h4", {}, "What it changed"), turn.changes.length ? changesTable(turn.changes) : el("p", { class: "note" }, "nothing")) : null;
+  return el("details", { class: wrong ? "turn wrong" : "turn", open: true }, title, ...turn.user.map(messageNode), el("div", { class: left ? "pair" : null }, left, right), states);
+}
+
+/** The columns shown nowhere else; long values are fetched when they are asked for. */
+function moreNode(rows, more) {
+  const short = more.filter(([, value]) => typeof value === "string");
+  const long = more.filter(([, value]) => typeof value === "number");
+  const parts = short.length ? [pairsList(short)] : [];
+  for (const [key, number] of long) {
+    const box = el("details", {}, el("summary", {}, name(key)));
+    box.addEventListener("toggle", async () => box.childElementCount === 1 && box.append(data(await rows.shared.get(number), "pre")), { once: true });
+    parts.push(box);
+  }
+  return parts.length ? el("section", {}, el("h3", {}, "Other columns"), ...parts) : null;
+}
+
+/** Everything of a row below its heading. */
+function rowNode(rows, details, against) {
+  const base = details.base || null;
+  const parts = [errors(details.errors, "Errors")];
+  const turns = (of, title) => (of ? el("section", {}, el("h3", {}, title), ...of.map((turn, at) => turnNode(turn, at, of === details.turns ? details.failed_turn : base.failed_turn))) : null);
+  if (details.turns) parts.push(verdicts(details.verdicts, "Verdicts"), turns(details.turns, "Turn by turn"));
+  else parts.push(answers(details, "Expected and actual", "Actual"));
+  if (!details.turns) {
+    if (base) parts.push(answers({ ...base, expected: details.expected }, "In the base run", `Actual in ${against.run}`));
+    parts.push(verdicts(details.verdicts, "Verdicts"));
+    if (details.messages.length) parts.push(el("section", {}, el("h3", {}, "Conversation"), ...details.messages.map(messageNode)));
+  }
+  if (base) parts.push(errors(base.errors, `Errors in ${against.run}`), verdicts(base.verdicts, `Verdicts in ${against.run}`), turns(base.turns, `Turn by turn in ${against.run}`));
+  parts.push(moreNode(rows, details.more));
+  return el("div", { class: "row-body" }, ...parts.filter(Boolean));
+}
+
+/** The window in which a row is shown. */
+class RowWindow {
+  constructor(rows, table, head) {
+    Object.assign(this, { rows, table, head, row: undefined });
+    const button = (text, label, act) => el("button", { type: "button", "aria-label": label, title: label, click: act }, text);
+    this.title = el("h2", { id: "row-title", tabindex: -1 });
+    this.facts = el("p", { class: "note" });
+    this.before = button("←", "Previous row (←)", () => this.step(-1));
+    this.after = button("→", "Next row (→)", () => this.step(1));
+    this.strip = el("div", { class: "strip" });
+    this.body = el("div");
+    const close = button("✕", "Close (Escape)", () => this.close());
+    this.node = el("dialog", { "aria-labelledby": "row-title", class: "row" }, el("div", { class: "row-head" }, el("div", {}, this.title, this.facts, this.strip), el("div", { class: "buttons" }, this.before, this.after, close)), this.body);
+    this.node.addEventListener("cancel", (event) => {
+      event.preventDefault();
+      this.close();
+    });
+    this.node.addEventListener("click", (event) => event.target === this.node && this.close());
+    this.node.addEventListener("keydown", (event) => this.key(event));
+  }
+  key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) return;
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    this.step(step);
+  }
+  step(by) {
+    const next = this.table.beside(this.row, by);
+    if (next !== undefined) this.open(next);
+  }
+  async open(row) {
+    this.row = row;
+    setHash(this.rows.address(row));
+    this.title.replaceChildren(data(this.rows.ids[row]));
+    const kind = this.rows.kinds ? codesOf(this.rows.kinds.rows[row]).map((code) => this.rows.kinds.values[code]) : [];
+    const latency = this.rows.latency && this.rows.latency[row] !== null ? [milliseconds(this.rows.latency[row])] : [];
+    this.facts.replaceChildren(data([`row ${whole(row + 1)} of ${whole(this.rows.count)}`, ...kind, ...latency].join(" · ")));
+    this.strip.replaceChildren(...this.rows.outcomes.map((each, at) => el("span", {}, name(each.name), " ", ...outcomeMark(this.rows, at, row).filter(Boolean))));
+    this.before.disabled = this.table.beside(row, -1) === undefined;
+    this.after.disabled = this.table.beside(row, 1) === undefined;
+    if (!this.node.open) {
+      this.node.showModal();
+      document.documentElement.classList.add("row-open");
+    }
+    this.title.focus();
+    const details = await this.rows.details.get(row).catch((error) => ({ problem: String(error) }));
+    if (this.row !== row) return; // somebody has gone on meanwhile
+    this.body.replaceChildren(this.content(details));
+    this.node.scrollTop = 0;
+  }
+  content(details) {
+    if (!details) return el("p", {}, "This report would be too large with all rows in it; this one is in eval_results.jsonl.");
+    if (details.problem) return el("p", { class: "bad-text" }, "This row cannot be unpacked: ", data(details.problem));
+    return rowNode(this.rows, details, this.head.against);
+  }
+  close() {
+    this.node.close();
+    document.documentElement.classList.remove("row-open");
+    setHash("");
+    this.table.reveal(this.row);
+    this.table.focus(this.row);
+    this.row = undefined;
+  }
+}
+
+function setHash(hash) {
+  const address = location.href.split("#")[0] + (hash ? `#${hash}` : "");
+  try {
+    history.replaceState(null, "", address);
+  } catch {
+    location.hash = hash;
+  }
+}

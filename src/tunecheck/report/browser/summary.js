@@ -1,0 +1,72 @@
+// The head of the page and the table of figures.
+
+function pageHead(head) {
+  const links = [["#summary", "Summary"], head.against && ["#changes", "Changes"], ["#charts", "Charts"], ["#rows", "Rows"]];
+  const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(([to, text]) => el("a", { href: to, "data-part": true }, text)));
+  const top = el("header", { class: "top" });
+  if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));
+  top.append(el("span", { class: "title" }, data(head.run)), nav, themeButton());
+  return top;
+}
+
+function badges(head) {
+  const found = [];
+  if (head.simulated) found.push(el("strong", { class: "badge warn" }, "SIMULATED answers: no model was asked"));
+  else if (head.simulated_rows) found.push(el("strong", { class: "badge warn" }, `SIMULATED answers in ${counted(head.simulated_rows, "row")}`));
+  if (head.failed_rows) found.push(el("strong", { class: "badge bad" }, `errors in ${counted(head.failed_rows, "row")}`));
+  return found;
+}
+
+function interval(cell, shown) {
+  if (typeof cell.low !== "number") return el("small", { title: cell.remark || null }, cell.remark ? "no interval" : "");
+  return el("small", { title: `95% interval (${cell.method})` }, `${shown(cell.low)} – ${shown(cell.high)}`);
+}
+
+function cellOf(line, cell) {
+  if (cell === null || cell === undefined) return el("td", { class: "none" }, "–");
+  if (line.kind === "count") return el("td", {}, whole(cell));
+  if (line.kind === "mean") return el("td", {}, el("b", {}, figure(cell.value)), interval(cell, figure));
+  const of = el("small", { class: "of" }, `${whole(cell.passed)} of ${whole(cell.n)} `);
+  return el("td", {}, of, el("b", {}, percent(cell.value)), interval(cell, (value) => percent(value)));
+}
+
+/** Evaluators down; all rows, and the values of one column, across. */
+function figureTable(summary, column, caption) {
+  const shown = summary.groups.map((group, at) => ({ ...group, at })).filter((group) => group.column === null || group.column === column);
+  const head = el("tr", {}, el("td"));
+  for (const group of shown) {
+    const label = group.column === null ? "all rows" : data(group.value);
+    head.append(el("th", { scope: "col" }, label, el("small", {}, counted(group.rows, "row"))));
+  }
+  const body = el("tbody");
+  for (const evaluator of summary.evaluators) {
+    evaluator.lines.forEach((line, at) => {
+      const label = at ? el("span", { class: "sub" }, data(line.label)) : el("span", {}, name(evaluator.name), " ", el("span", { class: "sub" }, data(line.label)));
+      const note = line.lower_is_better ? el("span", { class: "sub" }, " (lower is better)") : null;
+      const kind = `${at ? "" : "first"} ${line.label === "errors" ? "bad-text" : ""}`;
+      body.append(el("tr", { class: kind.trim() || null }, el("th", { scope: "row" }, label, note), ...shown.map((group) => cellOf(line, line.cells[group.at]))));
+    });
+    if (column === "row_kind" && evaluator.more.length) body.append(moreFigures(evaluator, shown.length));
+  }
+  return el("div", { class: "scroll" }, el("table", { class: "figures summary" }, caption ? el("caption", {}, caption) : null, el("thead", {}, head), body));
+}
+
+/** What an evaluator adds up itself; no trouble is not worth its place. */
+function moreFigures(evaluator, columns) {
+  const quiet = (key, value) => value === 0 && (/(_rate|_count)$/.test(key) || key.includes("."));
+  const shown = evaluator.more.filter(([key, value]) => !quiet(key, value));
+  const words = shown.map(([key, value]) => el("span", { class: "pair" }, name(key.replaceAll("_", " ").replace(".", ": ")), " ", el("b", {}, key.endsWith("_rate") && typeof value === "number" ? percent(value) : figure(value))));
+  return el("tr", { class: "sums" }, el("td", { colspan: columns + 1 }, ...words));
+}
+
+function summarySection(head) {
+  const facts = el("dl", { class: "facts" });
+  facts.append(el("div", {}, el("dt", {}, "rows"), el("dd", {}, whole(head.rows))));
+  for (const [key, text] of head.facts) facts.append(el("div", {}, el("dt", {}, key), el("dd", {}, data(text))));
+  const columns = [...new Set(head.summary.groups.map((group) => group.column))].filter((column) => column && column !== "row_kind");
+  const parts = [el("div", { class: "badges" }, ...badges(head)), facts, figureTable(head.summary, "row_kind", null)];
+  for (const column of columns) parts.push(el("details", { class: "by" }, el("summary", {}, "By ", data(column)), figureTable(head.summary, column, null)));
+  for (const note of head.notes) parts.push(el("p", { class: "note" }, "Note: ", data(note)));
+  parts.push(el("details", { class: "by" }, el("summary", {}, "How it was run (run.json)"), data(head.manifest, "pre")));
+  return section("summary", "Summary", ...parts);
+}

@@ -1,0 +1,117 @@
+// The table of rows: a page at a time.
+
+/** What an evaluator found in a row, and whether that has changed. */
+function outcomeMark(rows, at, row) {
+  const { results, scores } = rows.outcomes[at];
+  const { sign, word, kind } = OUTCOMES[results[row]];
+  const score = scores ? scores[row] : null;
+  const plain = score === null || (kind !== "neutral" && (score === 0 || score === 1));
+  const number = score !== null && Math.abs(score) < 100 && !Number.isInteger(score) ? score.toFixed(2) : figure(score);
+  const change = rows.change(at, row);
+  const arrow = change ? el("span", { class: `change ${change}`, title: change, role: "img", "aria-label": change }, change === "fixed" ? "▲" : "▼") : null;
+  const label = score === null ? word : `${word}, ${figure(score)}`;
+  return [el("span", { class: `mark ${kind}`, title: label, role: "img", "aria-label": label }, plain ? sign : `${sign} ${number}`), arrow];
+}
+
+class Table {
+  constructor(rows, open, sort) {
+    Object.assign(this, { rows, open, sort, found: [], first: 0, size: 50 });
+    this.head = el("tr");
+    this.body = el("tbody");
+    this.status = el("p", { class: "status", role: "status", "aria-live": "polite" });
+    const size = el("select", { "aria-label": "Rows on a page", change: () => this.resize(Number(size.value)) }, ...[50, 100, 500].map((count) => el("option", { value: count }, `${count} a page`)));
+    const button = (text, label, to) => el("button", { type: "button", "aria-label": label, click: () => this.turn(to()) }, text);
+    this.pager = el("div", { class: "pager" }, button("«", "First page", () => 0), button("‹", "Previous page", () => this.first - this.size), this.status, button("›", "Next page", () => this.first + this.size), button("»", "Last page", () => Infinity), size);
+    this.table = el("table", { class: "rows" }, el("thead", {}, this.head), this.body);
+    this.table.addEventListener("keydown", (event) => this.key(event));
+    this.body.addEventListener("click", (event) => this.click(event));
+    this.node = el("div", {}, el("div", { class: "scroll" }, this.table), this.pager);
+  }
+  columns() {
+    const found = [["id", "row"], ["question", "question"]];
+    this.rows.outcomes.forEach((evaluator, at) => found.push([at, evaluator.name]));
+    if (this.rows.latency) found.push(["latency", "latency"]);
+    return found;
+  }
+  show(found, order, down) {
+    Object.assign(this, { found, first: 0 });
+    this.head.replaceChildren(
+      ...this.columns().map(([column, label]) => {
+        const sorted = order === column ? (down ? "descending" : "ascending") : null;
+        const mark = sorted ? (down ? " ▾" : " ▴") : "";
+        const kind = typeof column === "number" ? "outcome" : column;
+        return el("th", { scope: "col", class: kind, "aria-sort": sorted }, el("button", { type: "button", class: "plain", title: "sort", click: () => this.sort(column) }, name(label), mark));
+      }),
+    );
+    this.draw();
+  }
+  resize(size) {
+    this.size = size;
+    this.turn(this.first);
+  }
+  turn(first) {
+    const last = Math.max(0, Math.ceil(this.found.length / this.size) - 1) * this.size;
+    this.first = Math.max(0, Math.min(last, Math.floor(first / this.size) * this.size || (first === Infinity ? last : 0)));
+    this.draw();
+  }
+  draw() {
+    const shown = this.found.slice(this.first, this.first + this.size);
+    this.body.replaceChildren(...shown.map((row) => this.line(row)));
+    const of = this.found.length === this.rows.count ? "" : ` (of ${whole(this.rows.count)} in all)`;
+    this.status.textContent = this.found.length ? `${whole(this.first + 1)}–${whole(this.first + shown.length)} of ${counted(this.found.length, "row")}${of}` : `no row is like that${of}`;
+    this.pager.classList.toggle("single", this.found.length <= this.size && this.first === 0);
+  }
+  line(row) {
+    const { rows } = this;
+    const link = data(rows.ids[row], "a", { href: `#${rows.address(row)}`, tabindex: row === this.found[this.first] ? 0 : -1 });
+    const note = rows.notes && rows.notes[row] ? data(rows.notes[row], "small", { class: "why" }) : null;
+    const cells = [el("td", { class: "id" }, link), el("td", { class: "question" }, data(rows.questions[row]), note)];
+    rows.outcomes.forEach((evaluator, at) => cells.push(this.outcome(evaluator, at, row)));
+    if (rows.latency) cells.push(el("td", { class: "latency" }, rows.latency[row] === null ? "" : milliseconds(rows.latency[row])));
+    return el("tr", { "data-row": row }, ...cells);
+  }
+  outcome(evaluator, at, row) {
+    return el("td", { class: "outcome" }, el("span", { class: "who" }, evaluator.name), ...outcomeMark(this.rows, at, row));
+  }
+  links() {
+    return [...this.body.querySelectorAll("td.id a")];
+  }
+  click(event) {
+    const line = event.target.closest("tr");
+    if (!line || event.ctrlKey || event.metaKey || event.shiftKey || getSelection().toString()) return;
+    event.preventDefault();
+    this.open(Number(line.dataset.row));
+  }
+  focus(row) {
+    const links = this.links();
+    const link = links.find((each) => Number(each.closest("tr").dataset.row) === row) || links[0];
+    if (!link) return;
+    for (const each of links) each.tabIndex = each === link ? 0 : -1;
+    link.focus();
+  }
+  key(event) {
+    const links = this.links();
+    const at = links.indexOf(document.activeElement);
+    if (at < 0) return;
+    const moves = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: links.length - 1 };
+    const pages = { PageDown: this.size, PageUp: -this.size };
+    if (event.key in moves) {
+      event.preventDefault();
+      this.focus(Number(links[Math.max(0, Math.min(links.length - 1, moves[event.key]))].closest("tr").dataset.row));
+    } else if (event.key in pages) {
+      event.preventDefault();
+      this.turn(this.first + pages[event.key]);
+      this.focus(-1);
+    }
+  }
+  /** The row before or after one, in the order of the table. */
+  beside(row, step) {
+    const at = this.found.indexOf(row);
+    return at < 0 ? undefined : this.found[at + step];
+  }
+  /** Turns to the page that a row is on. */
+  reveal(row) {
+    const at = this.found.indexOf(row);
+    if (at >= 0) this.turn(at);
+  }
+}

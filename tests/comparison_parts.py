@@ -1,0 +1,75 @@
+"""What the tests of comparisons share: run folders made by hand, so that every figure can be counted."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+_STAMPS = itertools.count(1)
+
+JSONRow = dict[str, object]
+
+
+def verdict(metric: str, passed: bool | None, reason: str | None = None, score: float | None = None) -> JSONRow:
+    """The eight keys of an evaluator `metric` for its metric of the same name."""
+    start = f"outputs.{metric}.{metric}"
+    number = score if score is not None else None if passed is None else float(passed)
+    return {
+        start: number,
+        f"{start}_score": number,
+        f"{start}_passed": passed,
+        f"{start}_result": "not_applicable" if passed is None else "pass" if passed else "fail",
+        f"{start}_reason": reason,
+        f"{start}_status": "skipped" if passed is None else "completed",
+        f"{start}_threshold": 0.5 if score is not None else None,
+        f"{start}_properties": None,
+    }
+
+
+def row(number: int, *parts: Mapping[str, object], **inputs: object) -> JSONRow:
+    """A result row `q<number>` whose content is its number."""
+    found: JSONRow = {
+        "row_id": f"q{number}",
+        "row_fingerprint": f"{number:016x}",
+        "inputs.question": f"question {number}",
+    }
+    found |= {f"inputs.{name}": value for name, value in inputs.items()}
+    for part in parts:
+        found |= part
+    return found
+
+
+def declares(name: str, kind: str = "binary", **more: object) -> JSONRow:
+    """What a manifest says of an evaluator `name` with one metric of the same name."""
+    metric = {"name": name, "kind": kind, "higher_is_better": True, **more}
+    return {name: {"type": "t", "arguments": {}, "fingerprint": "f", "primary": name, "metrics": [metric]}}
+
+
+def write_run(
+    folder: Path, name: str, rows: Iterable[Mapping[str, object]], evaluators: Mapping[str, object], **manifest: object
+) -> Path:
+    """A finished run's folder below `folder`."""
+    own = folder / f"{name}-20260101T{next(_STAMPS):06d}Z-000000"
+    own.mkdir(parents=True)
+    about = {"format": 1, "name": name, "status": "finished", "evaluators": evaluators, "target": {"name": "model"}}
+    (own / "run.json").write_text(json.dumps({**about, **manifest}), "utf-8")
+    lines = "".join(json.dumps(each) + "\n" for each in rows)
+    (own / "eval_results.jsonl").write_text(lines, "utf-8")
+    return own
+
+
+def passes(folder: Path, name: str, outcomes: Sequence[bool | None], **manifest: object) -> Path:
+    """A run of one evaluator `match` that passes and fails rows."""
+    rows = [row(number, verdict("match", passed)) for number, passed in enumerate(outcomes)]
+    return write_run(folder, name, rows, **{"evaluators": declares("match"), **manifest})  # type: ignore[arg-type]
+
+
+def scores(folder: Path, name: str, values: Sequence[float | None], **metric: object) -> Path:
+    """A run of one evaluator `bleu` that scores rows and passes them from 0.5 on."""
+    rows = [
+        row(number, verdict("bleu", None if value is None else value >= 0.5, score=value))
+        for number, value in enumerate(values)
+    ]
+    return write_run(folder, name, rows, declares("bleu", "score", **metric))

@@ -1,0 +1,459 @@
+"""The services of Azure AI Foundry on loopback, over TLS: they check every call, and fail where a test says so.
+
+Blobs go through to a real Azurite, MLflow's calls to a real server where there is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import ipaddress
+import json
+import re
+import ssl
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yarl
+from aiohttp import web
+from azure.storage.blob import ContainerClient, ContainerSasPermissions, generate_container_sas
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.foundry_azurite import ACCOUNT, KEY
+
+__all__ = ["FAILURES", "SCOPE", "Asked", "Failure", "Fake", "certificate", "serving"]
+
+SCOPE = "/subscriptions/sub-1/resourceGroups/group-1/providers/Microsoft.MachineLearningServices/workspaces/project-1"
+PROJECT = "/api/projects/project-1"
+NAMES = ["localhost", "management.azure.com", f"{ACCOUNT}.blob.localhost"]
+
+FOUNDRY, HUB = "2025-11-15-preview", "2024-07-01-preview"
+SCOPES = {"foundry": "https://ai.azure.com/.default", "storage": "https://storage.azure.com/.default"}
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for all the names, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
+    now = datetime.datetime.now(datetime.UTC)
+    names = [*(x509.DNSName(each) for each in NAMES), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    chain, private = folder / "certificate.pem", folder / "key.pem"
+    chain.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return chain, private
+
+
+@dataclass
+class Asked:
+    """One call as it came in."""
+
+    step: str
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Failure:
+    """How a call fails: with a status, before the service does it (or after: the answer is lost); `times` calls do."""
+
+    status: int = 500
+    after: bool = False
+    cut: bool = False
+    times: int = 1
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+FAILURES = {
+    "foundry": ("reserve", "blob", "register", "create", "complete"),
+    "hub": (
+        "workspace",
+        "create run",
+        "datastore",
+        "secrets",
+        "blob",
+        "register artifact",
+        "properties",
+        "metric",
+        "finish",
+    ),
+}
+"""The steps of each kind of project, by what the fake calls them, in their order."""
+
+_STEPS = (
+    ("reserve", "POST", rf"{PROJECT}/evaluationResults/[^/]+/versions/\d+/startPendingUpload"),
+    ("register", "PATCH", rf"{PROJECT}/evaluationResults/[^/]+/versions/\d+"),
+    ("create", "POST", rf"{PROJECT}/evaluations/runs:upload"),
+    ("complete", "PATCH", rf"{PROJECT}/evaluations/runs:updateUpload/[^/]+"),
+    ("list", "GET", rf"{PROJECT}/evaluations/runs"),
+    ("workspace", "GET", re.escape(SCOPE)),
+    ("datastore", "GET", rf"{re.escape(SCOPE)}/datastores"),
+    ("secrets", "POST", rf"{re.escape(SCOPE)}/datastores/workspaceblobstore/listSecrets"),
+    ("create run", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/create"),
+    ("search", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/search"),
+    ("metric", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/log-metric"),
+    ("finish", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/update"),
+    ("register artifact", "POST", rf"/artifact/v2\.0{re.escape(SCOPE)}/artifacts/register"),
+    ("properties", "PATCH", rf"/history/v1\.0{re.escape(SCOPE)}/experimentids/[^/]+/runs/[^/]+"),
+)
+
+
+class Fake:
+    """Both kinds of project. `violations` says what no real service would have taken."""
+
+    def __init__(self, azurite_port: int) -> None:
+        self.azurite = f"http://127.0.0.1:{azurite_port}"
+        self.port = 0
+        self.session: aiohttp.ClientSession
+        self.mlflow: str | None = None
+        self.secret = "sas"
+        self.asked: list[Asked] = []
+        self.violations: list[str] = []
+        self.failures: dict[str, Failure] = {}
+        self.results: dict[str, dict[str, Any]] = {}
+        self.runs: dict[str, dict[str, Any]] = {}
+        self.registered: list[dict[str, Any]] = []
+        self._containers: dict[str, ContainerClient] = {}
+        self.container = self._new_container("workspace")
+
+    # -- what a test looks at
+
+    @property
+    def project(self) -> str:
+        return f"https://localhost:{self.port}{PROJECT}"
+
+    @property
+    def hub(self) -> dict[str, str]:
+        return {
+            "subscription_id": "sub-1",
+            "resource_group_name": "group-1",
+            "project_name": "project-1",
+            "resource_manager": f"https://localhost:{self.port}",
+        }
+
+    def steps(self) -> list[str]:
+        return [asked.step for asked in self.asked]
+
+    def of(self, step: str) -> list[Asked]:
+        return [asked for asked in self.asked if asked.step == step]
+
+    def blob(self, name: str) -> bytes:
+        content: bytes = self._newest(name).download_blob(name).readall()
+        return content
+
+    def blob_md5(self, name: str) -> bytes:
+        blob = self._newest(name).get_blob_client(name)
+        return bytes(blob.get_blob_properties().content_settings.content_md5 or b"")
+
+    def blobs(self) -> list[str]:
+        return sorted({blob.name for container in self._containers.values() for blob in container.list_blobs()})
+
+    def _newest(self, name: str) -> ContainerClient:
+        """The container that got a blob of that name last."""
+        return next(
+            container for container in reversed(self._containers.values()) if container.get_blob_client(name).exists()
+        )
+
+    def _new_container(self, place: str) -> str:
+        """The container of a place: a workspace has one, and each version of a result one of its own."""
+        if place not in self._containers:
+            name = str(uuid.uuid4())
+            self._containers[place] = ContainerClient(f"{self.azurite}/{ACCOUNT}", name, credential=KEY)
+            self._containers[place].create_container()
+        return str(self._containers[place].container_name)
+
+    def rows(self, name: str = "instance_results.jsonl") -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.blob(name).splitlines()]
+
+    # -- answering
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        step = self._step(request)
+        asked = Asked(step, request.method, request.path, dict(request.query), dict(request.headers), body)
+        self.asked.append(asked)
+        self._check(asked)
+        failure = self._failing(step)
+        if failure is None:
+            return await self._do(asked, request)
+        if failure.after:
+            await self._do(asked, request)
+        if failure.cut:
+            assert request.transport is not None
+            request.transport.abort()
+        told = {
+            "error": {"code": "Broken", "message": f"{step} is down; you sent {request.headers.get('Authorization')}"}
+        }
+        headers = {"x-ms-request-id": f"request-{len(self.asked)}", **failure.headers}
+        return web.json_response(told, status=failure.status, headers=headers)
+
+    def _step(self, request: web.Request) -> str:
+        if request.host.startswith(f"{ACCOUNT}.blob.") or request.path.startswith(f"/{ACCOUNT}/"):
+            return "blob"
+        for step, method, path in _STEPS:
+            if request.method == method and re.fullmatch(path, request.path):
+                return step
+        return "unknown"
+
+    def _failing(self, step: str) -> Failure | None:
+        failure = self.failures.get(step)
+        if failure is None or failure.times == 0:
+            return None
+        failure.times -= 1
+        return failure
+
+    def _check(self, asked: Asked) -> None:
+        if asked.step == "unknown":
+            self.violations.append(f"no service answers {asked.method} {asked.path}")
+            return
+        if asked.step == "blob":
+            kind = asked.headers.get("x-ms-blob-type")
+            if "comp" not in asked.query and kind != "BlockBlob":
+                self.violations.append(f"a blob of type {kind}")
+            return
+        expected = {"reserve": FOUNDRY, "register": FOUNDRY, "create": FOUNDRY, "complete": FOUNDRY, "list": FOUNDRY}
+        expected |= {"workspace": HUB, "datastore": HUB, "secrets": HUB}
+        if asked.query.get("api-version") != expected.get(asked.step):
+            self.violations.append(f"{asked.step}: api-version {asked.query.get('api-version')}")
+        if asked.step == "datastore" and asked.query.get("isDefault", "").lower() != "true":
+            self.violations.append("datastore: not the default one")
+        kind = asked.headers.get("Content-Type", "").partition(";")[0]
+        merge = asked.step == "register"
+        if asked.body and kind != ("application/merge-patch+json" if merge else "application/json"):
+            self.violations.append(f"{asked.step}: content type {kind}")
+        self._check_token(asked)
+        self._check_body(asked)
+
+    def _check_token(self, asked: Asked) -> None:
+        scopes = {SCOPES["foundry"]}
+        if asked.step not in ("reserve", "register", "create", "complete", "list"):
+            scopes = {"https://management.azure.com/.default", f"https://localhost:{self.port}/.default"}
+        token = asked.headers.get("Authorization", "").removeprefix("Bearer ")
+        if token not in {f"token for {scope}" for scope in scopes}:
+            self.violations.append(f"{asked.step}: token {token!r}")
+
+    def _check_body(self, asked: Asked) -> None:
+        """What the services require of each body; JSON that is not strict does not get through."""
+        keys = {
+            "reserve": {"pendingUploadType"},
+            "register": {"blobUri", "resultType", "metrics"},
+            "create": {"displayName", "properties", "tags"},
+            "complete": {"displayName", "status", "outputs"},
+            "secrets": {"expirableSecret", "expireAfterHours"},
+            "create run": {"experiment_id", "user_id", "start_time", "tags", "run_name"},
+            "metric": {"run_uuid", "key", "value", "timestamp", "step", "run_id"},
+            "finish": {"run_uuid", "status", "end_time", "run_id"},
+            "register artifact": {"origin", "container", "path", "dataPath"},
+            "properties": {"runId", "properties"},
+        }.get(asked.step)
+        if keys is None:
+            return
+        try:
+            body = json.loads(asked.body, parse_constant=lambda word: pytest_fail(word))
+        except ValueError as error:
+            self.violations.append(f"{asked.step}: {error}")
+            return
+        if set(body) != keys:
+            self.violations.append(f"{asked.step}: keys {sorted(body)}")
+
+    # -- doing
+
+    async def _do(self, asked: Asked, request: web.Request) -> web.StreamResponse:
+        if asked.step == "blob":
+            return await self._forward(asked, request, f"{self.azurite}{request.raw_path}")
+        if self.mlflow is not None and asked.path.startswith("/mlflow/"):
+            return await self._forward(asked, request, self.mlflow + asked.path.partition(SCOPE)[2])
+        done = getattr(self, f"_{asked.step.replace(' ', '_')}", None)
+        if done is None:
+            return web.json_response({"error": {"code": "NotFound", "message": "no such thing"}}, status=404)
+        answer: web.StreamResponse = done(asked)
+        return answer
+
+    async def _forward(self, asked: Asked, request: web.Request, url: str) -> web.StreamResponse:
+        kept = {name: value for name, value in asked.headers.items() if name.lower() not in ("transfer-encoding",)}
+        if asked.step != "blob":
+            kept.pop("Authorization", None)
+            kept.pop("Host", None)
+        async with self.session.request(
+            asked.method, yarl.URL(url, encoded=True), data=asked.body, headers=kept, allow_redirects=False
+        ) as answer:
+            content = await answer.read()
+            headers = {name: value for name, value in answer.headers.items() if name.lower() not in _HOP}
+            return web.Response(status=answer.status, headers=headers, body=content)
+
+    def _sas(self, container: str) -> str:
+        return generate_container_sas(
+            ACCOUNT,
+            container,
+            account_key=KEY,
+            permission=ContainerSasPermissions(read=True, add=True, create=True, write=True, list=True),
+            expiry=datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1),
+        )
+
+    def _reserve(self, asked: Asked) -> web.Response:
+        name, version = asked.path.split("/")[-4], asked.path.split("/")[-2]
+        if f"{name}/{version}" in self.results:
+            return web.json_response({"error": {"code": "Conflict", "message": "that version exists"}}, status=409)
+        container = self._new_container(f"{name}/{version}")
+        address = f"https://localhost:{self.port}/{ACCOUNT}/{container}"
+        place = {
+            "blobUri": address,
+            "storageAccountArmId": "/subscriptions/x",
+            "credential": {"sasUri": f"{address}?{self._sas(container)}", "type": "SAS"},
+        }
+        pending = {"pendingUploadId": "p", "pendingUploadType": "TemporaryBlobReference"}
+        return web.json_response({"blobReferenceForConsumption": place, "blobReference": place, **pending})
+
+    def _register(self, asked: Asked) -> web.Response:
+        name, version = asked.path.split("/")[-3], asked.path.split("/")[-1]
+        new = f"{name}/{version}" not in self.results
+        self.results[f"{name}/{version}"] = asked.json()
+        id_ = f"azureai://accounts/a/projects/project-1/evaluationresults/{name}/versions/{version}"
+        return web.json_response({"id": id_, **asked.json()}, status=201 if new else 200)
+
+    def _create(self, asked: Asked) -> web.Response:
+        id_ = str(uuid.uuid4())
+        self.runs[id_] = {"id": id_, **asked.json()}
+        return web.json_response(self.runs[id_])
+
+    def _complete(self, asked: Asked) -> web.Response:
+        id_ = asked.path.rpartition("/")[2]
+        if id_ not in self.runs:
+            return web.json_response({"error": {"code": "NotFound", "message": "no such run"}}, status=404)
+        self.runs[id_] |= asked.json()
+        page = {"AiStudioEvaluationUri": f"https://ai.azure.com/resource/build/evaluation/{id_}"}
+        return web.json_response({**self.runs[id_], "properties": {**self.runs[id_]["properties"], **page}})
+
+    def _list(self, asked: Asked) -> web.Response:
+        # Two pages, so that whoever looks for a run has to turn them.
+        runs = list(self.runs.values())
+        if "page" in asked.query:
+            return web.json_response({"value": runs})
+        return web.json_response(
+            {"value": [], "nextLink": f"{self.project}/evaluations/runs?api-version={FOUNDRY}&page=2"}
+        )
+
+    def _workspace(self, asked: Asked) -> web.Response:
+        address = f"azureml://localhost:{self.port}/mlflow/v1.0{SCOPE}"
+        return web.json_response({"id": SCOPE, "name": "project-1", "properties": {"mlFlowTrackingUri": address}})
+
+    def _datastore(self, asked: Asked) -> web.Response:
+        sort = {"sas": "Sas", "key": "AccountKey", "none": "None"}[self.secret]
+        own = {
+            "accountName": ACCOUNT,
+            "endpoint": f"localhost:{self.port}",
+            "containerName": self.container,
+            "credentials": {"credentialsType": sort},
+        }
+        return web.json_response({"value": [{"name": "workspaceblobstore", "properties": own}]})
+
+    def _secrets(self, asked: Asked) -> web.Response:
+        if self.secret == "sas":
+            return web.json_response({"secretsType": "Sas", "sasToken": self._sas(self.container)})
+        return web.json_response({"secretsType": "AccountKey", "key": KEY})
+
+    def _create_run(self, asked: Asked) -> web.Response:
+        id_ = str(uuid.uuid4())
+        body = asked.json()
+        info = {"run_id": id_, "experiment_id": "experiment-0", "run_name": body["run_name"]}
+        tags = {tag["key"]: tag["value"] for tag in body["tags"]}
+        self.runs[id_] = {"info": info, "tags": tags, "metrics": {}, "properties": {}, "status": "RUNNING"}
+        return web.json_response({"run": {"info": info}})
+
+    def _search(self, asked: Asked) -> web.Response:
+        wanted = re.fullmatch(r"tags\.`tunecheck\.upload` = '([^']+)'", asked.json()["filter"])
+        assert wanted is not None
+        found = [run for run in self.runs.values() if run["tags"].get("tunecheck.upload") == wanted.group(1)]
+        return web.json_response({"runs": [{"info": run["info"]} for run in found]} if found else {})
+
+    def _metric(self, asked: Asked) -> web.Response:
+        body = asked.json()
+        logged = self.runs[body["run_id"]]["metrics"].setdefault(body["key"], set())
+        logged.add((body["timestamp"], body["value"]))
+        return web.json_response({})
+
+    def _finish(self, asked: Asked) -> web.Response:
+        self.runs[asked.json()["run_id"]]["status"] = asked.json()["status"]
+        return web.json_response({})
+
+    def _register_artifact(self, asked: Asked) -> web.Response:
+        self.registered.append(asked.json())
+        return web.json_response({})
+
+    def _properties(self, asked: Asked) -> web.Response:
+        if asked.json()["runId"] in self.runs:
+            self.runs[asked.json()["runId"]]["properties"] |= asked.json()["properties"]
+        return web.json_response({})
+
+
+_HOP = {"transfer-encoding", "content-encoding", "content-length", "connection", "keep-alive", "date", "server"}
+
+
+def pytest_fail(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+@contextlib.contextmanager
+def serving(fake: Fake, chain: Path, key: Path) -> Iterator[Fake]:
+    """The fake in a thread, over TLS."""
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain, key)
+
+    async def start() -> web.AppRunner:
+        app = web.Application(client_max_size=1 << 30)
+        fake.session = aiohttp.ClientSession(auto_decompress=False)
+        app.router.add_route("*", "/{path:.*}", fake.answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+        await site.start()
+        fake.port = runner.addresses[0][1]
+        ready.set()
+        return runner
+
+    async def stop(runner: web.AppRunner) -> None:
+        await fake.session.close()
+        await runner.cleanup()
+
+    def run() -> None:
+        runner = loop.run_until_complete(start())
+        loop.run_forever()
+        loop.run_until_complete(stop(runner))
+        loop.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield fake
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)

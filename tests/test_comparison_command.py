@@ -1,0 +1,175 @@
+"""`tunecheck compare`: the answer first; files; and nothing of the data acts in a terminal or in a pull request."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import Command, Said, here
+from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+
+from tunecheck.cli.comparison_markdown import code
+
+HOSTILE = (
+    "\x1b[31mred\x1b]0;title\x07 | <img src=x onerror=alert(1)> `code` [link](http://x) @everyone \u202e ‮ **b**\n# head"
+)
+
+
+@pytest.fixture
+def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: str) -> Said:
+        return here(capsys, "compare", "--results-dir", str(tmp_path), *arguments)
+
+    return run
+
+
+def test_the_answer_stands_first_in_words(tmp_path: Path, compared: Command) -> None:
+    passes(tmp_path, "a", [True] * 90 + [False] * 10)
+    passes(tmp_path, "b", [False] * 12 + [True] * 78 + [False] * 10)
+    said = compared("a", "b")
+    assert said.code == 0
+    lines = [line for line in said.out.splitlines() if line.strip()]
+    assert lines[2].startswith("match: worse, 90.0% → 78.0%, −12.0 points (−")
+    assert "match: 12 regressed, 0 fixed, 0 changed" in said.out
+    assert said.err == ""
+
+
+def test_what_is_not_shown_is_said_in_one_line(tmp_path: Path, compared: Command) -> None:
+    names = "abcde"
+    evaluators = {name: entry for each in names for name, entry in declares(each).items()}
+    for side in ("base", "new"):
+        write_run(
+            tmp_path, side, [row(n, *(verdict(each, n % 3 > 0) for each in names)) for n in range(100)], evaluators
+        )
+    said = compared("base", "new")
+    assert "no difference shown: a, b, c, d, e\n" in said.out
+
+
+def test_json_and_files_hold_everything(tmp_path: Path, compared: Command) -> None:
+    passes(tmp_path, "a", [True] * 20)
+    passes(tmp_path, "b", [False] * 20)
+    said = compared("a", "b", "--json", "--out", "c.json", "--markdown", "c.md", "--rows", "3")
+    assert said.json() == json.loads((tmp_path / "c.json").read_text())
+    metric = said.json()["against"][0]["metrics"]["match"]
+    assert (metric["verdict"], metric["b"], len(metric["regressed"])) == ("worse", 20, 20)
+    assert metric["difference"]["value"] == -1
+    text = (tmp_path / "c.md").read_text()
+    assert "❌ `match`: worse, 100.0% → 0.0%" in text
+    assert "- and 17 more" in text
+
+
+def test_a_margin_has_its_own_column_and_words(tmp_path: Path, compared: Command) -> None:
+    passes(tmp_path, "a", [True] * 80 + [False] * 20)
+    passes(tmp_path, "b", [True] * 79 + [False] * 21)
+    said = compared("a", "b", "--margin", "0.1")
+    assert "shown to be worse by less than 10.0 points" in said.out
+    assert "worse by < 0.1" in said.out
+
+
+def test_iterations_stand_side_by_side_with_a_line(tmp_path: Path, compared: Command) -> None:
+    for name, good in (("a", 10), ("b", 30), ("c", 60)):
+        passes(tmp_path, name, [True] * good + [False] * (60 - good))
+    said = compared("a", "b", "c")
+    assert re.search(
+        r"match +60 +16.7% +50.0% ▲ +100.0% ▲ +▁▄█|match +60 +16.7% +50.0% ▲ +100.0% ▲ +[▁-█]{3}", said.out
+    )
+
+
+def test_nothing_of_the_data_acts_in_the_terminal(tmp_path: Path, compared: Command) -> None:
+    for side, passed in (("base", True), ("new", False)):
+        rows = [
+            row(n, verdict("match", passed, None if passed else HOSTILE)) | {"row_id": f"{HOSTILE}{n}"}
+            for n in range(9)
+        ]
+        write_run(tmp_path, side, rows, declares("match"))
+    said = compared("base", "new", "--markdown", "c.md")
+    assert said.code == 0
+    for text in (said.out, (tmp_path / "c.md").read_text()):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)
+    assert "onerror" in said.out  # shown as the text that it is
+
+
+def test_what_comes_from_data_stands_in_code_spans_in_markdown(tmp_path: Path, compared: Command) -> None:
+    for side, passed in (("base", True), ("new", False)):
+        rows = [row(n, verdict("match", passed, None if passed else HOSTILE)) for n in range(9)]
+        write_run(tmp_path, side, rows, declares("match"))
+    compared("base", "new", "--markdown", "c.md")
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", (tmp_path / "c.md").read_text())
+    for sign in ("<img", "@everyone", "](http", "**b**", "# head"):
+        assert sign not in outside
+
+
+@pytest.mark.parametrize("text", ["", "`", "``a`", "a|b", "\n", "`a`"])
+def test_a_code_span_is_closed_whatever_it_holds(text: str) -> None:
+    span = code(text)
+    fence = re.match("`+", span)
+    assert fence is not None
+    assert span.endswith(fence[0])
+    inner = span[len(fence[0]) : -len(fence[0])]
+    assert not re.search(rf"(?<!`){fence[0]}(?!`)", inner)
+    assert not re.search(r"(?<!\\)\|", span)
+
+
+def test_a_simulated_run_is_refused_with_exit_code_2(tmp_path: Path, compared: Command) -> None:
+    passes(tmp_path, "a", [True], simulated=True)
+    passes(tmp_path, "b", [True])
+    said = compared("a", "b")
+    assert said.code == 2
+    assert "is simulated" in said.err and said.err.count("\n") == 1
+    allowed = compared("a", "b", "--allow-simulated")
+    assert allowed.code == 0
+    assert "SIMULATED answers: no model was asked" in allowed.out
+
+
+def test_rows_in_one_run_only_and_failures_are_noted(tmp_path: Path, compared: Command) -> None:
+    passes(tmp_path, "a", [True, True, True, True])
+    rows = [
+        row(0, {"error.match": {"type": "E", "message": "m"}}),
+        row(1, verdict("match", True)),
+        row(9, verdict("match", True)),
+    ]
+    write_run(tmp_path, "b", rows, declares("match"))
+    said = compared("a", "b")
+    assert "2 rows only in the base, in no figure: q2, q3" in said.out
+    assert "1 row only in the new run, in no figure: q9" in said.out
+    assert "match: errors in 0 rows of the base, 1 of the new run" in said.out
+
+
+def test_wrong_use_is_exit_code_2_in_one_line(tmp_path: Path, compared: Command) -> None:
+    passes(tmp_path, "a", [True])
+    for arguments in (
+        ("a",),
+        ("a", "nothing"),
+        ("a", "a", "--metric", "b"),
+        ("a", "a", "--confidence", "2"),
+        ("a", "a", "--out", "no/where"),
+    ):
+        said = compared(*arguments)
+        assert said.code == 2, arguments
+        assert said.err.startswith("error: ") and said.err.count("\n") == 1
+
+
+def test_scores_are_written_as_decimals(tmp_path: Path, compared: Command) -> None:
+    scores(tmp_path, "a", [0.25] * 15)
+    scores(tmp_path, "b", [0.25 + 0.01 * number for number in range(15)])
+    said = compared("a", "b")
+    assert "bleu: better, 0.250 → 0.320, +0.070 (" in said.out
+
+
+def test_what_is_not_tested_keeps_its_evaluators_name(tmp_path: Path, compared: Command) -> None:
+    evaluators = {**declares("one"), **declares("two", "score")}
+    for side in ("base", "new"):
+        rows = [row(n, verdict("one", n > 3), verdict("two", n > 5, score=n / 12)) for n in range(12)]
+        write_run(tmp_path, side, rows, evaluators)
+    said = compared("base", "new", "--metric", "one")
+    names = [
+        line.split("  ")[0] or line.strip().split("  ")[0]
+        for line in said.out.splitlines()
+        if re.search(r" 12  ", line)
+    ]
+    assert names == ["one", "two", "pass rate"]

@@ -1,0 +1,76 @@
+"""The page about comparisons does what it shows: its commands run, and their output is the page's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import ROOT, command, environment
+
+PAGE = (ROOT / "docs" / "comparison.md").read_text("utf-8")
+RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.S | re.M)
+
+
+def plain(text: str) -> list[str]:
+    """The words of each line: how wide a table is, depends on where it is printed."""
+    return RUN_ID.sub("ID", text).split()
+
+
+def run(folder: Path, line: str) -> str:
+    program, *arguments = shlex.split(line)
+    assert program == "tunecheck"
+    done = subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        env=environment(COLUMNS="120"),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, (line, done.stderr)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the page's endpoints, in which its runs were made."""
+    folder = tmp_path_factory.mktemp("comparison")
+    run(folder, "tunecheck init .")
+    for name, definition in zip(("seven", "eight", "nine"), blocks("yaml"), strict=True):
+        (folder / "endpoints" / f"{name}.yaml").write_text(definition, "utf-8")
+    for line in "".join(blocks("sh")).splitlines():
+        if line.startswith("tunecheck evaluate"):
+            run(folder, line)
+    return folder
+
+
+def test_the_pages_commands_print_what_it_shows(workspace: Path) -> None:
+    for block in blocks("console"):
+        line, _, shown = block.removeprefix("$ ").partition("\n")
+        assert plain(run(workspace, line)) == plain(shown), line
+
+
+def test_the_pages_program_runs_and_finds_what_it_says(workspace: Path) -> None:
+    (program,) = blocks("python")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=workspace, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "worse"
+
+
+def test_the_page_links_to_headings_that_are_there() -> None:
+    titles = re.findall(r"^## (.*)$", PAGE, re.M)
+    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+    targets = re.findall(r"\]\(#([^)]+)\)", PAGE)
+    assert len(targets) == len(titles)
+    assert set(targets) == anchors

@@ -1,0 +1,207 @@
+"""The figures of a comparison are those of the rows: counted by hand, or those of published formulas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
+
+from tunecheck import ConfigurationError, compare
+from tunecheck.proportions import wilson
+
+
+def outcomes(both: int, lost: int, gained: int, neither: int) -> tuple[list[bool], list[bool]]:
+    """So many rows that pass in both runs, in the base only, in the new one only, in none."""
+    base = [True] * (both + lost) + [False] * (gained + neither)
+    new = [True] * both + [False] * lost + [True] * gained + [False] * neither
+    return base, new
+
+
+def test_pass_rates_are_compared_pair_by_pair_with_mcnemars_test(tmp_path: Path) -> None:
+    base, new = outcomes(both=60, lost=2, gained=10, neither=28)
+    found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
+    assert (found.b, found.c) == (2, 10)
+    assert found.base.value == 0.62
+    assert found.new.value == 0.70
+    assert found.difference.value == pytest.approx(0.08)
+    # 2 heads or fewer in 12 throws: (1 + 12 + 66) / 4096, twice; mid-p counts the 66 half.
+    assert found.p_exact == pytest.approx(2 * 79 / 4096)
+    assert found.p_mid == found.p_value == pytest.approx(2 * (13 + 33) / 4096)
+    assert (found.base.low, found.base.high) == (wilson(62, 100).low, wilson(62, 100).high)
+    assert found.verdict == "better"
+
+
+def test_the_same_the_other_way_round_is_worse(tmp_path: Path) -> None:
+    base, new = outcomes(both=60, lost=10, gained=2, neither=28)
+    found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
+    assert found.verdict == "worse"
+    assert found.difference.value == pytest.approx(-0.08)
+
+
+def test_scores_are_compared_as_means_with_a_permutation_test_and_wilcoxons(tmp_path: Path) -> None:
+    before = [0.1 * (number % 7) for number in range(12)]
+    after = [value + 0.01 * (number + 1) for number, value in enumerate(before)]
+    found = compare(scores(tmp_path, "a", before), scores(tmp_path, "b", after)).metrics["bleu"]
+    assert found.kind == "score"
+    assert found.difference.value == pytest.approx(0.065)
+    # All twelve up, or all twelve down; mid-p counts these two by half.
+    assert found.p_exact == pytest.approx(2 / 2**12)
+    assert found.p_value == found.p_permutation == pytest.approx(1 / 2**12)
+    assert found.wilcoxon is not None
+    assert found.wilcoxon.p_value == pytest.approx(2 / 2**12)
+    assert found.verdict == "better"
+    assert found.b is None
+
+
+def test_a_score_of_which_less_is_better_is_better_when_it_falls(tmp_path: Path) -> None:
+    before, after = [0.9] * 6 + [0.8] * 6, [0.5] * 6 + [0.3] * 6
+    runs = [scores(tmp_path, name, values, higher_is_better=False) for name, values in (("a", before), ("b", after))]
+    assert compare(*runs).metrics["bleu"].verdict == "better"
+    assert compare(*runs[::-1]).metrics["bleu"].verdict == "worse"
+
+
+def test_a_metrics_declared_range_bounds_its_interval(tmp_path: Path) -> None:
+    same = [0.25] * 40
+    runs = [scores(tmp_path, name, same, range=[0, 1]) for name in "ab"]
+    found = compare(*runs).metrics["bleu"]
+    high = wilson(0, 40).high
+    assert high is not None
+    assert found.base.low == pytest.approx(0.25 - high * 0.25)
+    assert found.verdict == "no difference shown"
+
+
+def test_holms_correction_is_over_the_metrics_that_are_tested(tmp_path: Path) -> None:
+    evaluators = {**declares("one"), **declares("two"), **declares("three")}
+    sides = []
+    for name, lost in (("a", False), ("b", True)):
+        rows = [
+            row(
+                number,
+                verdict("one", not (lost and number < 8)),
+                verdict("two", not (lost and number < 6)),
+                verdict("three", True),
+            )
+            for number in range(100)
+        ]
+        sides.append(write_run(tmp_path, name, rows, evaluators))
+    found = compare(*sides).metrics
+    # Mid-p of n discordant rows, all on one side: 2 / 2^n · ½ … of both sides: 1 / 2^n.
+    assert found["one"].p_value == pytest.approx(1 / 2**8)
+    assert found["two"].p_value == pytest.approx(1 / 2**6)
+    assert found["one"].p_adjusted == pytest.approx(3 / 2**8)
+    assert found["two"].p_adjusted == pytest.approx(2 / 2**6)
+    assert found["three"].p_adjusted == 1
+    alone = compare(*sides, metrics="two").metrics
+    assert alone["two"].p_adjusted == pytest.approx(1 / 2**6)
+    assert not alone["one"].tested
+    assert alone["one"].verdict is None
+
+
+def test_a_difference_that_only_holms_correction_hides_is_not_shown_and_says_so(tmp_path: Path) -> None:
+    evaluators = {name: entry for each in "abcde" for name, entry in declares(each).items()}
+    sides = [
+        write_run(
+            tmp_path,
+            side,
+            [
+                row(n, *(verdict(each, not (each == "a" and side == "new" and n < 6)) for each in "abcde"))
+                for n in range(90)
+            ],
+            evaluators,
+        )
+        for side in ("base", "new")
+    ]
+    assert compare(*sides, metrics=["a"]).metrics["a"].verdict == "worse"
+    among = compare(*sides).metrics["a"]
+    assert among.verdict == "no difference shown"
+    assert "only test" in among.why
+
+
+def test_a_margin_asks_whether_the_worse_end_of_the_interval_is_within_it(tmp_path: Path) -> None:
+    base, new = outcomes(both=90, lost=3, gained=3, neither=4)
+    sides = passes(tmp_path, "a", base), passes(tmp_path, "b", new)
+    low = compare(*sides).metrics["match"].difference.low
+    assert low is not None
+    assert compare(*sides, margin=-low + 0.001).metrics["match"].non_inferior is True
+    assert compare(*sides, margin=-low - 0.001).metrics["match"].non_inferior is False
+    assert compare(*sides).metrics["match"].non_inferior is None
+
+
+def test_rows_of_one_conversation_widen_the_interval(tmp_path: Path) -> None:
+    """Forty conversations of five equal rows: as good as forty rows, not as two hundred."""
+    sides = []
+    for name, fails in (("a", 20), ("b", 14)):
+        rows = [row(n, verdict("match", n // 5 >= fails), conversation=f"c{n // 5}") for n in range(200)]
+        sides.append(write_run(tmp_path, name, rows, declares("match")))
+    plain, clustered = compare(*sides).metrics["match"], compare(*sides, cluster="conversation").metrics["match"]
+    assert clustered.difference.clusters == 40
+    assert plain.difference.value == clustered.difference.value == pytest.approx(0.15)
+    # Six conversations changed, all for the better: 2 / 2^6, of which mid-p counts half.
+    assert clustered.p_exact == pytest.approx(2 / 2**6)
+    assert clustered.p_value == pytest.approx(1 / 2**6)
+    wide, narrow = (found.difference for found in (clustered, plain))
+    assert wide.low is not None and narrow.low is not None
+    assert wide.low < narrow.low
+
+
+def test_a_cluster_column_that_is_not_there_is_named_with_what_was_meant(tmp_path: Path) -> None:
+    sides = [passes(tmp_path, name, [True, False]) for name in "ab"]
+    with pytest.raises(ConfigurationError, match=r"no column 'questoin'; did you mean 'question'\?"):
+        compare(*sides, cluster="questoin")
+
+
+def test_few_rows_are_too_few_to_say_that_nothing_differs(tmp_path: Path) -> None:
+    base, new = outcomes(both=4, lost=1, gained=1, neither=3)
+    found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
+    assert found.verdict == "too little data"
+    assert found.why == "9 rows"
+
+
+def test_rows_that_could_only_have_shown_a_large_difference_are_too_few(tmp_path: Path) -> None:
+    base, new = outcomes(both=10, lost=5, gained=5, neither=10)
+    found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
+    assert found.smallest_difference is not None
+    assert found.smallest_difference.value is not None and found.smallest_difference.value > 0.2
+    assert found.verdict == "too little data"
+
+
+def test_many_equal_rows_show_no_difference(tmp_path: Path) -> None:
+    base, new = outcomes(both=150, lost=10, gained=10, neither=30)
+    found = compare(passes(tmp_path, "a", base), passes(tmp_path, "b", new)).metrics["match"]
+    assert found.verdict == "no difference shown"
+
+
+def test_six_rows_that_all_changed_the_same_way_are_enough_to_show_it(tmp_path: Path) -> None:
+    found = compare(passes(tmp_path, "a", [False] * 6), passes(tmp_path, "b", [True] * 6)).metrics["match"]
+    assert found.verdict == "better"
+
+
+def test_the_same_call_gives_the_same_figures(tmp_path: Path) -> None:
+    values = [0.1 * (number % 9) for number in range(60)]
+    sides = scores(tmp_path, "a", values), scores(tmp_path, "b", values[::-1])
+    assert compare(*sides).to_json() == compare(*sides).to_json()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1.0}, "a confidence lies between 0.5 and 1, not 1.0"),
+        ({"margin": -0.1}, "a margin is 0 or more, not -0.1"),
+        ({"margin": float("nan")}, "a margin is 0 or more, not nan"),
+        ({"rows": -1}, "rows is 0 or more, not -1"),
+        ({"pair_by": "ids"}, r"there is no way 'ids'; did you mean 'id'\?"),
+        ({"metrics": ["mach"]}, r"there is no metric 'mach'; did you mean 'match'\?"),
+    ],
+)
+def test_a_wrong_option_is_an_error_that_says_what_is_right(
+    tmp_path: Path, options: dict[str, object], message: str
+) -> None:
+    sides = [passes(tmp_path, name, [True, False]) for name in "ab"]
+    with pytest.raises(ConfigurationError, match=message):
+        compare(*sides, **options)  # type: ignore[arg-type]
+
+
+def test_one_run_alone_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="at least one run to compare"):
+        compare(passes(tmp_path, "a", [True]))

@@ -1,0 +1,171 @@
+"""Which row is which: by id and content, by content, never by id alone unless asked; nothing is dropped unsaid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.comparison_parts import declares, passes, row, verdict, write_run
+
+from tunecheck import ConfigurationError, compare
+
+
+def run(folder: Path, name: str, rows: list[tuple[str, str, bool]], **manifest: object) -> Path:
+    """Rows as (id, content, passed)."""
+    written = [
+        {"row_id": each, "row_fingerprint": content, "inputs.text": content, **verdict("match", passed)}
+        for each, content, passed in rows
+    ]
+    return write_run(folder, name, written, declares("match"), **manifest)
+
+
+def test_rows_in_one_run_only_are_named_and_in_no_figure(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("1", "x", True), ("2", "y", True), ("3", "z", False)])
+    new = run(tmp_path, "b", [("2", "y", True), ("3", "z", True), ("4", "w", False)])
+    found = compare(base, new)
+    assert found.pairs.paired == 2
+    assert found.pairs.only_in_base == ("1",)
+    assert found.pairs.only_in_new == ("4",)
+    assert found.metrics["match"].base.value == 0.5
+    assert found.metrics["match"].new.value == 1
+
+
+def test_an_id_with_other_content_is_another_row(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("1", "x", True), ("2", "y", True)])
+    new = run(tmp_path, "b", [("1", "x", True), ("2", "edited", False)])
+    found = compare(base, new)
+    assert found.pairs.paired == 1
+    assert found.pairs.other_content == ("2",)
+    assert found.pairs.only_in_base == found.pairs.only_in_new == ("2",)
+
+
+def test_rows_of_equal_content_pair_whatever_they_are_called(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("row-1", "x", True), ("row-2", "y", False), ("row-3", "z", True)])
+    new = run(tmp_path, "b", [("row-1", "z", True), ("row-2", "x", False), ("row-3", "y", False)])
+    found = compare(base, new)
+    assert found.pairs.paired == found.pairs.by_content == 3
+    (change,) = found.metrics["match"].regressed
+    assert (change.row_id, change.new_id) == ("row-1", "row-2")
+
+
+def test_ids_pair_edited_rows_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("1", "x", True), ("2", "y", True)])
+    new = run(tmp_path, "b", [("1", "new x", True), ("2", "new y", False)])
+    with pytest.raises(
+        ConfigurationError, match=r"2 ids are in both, with other content \(in '1' 'text' differs\); --pair-by"
+    ):
+        compare(base, new)
+    assert compare(base, new, pair_by="id").pairs.paired == 2
+
+
+def test_runs_of_other_data_do_not_compare_and_say_why(tmp_path: Path) -> None:
+    base, new = run(tmp_path, "a", [("1", "x", True)]), run(tmp_path, "b", [("9", "y", True)])
+    with pytest.raises(ConfigurationError, match="their ids are other ones, such as '1' and '9'"):
+        compare(base, new)
+
+
+def test_a_run_without_rows_says_so(tmp_path: Path) -> None:
+    base, new = run(tmp_path, "a", [("1", "x", True)]), run(tmp_path, "b", [])
+    with pytest.raises(ConfigurationError, match=rf"{new.name} has no rows"):
+        compare(base, new)
+
+
+def test_of_equal_ids_the_first_pairs_with_the_first(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("1", "x", True), ("1", "x", False), ("1", "x", True)])
+    new = run(tmp_path, "b", [("1", "x", False), ("1", "x", False)])
+    found = compare(base, new)
+    assert found.pairs.paired == 2
+    assert found.pairs.only_in_base == ("1",)
+    assert (found.metrics["match"].b, found.metrics["match"].c) == (1, 0)
+
+
+def test_an_answer_that_stands_in_the_data_is_no_content(tmp_path: Path) -> None:
+    """Two runs with `--response-column`: their fingerprints cover the answers, too."""
+    sides = []
+    for name, answers in (("a", "one two"), ("b", "ONE TWO")):
+        rows = [
+            row(number, verdict("match", True), answer_of_model=f"{answers} {number}")
+            | {"row_fingerprint": f"{name}{number}"}
+            for number in range(3)
+        ]
+        mapping = {"match": {"response": "${data['answer_of_model']}"}}
+        sides.append(write_run(tmp_path, name, rows, declares("match"), target=None, mapping=mapping))
+    assert compare(*sides).pairs.paired == 3
+
+
+def test_another_evaluator_is_named_and_what_its_arguments_were(tmp_path: Path) -> None:
+    strict = {"match": {**declares("match")["match"], "arguments": {"threshold": 0.9}, "fingerprint": "g"}}  # type: ignore[dict-item]
+    base = passes(tmp_path, "a", [True, False])
+    new = write_run(
+        tmp_path,
+        "b",
+        [row(n, verdict("match", True), verdict("extra", True)) for n in range(2)],
+        {**strict, **declares("extra")},
+    )
+    notes = " ".join(compare(base, new).notes)
+    assert "evaluator 'extra' is only in b-" in notes
+    assert "'match' is not the same in both runs (threshold null → 0.9)" in notes
+
+
+def test_runs_without_a_common_evaluator_do_not_compare(tmp_path: Path) -> None:
+    base = passes(tmp_path, "a", [True])
+    new = write_run(tmp_path, "b", [row(0, verdict("other", True))], declares("other"))
+    with pytest.raises(ConfigurationError, match="have no evaluator in common: match there, other here"):
+        compare(base, new)
+
+
+def test_a_metric_of_one_run_only_cannot_be_asked_for(tmp_path: Path) -> None:
+    base = passes(tmp_path, "a", [True])
+    new = write_run(
+        tmp_path,
+        "b",
+        [row(0, verdict("match", True), verdict("other", True))],
+        {**declares("match"), **declares("other")},
+    )
+    with pytest.raises(ConfigurationError, match=r"no metric 'other' in both runs, only in b-"):
+        compare(base, new, metrics=["other"])
+
+
+def test_errors_and_rows_to_which_an_evaluator_does_not_apply_are_counted_by_run(tmp_path: Path) -> None:
+    base = passes(tmp_path, "a", [True, True, True, None, False])
+    rows = [
+        row(0, verdict("match", False)),
+        row(1, {"error.match": {"type": "E", "message": "m"}}),
+        row(2, {"error.target": {"type": "E", "message": "m"}}),
+        row(3, verdict("match", None)),
+        row(4, verdict("match", True)),
+    ]
+    found = compare(base, write_run(tmp_path, "b", rows, declares("match")))
+    metric = found.metrics["match"]
+    assert (metric.base_rows.scored, metric.base_rows.not_applicable, metric.base_rows.errors) == (4, 1, 0)
+    assert (metric.new_rows.scored, metric.new_rows.not_applicable, metric.new_rows.errors) == (2, 1, 2)
+    assert metric.one_sided == (2, 0)
+    assert metric.difference.n == 2
+    assert found.new.errors == 2
+
+
+def test_a_run_in_which_every_row_failed_leaves_nothing_to_test(tmp_path: Path) -> None:
+    base = passes(tmp_path, "a", [True] * 12)
+    new = write_run(
+        tmp_path, "b", [row(n, {"error.match": {"type": "E", "message": "m"}}) for n in range(12)], declares("match")
+    )
+    found = compare(base, new).metrics["match"]
+    assert found.verdict == "too little data"
+    assert found.new_rows.errors == 12
+    assert found.one_sided == (12, 0)
+
+
+def test_a_results_line_may_hold_anything_that_is_json(tmp_path: Path) -> None:
+    """Lone surrogates, whole numbers beyond any float, and unknown columns."""
+    base, new = passes(tmp_path, "a", [True, False]), passes(tmp_path, "b", [True, True])
+    odd = {
+        "inputs.text": "\ud83d",
+        "outputs.match.tokens": 10**400,
+        "outputs.match.match_reason": "\ud83d;\x1b[31m",
+        "x": [1],
+    }
+    lines = [{**json.loads(line), **odd} for line in (new / "eval_results.jsonl").read_text().splitlines()]
+    (new / "eval_results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = compare(base, new)
+    assert found.metrics["match"].c == 1

@@ -1,0 +1,211 @@
+"""Every step fails in every way: the error says which and why, and a repeat ends with one run in the portal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.endpoint_parts import HandClock
+from tests.foundry_fake import FAILURES, Failure, Fake
+from tests.foundry_parts import blob_port, certificates, fake, finished_run, run, uploader
+
+from tunecheck.cli.app import main
+from tunecheck.runs import foundry_blobs
+from tunecheck.runs.foundry import UploadError
+from tunecheck.runs.store import Run
+
+__all__ = ["blob_port", "certificates", "fake", "run"]
+
+STEPS = [(kind, step) for kind, steps in FAILURES.items() for step in steps]
+
+WORDS = {
+    "reserve": "reserve a place for the results",
+    "blob": "upload instance_results.jsonl",
+    "register": "register the results",
+    "create": "create the run",
+    "complete": "complete the run",
+    "workspace": "find the project's workspace",
+    "create run": "create the run",
+    "datastore": "find the workspace's storage",
+    "secrets": "get access to the workspace's storage",
+    "register artifact": "register instance_results.jsonl",
+    "properties": "write the run's properties",
+    "metric": "log the metric",
+    "finish": "finish the run",
+}
+
+
+def place(fake: Fake, kind: str) -> Any:
+    return fake.project if kind == "foundry" else fake.hub
+
+
+def files(run: Run) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.folder.iterdir() if "upload" not in path.name}
+
+
+@pytest.mark.parametrize(("kind", "step"), STEPS)
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param({"status": 403}, id="refused"),
+        pytest.param({"status": 500}, id="broken"),
+        pytest.param({"status": 500, "after": True}, id="done-but-broken"),
+        pytest.param({"cut": True, "after": True}, id="done-and-cut"),
+        pytest.param({"cut": True}, id="cut"),
+    ],
+)
+def test_an_upload_that_failed_is_repeated_and_leaves_one_run(
+    fake: Fake, run: Run, kind: str, step: str, failure: dict[str, Any]
+) -> None:
+    before = files(run)
+    fake.failures[step] = Failure(**failure, times=100)
+    with pytest.raises(UploadError, match=f"^upload failed: {WORDS[step]}") as caught:
+        uploader(place(fake, kind)).upload(run)
+    if "status" in failure:
+        assert caught.value.status == failure["status"]
+        assert f"(Broken) {step} is down" in str(caught.value) or step == "blob"
+        assert "request-" in str(caught.value.request_id)
+    assert "token for" not in str(caught.value)
+    assert files(run) == before
+    fake.failures.clear()
+    done = uploader(place(fake, kind)).upload(run)
+    assert list(fake.runs) == [done.run_id]
+    shown = fake.runs[done.run_id]
+    assert shown["status"] == ("Completed" if kind == "foundry" else "FINISHED")
+    if kind == "hub":
+        assert all(len(logged) == 1 for logged in shown["metrics"].values())
+        assert len(shown["metrics"]) == done.metrics
+
+
+@pytest.mark.parametrize(("kind", "step"), STEPS)
+def test_a_service_that_is_busy_is_asked_again_after_the_time_that_it_names(
+    fake: Fake, run: Run, kind: str, step: str
+) -> None:
+    clock = HandClock()
+    fake.failures[step] = Failure(429, times=2, headers={"Retry-After": "7"})
+    uploader(place(fake, kind), clock=clock).upload(run)
+    assert [7 <= wait < 8 for wait in clock.waits] == [True, True]
+    assert len(fake.runs) == 1
+
+
+@pytest.mark.parametrize(("kind", "step"), [pair for pair in STEPS if not pair[1].startswith("create")])
+def test_a_step_that_can_be_done_twice_survives_a_short_outage(fake: Fake, run: Run, kind: str, step: str) -> None:
+    fake.failures[step] = Failure(502, after=True, times=2)
+    uploader(place(fake, kind)).upload(run)
+    assert len(fake.runs) == 1
+
+
+@pytest.mark.parametrize(("kind", "step"), [("foundry", "create"), ("hub", "create run")])
+def test_a_run_is_not_asked_for_twice_when_the_answer_is_lost(fake: Fake, run: Run, kind: str, step: str) -> None:
+    fake.failures[step] = Failure(504, after=True, times=100)
+    with pytest.raises(UploadError) as caught:
+        uploader(place(fake, kind)).upload(run)
+    assert caught.value.unsure
+    assert len(fake.of(step)) == 1
+    fake.failures.clear()
+    uploader(place(fake, kind)).upload(run)
+    assert len(fake.of(step)) == 1
+    assert len(fake.of("list" if kind == "foundry" else "search")) >= 1
+
+
+@pytest.mark.parametrize(("kind", "step"), [("foundry", "create"), ("hub", "create run")])
+def test_a_run_that_was_certainly_not_made_is_asked_for_again_without_a_search(
+    fake: Fake, run: Run, kind: str, step: str
+) -> None:
+    fake.failures[step] = Failure(403, times=1)
+    with pytest.raises(UploadError, match="lacks a right"):
+        uploader(place(fake, kind)).upload(run)
+    uploader(place(fake, kind)).upload(run)
+    assert fake.of("list") == fake.of("search") == []
+
+
+def test_files_that_are_there_are_not_sent_again(fake: Fake, run: Run) -> None:
+    fake.failures["finish"] = Failure(403)
+    with pytest.raises(UploadError):
+        uploader(fake.hub).upload(run)
+    uploader(fake.hub).upload(run)
+    assert len(fake.of("blob")) == 1
+
+
+def test_one_block_that_fails_is_sent_again_by_itself(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foundry_blobs, "BLOCK_BYTES", 1000)
+    fake.failures["blob"] = Failure(503, times=1)
+    rows = [{"id": f"r{index}", "response": "word " * 30, "ground_truth": "word", "weight": 1.0} for index in range(20)]
+    uploader(fake.project).upload(finished_run(tmp_path, rows))
+    blocks = [asked.query["blockid"] for asked in fake.of("blob") if asked.query.get("comp") == "block"]
+    assert len(blocks) == len(set(blocks)) + 1
+
+
+def test_an_answer_of_another_shape_is_said_to_be_one(fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from aiohttp import web
+
+    monkeypatch.setattr(fake, "_reserve", lambda asked: web.json_response([{"strange": None}]))
+    with pytest.raises(UploadError, match=r"the service's answer has no blobReferenceForConsumption\.blobUri"):
+        uploader(fake.project).upload(run)
+
+
+def test_a_signature_that_the_storage_refuses_is_not_shown(
+    fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fake._sas
+    monkeypatch.setattr(fake, "_sas", lambda container: real(container).replace("sig=", "sig=AAAA"))
+    with pytest.raises(UploadError, match=r"403 Forbidden: \(AuthorizationFailure\)|403") as caught:
+        uploader(fake.project).upload(run)
+    assert "AAAA" not in str(caught.value)
+    assert caught.value.request_id
+
+
+def test_a_token_that_cannot_be_had_is_said_at_the_step_that_needed_it(fake: Fake, run: Run) -> None:
+    class NoCredential:
+        def get_token(self, *scopes: str, **options: Any) -> None:
+            raise RuntimeError("no one is\nsigned in")
+
+    with pytest.raises(UploadError, match=r"reserve a place .*: no Microsoft Entra token: no one is signed in"):
+        uploader(fake.project, credential=NoCredential()).upload(run)
+
+
+def test_a_certificate_that_is_not_trusted_is_not_argued_with(
+    fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    clock = HandClock()
+    with pytest.raises(UploadError, match=r"no secure connection: .*SSL_CERT_FILE"):
+        uploader(fake.project, clock=clock).upload(run)
+    assert clock.waits == []
+
+
+def test_a_run_deleted_over_there_is_explained(fake: Fake, run: Run) -> None:
+    uploader(fake.project).upload(run)
+    fake.runs.clear()
+    (run.folder / "report.html").write_text("new", "utf-8")
+    with pytest.raises(UploadError, match=r"no such run.*delete .*upload\.json and upload again"):
+        uploader(fake.project).upload(run)
+
+
+def test_a_damaged_record_is_said_instead_of_uploading_anew(fake: Fake, run: Run) -> None:
+    (run.folder / "upload.json").write_text('{"uploads": [', "utf-8")
+    with pytest.raises(Exception, match=r"upload\.json: cannot be read"):
+        uploader(fake.project).upload(run)
+    assert fake.asked == []
+
+
+def test_the_command_says_the_step_and_exits_with_1(
+    fake: Fake, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.foundry_parts import Credential
+
+    monkeypatch.setattr("azure.identity.DefaultAzureCredential", Credential)
+    fake.failures["create"] = Failure(403)
+    code = main(["upload", run.id, "--project", fake.project, "--results-dir", str(run.folder.parent)])
+    said = capsys.readouterr().err
+    assert code == 1
+    assert said.startswith("error: upload failed: create the run: 403 Forbidden: (Broken) create is down")
+    assert f"go on with: tunecheck upload {run.folder} --project {fake.project}" in said
+    assert main(["upload", "last", "--project", fake.project, "--results-dir", str(run.folder.parent), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["run_id"] in fake.runs
+    assert told["unchanged"] is False

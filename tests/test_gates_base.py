@@ -1,0 +1,252 @@
+"""`--no-worse-than RUN --margin M`: a run is held against another one, row by row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
+
+from tunecheck.cli.gates import parse_gate
+from tunecheck.cli.gates_base import gated_evaluators
+
+COUNT = 60
+
+Tunecheck = Callable[..., Said]
+
+
+@pytest.fixture
+def tunecheck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tunecheck:
+    """The command in a workspace of 60 rows, half of them calls, with the endpoints `right` and `wrong`."""
+    monkeypatch.chdir(workspace(tmp_path, rows(COUNT)))
+    right: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(COUNT)}
+    replay(tmp_path, right, "right")
+    replay(tmp_path, {**right, **{f"r{at}": call(name="cancel") for at in range(0, 20, 2)}}, "wrong")
+    return lambda *arguments: here(capsys, *arguments)
+
+
+def evaluate(*more: str, endpoint: str = "right") -> tuple[str, ...]:
+    return ("evaluate", "--dataset", "small.jsonl", "--endpoint", f"endpoints/{endpoint}.yaml", *more)
+
+
+def no_worse(base: str, margin: str = "0.2") -> tuple[str, ...]:
+    return ("--no-worse-than", base, "--margin", margin)
+
+
+def the_gates(said: Said) -> dict[str, Mapping[str, object]]:
+    return {gate["comparison"]["metric"]: gate for gate in said.json()["gates"] if "comparison" in gate}
+
+
+def finished(folder: Path) -> list[Path]:
+    return sorted((folder / "eval_results").iterdir())
+
+
+def test_the_same_answers_are_shown_to_be_no_worse(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    said = tunecheck(*evaluate(*no_worse("last"), "--json"))
+    assert said.code == 0, said
+    gates = the_gates(said)
+    assert list(gates) == ["function_call_match.binary_aggregate", "match.match"]
+    assert all(gate["met"] and gate["found"] == 0 for gate in gates.values())
+
+
+def test_worse_answers_are_found_with_their_figures_and_the_run_is_kept(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    base = finished(tmp_path)[0].name
+    said = tunecheck(*evaluate(*no_worse("last"), "--json", endpoint="wrong"))
+    assert said.code == 3
+    gate = the_gates(said)["function_call_match.binary_aggregate"]
+    figures = gate["comparison"]
+    assert isinstance(figures, dict)
+    assert (gate["met"], figures["base"], figures["pairs"]) == (False, base, COUNT)
+    assert gate["found"] == pytest.approx(-10 / COUNT)  # ten of sixty rows went from pass to fail
+    assert (figures["base_value"], figures["new_value"]) == (1.0, pytest.approx(50 / 60))
+    assert figures["bound"] < -0.2
+    assert (Path(said.json()["run_dir"]) / "metrics.json").is_file()
+
+
+def test_the_report_says_what_was_required_and_found(tunecheck: Tunecheck, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    tunecheck(*evaluate())
+    said = tunecheck(*evaluate(*no_worse("last"), endpoint="wrong"))
+    words = " ".join(said.out.split())
+    assert "gate NOT met required function_call_match: worse by less than 0.2 than small-" in words
+    assert "100.0% → 83.3%, 95% interval" in words
+
+
+def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    assert tunecheck(*evaluate(*no_worse("last", "0.17"), endpoint="wrong")).code == 3
+    assert tunecheck(*evaluate(*no_worse(str(finished(Path())[0]), "0.5"), endpoint="wrong")).code == 0
+
+
+def test_the_evaluators_of_fail_under_are_the_ones_compared(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", "match[call]>=0.1", "--json"))
+    assert list(the_gates(said)) == ["match.match"]
+
+
+def test_a_gate_belongs_to_the_evaluator_with_the_longest_name_it_begins_with() -> None:
+    gates = [parse_gate("a.b.x>=1"), parse_gate("a.b>=1"), parse_gate("c[call]>=1")]
+    assert gated_evaluators(gates, ["a", "a.b", "c", "d"]) == ("a.b", "c")
+    assert gated_evaluators([], ["a"]) is None
+
+
+def test_a_score_that_no_row_changed_is_held_against_how_few_rows_there_are(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    said = tunecheck(*evaluate(*no_worse("last", "0.06"), "--json"))
+    assert said.code == 3
+    figures = the_gates(said)["match.match"]["comparison"]
+    assert isinstance(figures, dict)
+    assert figures["bound"] == pytest.approx(-3.841459 / (COUNT + 3.841459))  # chi² of one degree at 95%: -0.0602
+
+
+def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    kept: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(COUNT)[:-1]}
+    replay(tmp_path, kept, "right")
+    said = tunecheck(*evaluate(*no_worse("last"), "--json"))
+    assert said.code == 3
+    assert [gate["met"] for gate in said.json()["gates"]] == [True, True, False]
+    assert any("1 rows have a verdict only in the base" in note for note in said.json()["notes"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--no-worse-than", "last"), "--no-worse-than last needs --margin"),
+        (("--margin", "0.1"), "--margin needs --no-worse-than RUN"),
+        (no_worse("last", "nan"), "--margin"),
+        (no_worse("last", "-0.1"), "margin"),
+        (no_worse("nowhere"), "there is no run 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(
+    tunecheck: Tunecheck, tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    tunecheck(*evaluate())
+    said = tunecheck(*evaluate(*options))
+    assert said.code == 2
+    assert words in said.err
+    assert len(finished(tmp_path)) == 1
+
+
+def test_a_base_of_other_rows_is_refused_before_anybody_is_asked(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    other = [{**row, "id": f"other-{row['id']}", "city": "Bergen"} for row in rows(4)]
+    write_lines(tmp_path / "datasets" / "other.jsonl", other)
+    (tmp_path / "datasets" / "other.yaml").write_text((tmp_path / "datasets" / "small.yaml").read_text())
+    assert tunecheck("evaluate", "--dataset", "other.jsonl", "--response-column", "answer").code == 0
+    said = tunecheck(*evaluate(*no_worse("last")))
+    assert said.code == 2
+    assert "it has other rows: none is in this data" in said.err
+    assert len(finished(tmp_path)) == 1
+
+
+def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    write_lines(tmp_path / "datasets" / "small.jsonl", rows(COUNT, source="second edition"))
+    said = tunecheck(*evaluate(*no_worse("last")))
+    assert said.code == 2
+    assert "'r0' is in both, with other columns or values" in said.err
+
+
+def test_rows_in_one_run_only_are_counted_and_named(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate("--limit", "50"))
+    said = tunecheck(*evaluate(*no_worse("last"), "--json"))
+    (note,) = [note for note in said.json()["notes"] if "so in no comparison" in note]
+    assert "10 of 60 rows (r50, r51, r52 …)" in note
+
+
+def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate("--evaluators", "match"))
+    said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", "function_call_match>=0"))
+    assert said.code == 2
+    assert "it has no evaluator 'function_call_match'" in said.err
+
+
+def test_an_evaluator_that_the_base_lacks_is_said_if_it_is_not(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate("--evaluators", "match"))
+    said = tunecheck(*evaluate(*no_worse("last"), "--json"))
+    assert list(the_gates(said)) == ["match.match"]
+    assert any("evaluator 'function_call_match' is only in" in note for note in said.json()["notes"])
+
+
+def test_a_base_without_any_of_the_evaluators_is_refused(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate("--evaluators", "match"))
+    said = tunecheck(*evaluate(*no_worse("last"), "--evaluators", "function_call_match"))
+    assert said.code == 2
+    assert "it has none of the evaluators function_call_match; its own: match" in said.err
+
+
+def test_simulated_runs_are_refused_on_either_side(tunecheck: Tunecheck) -> None:
+    simulated = ("evaluate", "--dataset", "small.jsonl")
+    tunecheck(*simulated)
+    assert "its answers are simulated" in tunecheck(*evaluate(*no_worse("last"))).err
+    tunecheck(*evaluate())
+    said = tunecheck(*simulated, *no_worse("last"))
+    assert (said.code, "the answers are simulated" in said.err) == (2, True)
+    assert tunecheck(*simulated, *no_worse("last", "1"), "--allow-simulated").code in (0, 3)
+
+
+def test_a_base_may_be_a_folder_or_the_beginning_of_an_id(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    (base,) = finished(tmp_path)
+    for name in (str(base), base.name[:-2], f"eval_results/{base.name}"):
+        said = tunecheck(*evaluate(*no_worse(name), "--json"))
+        assert said.code == 0, said
+        assert the_gates(said)["match.match"]["comparison"]["base"] == base.name  # type: ignore[index]
+
+
+def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    base = finished(Path())[0]
+    folder = Path(tunecheck(*evaluate(*no_worse("last"), "--json", endpoint="wrong")).json()["run_dir"])
+    recorded = json.loads((folder / "run.json").read_text())["command"]
+    assert (recorded["no_worse_than"], recorded["margin"]) == (base.name, 0.2)
+    said = tunecheck("evaluate", "--resume", "last", "--json")
+    assert said.code == 3
+    assert the_gates(said)["match.match"]["comparison"]["base"] == base.name  # type: ignore[index]
+
+
+def test_a_run_is_not_held_against_itself(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    said = tunecheck("evaluate", "--resume", "last", *no_worse("last"))
+    assert said.code == 2
+    assert "that is the run itself" in said.err
+
+
+def test_score_holds_a_run_against_another_one_too(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    base = finished(Path())[0].name
+    tunecheck(*evaluate(endpoint="wrong"))
+    said = tunecheck("score", "last", *no_worse(base), "--json")
+    assert said.code == 3, said.err
+    assert list(the_gates(said)) == ["function_call_match.binary_aggregate", "match.match"]
+
+
+def test_the_gate_may_stand_in_a_file(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    (tmp_path / "gate.yaml").write_text("no-worse-than: last\nmargin: 0.2\n")
+    assert tunecheck(*evaluate("--config", "gate.yaml", endpoint="wrong")).code == 3
+
+
+def test_repeated_trials_pair_with_a_run_without(tunecheck: Tunecheck) -> None:
+    simulated = ("evaluate", "--dataset", "small.jsonl", "--allow-simulated", "--json")
+    tunecheck(*simulated)
+    said = tunecheck(*simulated, "--repeat", "3", *no_worse("last", "1"))
+    assert said.code == 0, said
+    figures = the_gates(said)["match.match"]["comparison"]
+    assert isinstance(figures, dict)
+    assert (figures["pairs"], figures["only_in_new"]) == (COUNT, 0)
+
+
+def test_azures_results_are_a_base_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
+    tunecheck(*evaluate())
+    (base,) = finished(tmp_path)
+    lines = [json.loads(line) for line in (base / "eval_results.jsonl").read_text().splitlines()]
+    kept = [{key: value for key, value in row.items() if key.startswith(("inputs.", "outputs."))} for row in lines]
+    (tmp_path / "azure.json").write_text(json.dumps({"rows": kept, "metrics": {}, "studio_url": None}))
+    said = tunecheck(*evaluate(*no_worse("azure.json"), "--json"))
+    assert said.code == 0, said

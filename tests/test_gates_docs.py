@@ -1,0 +1,48 @@
+"""docs/gates.md: what it shows is what there is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tunecheck.cli.options import Options
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "gates.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def commands() -> list[str]:
+    """The evaluations of the pipelines, as the shell gets them."""
+    github, azure = (yaml.safe_load(block) for block in blocks("yaml"))
+    steps = [step.get("run", "") for step in github["jobs"]["evaluate"]["steps"]]
+    steps += [step.get("script", "") for step in azure["steps"]]
+    return [step for step in [*steps, *blocks("sh")] if step.startswith("tunecheck ")]
+
+
+def test_the_pipelines_are_yaml_and_each_has_an_evaluation() -> None:
+    assert len(commands()) == 3
+
+
+@pytest.mark.parametrize("text", commands())
+def test_every_option_shown_is_one_of_the_command(text: str) -> None:
+    words = shlex.split(text)
+    assert words[:2] == ["tunecheck", "evaluate"]
+    known = set(Options.__dataclass_fields__)
+    assert {word[2:].replace("-", "_") for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize(("rows", "points"), [(200, 1.9), (1000, 0.4)])
+def test_what_unchanged_rows_show_is_as_the_page_says(rows: int, points: float) -> None:
+    from tunecheck.statistics import paired_binary
+
+    low = paired_binary([1.0] * rows, [1.0] * rows).difference.low
+    assert low is not None
+    assert round(-100 * low, 1) == points
+    assert f"{rows:,} rows" in PAGE

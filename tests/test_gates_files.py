@@ -1,0 +1,158 @@
+"""`--junit` and `--markdown`: what a pipeline reads of a run, whole and harmless whatever the texts hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cli_parts import Said, call, here, replay, rows, workspace
+
+from tunecheck.cli.figures import Declared
+from tunecheck.cli.gates import Outcome
+from tunecheck.cli.junit import junit_xml
+from tunecheck.cli.reasons import Failures
+from tunecheck.cli.report import Summary
+from tunecheck.jsontext import JSON
+
+HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
+
+
+def summary(text: str = "run", *gates: Outcome, errors: int = 0) -> Summary:
+    metrics: Mapping[str, JSON] = {f"{text}.error_count": errors}
+    declared = {text: Declared(None, {})}
+    return Summary(text, text, text, text, 10, errors, False, metrics, {}, declared, Failures(), gates, [text], {})
+
+
+def the_cases(content: bytes) -> dict[str, ElementTree.Element]:
+    return {str(case.get("name")): case for case in ElementTree.fromstring(content).iter("testcase")}
+
+
+def test_there_is_a_test_for_each_gate_and_each_share_of_errors() -> None:
+    gates = [Outcome("a >= 0.5", 0.25, False, "mean of a"), Outcome("b >= 0.5", 0.75, True)]
+    content = junit_xml(summary("match", *gates, errors=2), 0.1)
+    suite = ElementTree.fromstring(content).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "2", "0")
+    cases = the_cases(content)
+    assert list(cases) == ["a >= 0.5", "b >= 0.5", "match error rate"]
+    failure = cases["a >= 0.5"].find("failure")
+    assert failure is not None
+    assert failure.get("message") == "required a >= 0.5, found 0.25 (mean of a)"
+    assert cases["b >= 0.5"].find("failure") is None
+    failure = cases["match error rate"].find("failure")
+    assert failure is not None
+    assert "2 of 10 rows (0.2), allowed 0.1" in str(failure.text)
+
+
+def test_without_a_gate_errors_fail_only_if_every_row_has_one() -> None:
+    assert the_cases(junit_xml(summary("m", errors=9), None))["m error rate"].find("failure") is None
+    assert the_cases(junit_xml(summary("m", errors=10), None))["m error rate"].find("failure") is not None
+
+
+@given(st.text(min_size=1), st.text())
+def test_any_text_gives_valid_xml(name: str, remark: str) -> None:
+    content = junit_xml(summary(name, Outcome(name, None, False, remark)), 0.0)
+    assert len(list(ElementTree.fromstring(content).iter("testcase"))) == 2
+
+
+def test_hostile_text_is_text_and_loses_its_control_characters() -> None:
+    (first, _) = the_cases(junit_xml(summary("m", Outcome(HOSTILE, None, False)), 0.0))
+    assert first == HOSTILE.replace("\x1b", "").replace("\x00", "")
+
+
+def evaluated(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *more: str, **answers: object
+) -> Said:
+    monkeypatch.chdir(workspace(folder, rows(10, city=HOSTILE)))
+    right = {str(row["id"]): row["answer"] for row in rows(10)}
+    replay(folder, {**right, **answers})
+    return here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/recorded.yaml", *more)
+
+
+FILES = ("--junit", "out.xml", "--markdown", "out.md")
+
+
+def test_both_files_are_written_when_gates_are_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = evaluated(tmp_path, monkeypatch, capsys, *FILES, "--fail-under", "function_call_match>=0.8")
+    assert said.code == 0, said
+    cases = the_cases((tmp_path / "out.xml").read_bytes())
+    assert list(cases) == [
+        "function_call_match >= 0.8", "error rate <= 0", "function_call_match error rate", "match error rate"
+    ]  # fmt: skip
+    page = (tmp_path / "out.md").read_text("utf-8")
+    assert page.startswith("### ✅ `small-")
+    # Wilson's interval of 10 of 10 at 95%: n / (n + z²) = 10 / 13.8415 = 0.7225
+    assert "| `function_call_match` | 100.0% | 72.2% to 100.0% | 0 | 0 |" in page
+    assert not list(tmp_path.glob(".out.*"))
+
+
+def test_both_files_are_written_when_a_gate_is_not_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = call(name=HOSTILE)
+    said = evaluated(
+        tmp_path, monkeypatch, capsys, *FILES, "--fail-under", "function_call_match>=0.95", r0=wrong, r1=wrong
+    )
+    assert said.code == 3, said
+    case = the_cases((tmp_path / "out.xml").read_bytes())["function_call_match >= 0.95"]
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.get("message") == "required function_call_match >= 0.95, found 0.8"
+    page = (tmp_path / "out.md").read_text("utf-8")
+    assert page.startswith("### ❌ `small-")
+    assert "| ❌ **not met** | `function_call_match >= 0.95` | 0.8 |" in page
+    assert "`function_call_match` failed 2 rows" in page
+
+
+def test_nothing_that_a_model_says_acts_in_the_markdown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = call(people=2, name="book`` <img src=x> | @everyone ![a](http://evil.example)")
+    evaluated(tmp_path, monkeypatch, capsys, *FILES, r0=wrong)
+    page = (tmp_path / "out.md").read_text("utf-8")
+    outside = "".join(without_code(line) + "\n" for line in page.splitlines())
+    for mark in ("<", "@", "![", "evil", "]("):
+        assert mark not in outside
+
+
+def without_code(line: str) -> str:
+    """The line without its code spans: a run of backticks up to the next run of as many (CommonMark 6.1)."""
+    kept, at = "", 0
+    while at < len(line):
+        if line[at] != "`":
+            kept, at = kept + line[at], at + 1
+            continue
+        size = len(line[at:]) - len(line[at:].lstrip("`"))
+        end = at + size
+        while end < len(line):
+            run = len(line[end:]) - len(line[end:].lstrip("`"))
+            if run == size:
+                break
+            end += max(run, 1)
+        at = end + size if end < len(line) else at + size
+    return kept
+
+
+@pytest.mark.parametrize(("option", "words"), [("--junit", "--junit"), ("--markdown", "--markdown")])
+def test_a_folder_that_is_not_there_is_said_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str, words: str
+) -> None:
+    said = evaluated(tmp_path, monkeypatch, capsys, option, "nowhere/out")
+    assert said.code == 2
+    assert f"{words}: the folder nowhere does not exist" in said.err
+    assert not (tmp_path / "eval_results").exists()
+
+
+def test_score_writes_them_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(tmp_path, monkeypatch, capsys)
+    assert here(capsys, "score", "last", *FILES).code == 0
+    assert (tmp_path / "out.xml").is_file()
+    assert (tmp_path / "out.md").is_file()

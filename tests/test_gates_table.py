@@ -1,0 +1,94 @@
+"""eval_results.csv: safe to open in a spreadsheet, whatever the model said, and nothing of it lost."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tunecheck.jsontext import JSON
+from tunecheck.runs.export import text_of_cell, write_table
+
+SIGNS = "=+-@\t\r\n"
+
+
+def cells(*values: JSON) -> list[str]:
+    """What a reader of CSV finds for values of a row."""
+    columns = [f"c{number}" for number in range(len(values))]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        write_table(path, columns, [dict(zip(columns, values, strict=True))])
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            _, row = csv.reader(file)
+    return row
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '=HYPERLINK("http://evil.example","click")',
+        "+1+cmd|' /C calc'!A0",
+        "-2+3",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        " =1",
+        '"=1',
+        "'=1",
+        "\ufeff=1",
+        "\u00a0=1",
+        "＝1",
+        "-5",
+    ],
+)
+def test_a_text_that_could_be_a_formula_has_an_apostrophe_before_it(text: str) -> None:
+    assert cells(text) == [f"'{text}"]
+
+
+@pytest.mark.parametrize("text", ["", "plain", "a=b", "it's", "'quoted'", "1-2", "a\n=1", "{=1}"])
+def test_any_other_text_is_as_it_was(text: str) -> None:
+    assert cells(text) == [text]
+
+
+def test_numbers_stay_numbers() -> None:
+    assert cells(-5, -0.25, 1e-9, 10**20, True, False, None) == [
+        "-5", "-0.25", "1e-09", "100000000000000000000", "true", "false", ""
+    ]  # fmt: skip
+
+
+def test_lists_and_objects_are_json_and_begin_as_such() -> None:
+    assert cells(["=1"], {"=a": "-1"}) == ['["=1"]', '{"=a":"-1"}']
+
+
+def test_the_name_of_a_column_is_a_text_too(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", ["=1+1"], [])
+    assert (tmp_path / "t.csv").read_text("utf-8-sig").strip() == "'=1+1"
+
+
+ANY = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+LIKE_FORMULAS = st.text(st.sampled_from("'\"= +-@\t\r\n\ufeff\u200b＝a1"), max_size=12)
+
+
+@given(st.lists(st.one_of(ANY, LIKE_FORMULAS), min_size=1, max_size=5))
+def test_every_text_comes_back_from_its_cell(texts: list[str]) -> None:
+    assert [text_of_cell(cell) for cell in cells("row", *texts)] == ["row", *texts]
+
+
+@given(st.one_of(ANY, LIKE_FORMULAS))
+def test_no_cell_begins_with_a_formula_even_without_its_white_space(text: str) -> None:
+    (_, cell) = cells("row", text)
+    assert not cell.startswith(tuple(SIGNS))
+    assert not cell.lstrip(' \t\r\n"\ufeff\u200b').startswith(tuple(SIGNS))
+
+
+def test_nul_is_written_as_text() -> None:
+    assert cells("row", "\0=1", "a\0b") == ["row", "\\0=1", "a\\0b"]
+
+
+def test_a_very_long_run_of_spaces_takes_no_long_time() -> None:
+    assert len(cells(" " * 100_000 + "x")[0]) == 100_000 + 1

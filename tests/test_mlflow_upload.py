@@ -1,0 +1,197 @@
+"""Runs on a real MLflow server: by `--mlflow`, and as a hub project's runs, whose service speaks MLflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from tests.conftest import ROOT, ReferenceEnvironment
+from tests.foundry_fake import Failure, Fake
+from tests.foundry_mlflow import MLFLOW, mlflow_server
+from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
+
+from tunecheck.cli.app import main
+from tunecheck.errors import ConfigurationError, MissingExtraError
+from tunecheck.runs.foundry import UploadError
+from tunecheck.runs.mlflow_upload import MlflowUploader
+from tunecheck.runs.store import Run
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["blob_port", "certificates", "fake", "run"]
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def python(reference_env: ReferenceEnvironment) -> Path:
+    return reference_env("mlflow", *MLFLOW)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mlflow")
+
+
+@pytest.fixture(scope="module")
+def server(python: Path, folder: Path) -> Iterator[str]:
+    with mlflow_server(python, folder) as address:
+        yield address
+
+
+def ask(server: str, path: str, **query: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{server}/api/2.0/mlflow/{path}?{urlencode(query)}") as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def file(server: str, run_id: str, name: str) -> bytes:
+    with urllib.request.urlopen(f"{server}/get-artifact?{urlencode({'run_uuid': run_id, 'path': name})}") as answer:
+        content: bytes = answer.read()
+        return content
+
+
+def search(server: str, experiment: str, **more: object) -> list[dict[str, Any]]:
+    body = json.dumps({"experiment_ids": [experiment], **more}).encode()
+    request = urllib.request.Request(f"{server}/api/2.0/mlflow/runs/search", body, JSON)
+    with urllib.request.urlopen(request) as answer:
+        runs: list[dict[str, Any]] = json.load(answer).get("runs", [])
+        return runs
+
+
+def test_a_run_is_logged_with_parameters_figures_tags_and_files(server: str, run: Run) -> None:
+    (run.folder / "report.html").write_text("<p>report", "utf-8")
+    done = MlflowUploader(server).upload(run)
+    found = ask(server, "runs/get", run_id=done.run_id)["run"]
+    assert (found["info"]["status"], found["info"]["run_name"]) == ("FINISHED", "iteration 7")
+    metrics = {metric["key"]: metric["value"] for metric in found["data"]["metrics"]}
+    assert metrics == run.metrics()["metrics"]
+    parameters = {parameter["key"]: parameter["value"] for parameter in found["data"]["params"]}
+    assert parameters["dataset.rows"] == "3"
+    assert parameters["evaluators.my_f1.threshold"] == "0.5"
+    tags = {tag["key"]: tag["value"] for tag in found["data"]["tags"]}
+    assert (tags["team"], tags["tunecheck.run"]) == ("blue", run.id)
+    assert json.loads(tags["mlflow.loggedArtifacts"]) == [{"path": "eval_results.json", "type": "table"}]
+    assert file(server, done.run_id, "report.html") == b"<p>report"
+    assert json.loads(file(server, done.run_id, "metrics.json")) == run.metrics()
+
+
+def test_the_table_holds_every_row_to_the_last_digit(server: str, run: Run) -> None:
+    done = MlflowUploader(server).upload(run)
+    table = json.loads(file(server, done.run_id, "eval_results.json"))
+    rows = [dict(zip(table["columns"], line, strict=True)) for line in table["data"]]
+    assert [row["row_id"] for row in rows] == ["a", "b", "c"]
+    assert [row["inputs.weight"] for row in rows] == [row["weight"] for row in ROWS]
+
+
+def test_logging_again_changes_nothing_and_adds_no_run(server: str, run: Run) -> None:
+    first = MlflowUploader(server, experiment="again").upload(run)
+    (run.folder / "report.html").write_text("<p>report", "utf-8")
+    second = MlflowUploader(server, experiment="again").upload(run)
+    third = MlflowUploader(server, experiment="again").upload(run)
+    assert first.run_id == second.run_id == third.run_id
+    assert (second.unchanged, third.unchanged) == (False, True)
+    experiment = ask(server, "experiments/get-by-name", experiment_name="again")["experiment"]["experiment_id"]
+    assert len(search(server, experiment)) == 1
+    history = ask(server, "metrics/get-history", run_id=first.run_id, metric_key="my_f1.f1_score")
+    assert len(history["metrics"]) == 1
+
+
+def test_more_figures_than_one_request_takes_are_logged(server: str, tmp_path: Path) -> None:
+    many = {f"m{index}": index / 7 for index in range(1200)}
+    run = finished_run(tmp_path, evaluators={"many": lambda response: many})
+    done = MlflowUploader(server).upload(run)
+    found = ask(server, "runs/get", run_id=done.run_id)["run"]["data"]["metrics"]
+    assert len(found) == done.metrics > 1200
+
+
+def test_the_command_logs_a_run(server: str, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    results = str(run.folder.parent)
+    assert main(["upload", run.id, "--mlflow", server, "--results-dir", results]) == 0
+    assert f"{server}/#/experiments/" in capsys.readouterr().out
+
+
+def test_a_refusal_names_the_step_and_what_the_server_said(server: str, run: Run) -> None:
+    run.write_manifest({**run.manifest(), "tags": {"": "no name"}})
+    with pytest.raises(
+        UploadError, match=r"upload failed: write the tags: 400 Bad Request: \(INVALID_PARAMETER_VALUE\)"
+    ):
+        MlflowUploader(server).upload(run)
+    run.write_manifest({**run.manifest(), "tags": {}})
+    MlflowUploader(server).upload(run)
+
+
+def test_files_that_are_left_to_clients_go_with_mlflows_package_which_reads_the_table(
+    server: str, python: Path, run: Run, tmp_path: Path
+) -> None:
+    body = json.dumps({"name": "shared", "artifact_location": str(tmp_path / "shared")}).encode()
+    request = urllib.request.Request(f"{server}/api/2.0/mlflow/experiments/create", body, JSON)
+    with urllib.request.urlopen(request) as answer:
+        experiment = json.load(answer)["experiment_id"]
+    with pytest.raises(MissingExtraError, match=r"tunecheck\[mlflow\]"):
+        MlflowUploader(server, experiment="shared").upload(run)
+    script = (
+        "import sys, mlflow; from tunecheck.cli.app import main; code = main(sys.argv[2:]);"
+        "mlflow.set_tracking_uri(sys.argv[1]); print(code, list(mlflow.load_table('eval_results.json')['row_id']))"
+    )
+    done = subprocess.run(
+        [str(python), "-c", script, server, "upload", str(run.folder), "--mlflow", server],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "MLFLOW_EXPERIMENT_NAME": "shared"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines()[-1] == "0 ['a', 'b', 'c']"
+    assert len(list((tmp_path / "shared").rglob("eval_results.json"))) == 1
+    assert len(search(server, experiment)) == 1
+
+
+@pytest.mark.parametrize("uri", ["databricks", "file:///tmp/mlruns", "https://me:word@host", "sqlite:///m.db", ""])
+def test_what_is_no_servers_address_is_refused(uri: str) -> None:
+    with pytest.raises(ConfigurationError, match="the MLflow server") as caught:
+        MlflowUploader(uri)
+    assert "word" not in str(caught.value).replace("password", "").replace("PASSWORD", "")
+
+
+def test_a_password_does_not_go_over_a_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "secret-token")
+    with pytest.raises(ConfigurationError, match="not sent over plain http"):
+        MlflowUploader("http://mlflow.example.org")
+
+
+# -- a hub project, with a real MLflow server as its service of runs
+
+
+def test_a_hubs_run_is_a_run_of_mlflow(server: str, fake: Fake, run: Run) -> None:
+    fake.mlflow = server
+    done = uploader(fake.hub).upload(run)
+    found = ask(server, "runs/get", run_id=done.run_id)["run"]
+    assert (found["info"]["status"], found["info"]["run_name"]) == ("FINISHED", "iteration 7")
+    assert {metric["key"]: metric["value"] for metric in found["data"]["metrics"]} == run.metrics()["metrics"]
+    assert {"key": "team", "value": "blue"} in found["data"]["tags"]
+    assert len(fake.rows(f"promptflow/PromptFlowArtifacts/{done.run_id}/instance_results.jsonl")) == 3
+
+
+@pytest.mark.parametrize("step", ["create run", "metric", "finish"])
+def test_a_hubs_upload_that_is_repeated_leaves_one_run_in_mlflow(server: str, fake: Fake, run: Run, step: str) -> None:
+    fake.mlflow = server
+    fake.failures[step] = Failure(500, after=True, times=100)
+    with pytest.raises(UploadError):
+        uploader(fake.hub).upload(run)
+    fake.failures.clear()
+    done = uploader(fake.hub).upload(run)
+    marker = json.loads((run.folder / "upload.json").read_text("utf-8"))["uploads"].popitem()[1]["marker"]
+    found = search(server, "0", filter=f"tags.`tunecheck.upload` = '{marker}'")
+    assert [one["info"]["run_id"] for one in found] == [done.run_id]
+    assert found[0]["info"]["status"] == "FINISHED"
+    history = ask(server, "metrics/get-history", run_id=done.run_id, metric_key="my_f1.f1_score")
+    assert len(history["metrics"]) == 1

@@ -1,0 +1,277 @@
+"""What a report says: figures, charts, how rows are compared, and how much room it takes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from tests.report_parts import TOOLS, make_run, report_of, row, small_rows, tool_call
+
+from tunecheck import evaluate
+from tunecheck.calls.matching_policy import MatchPolicy
+from tunecheck.errors import ConfigurationError
+from tunecheck.report import write_report
+from tunecheck.report.changes import paired_rows
+from tunecheck.report.charts import histogram
+from tunecheck.report.comparing import Compared, compare
+from tunecheck.report.texts import changed_part, cut, line
+from tunecheck.report.turns import shown_turns
+from tunecheck.runs.store import Run
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def data_of(path: Path, name: str) -> Any:
+    found = re.search(
+        rf'<script type="application/json" id="{name}">(.*?)</script>', path.read_text("utf-8"), re.DOTALL
+    )
+    assert found is not None
+    value = json.loads(found[1])
+    return value if name == "head" else json.loads(zlib.decompress(base64.b64decode(value), -15))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    return report_of(make_run(folder, small_rows(), group_by=["city"]), folder)
+
+
+def matched(ground_truth: object, response: object, **policy: Any) -> Compared:
+    known: Any = {"ground_truth": ground_truth, "response": response, "text": None, "tools": TOOLS}
+    return compare(**known, policy=MatchPolicy(**policy), known_equal=False)
+
+
+def statuses(found: Compared) -> list[str]:
+    return [pair[2] for pair in found.pairs if isinstance(pair, list) and isinstance(pair[2], str)]
+
+
+def test_a_pass_rate_has_wilsons_interval(report: Path) -> None:
+    calls = data_of(report, "head")["summary"]["evaluators"][0]
+    rate = calls["lines"][0]["cells"][0]
+    # 4 of 6; Wilson (1927), calculated by hand.
+    assert (rate["passed"], rate["n"]) == (4, 6)
+    assert rate["low"] == pytest.approx(0.29999, abs=1e-4)
+    assert rate["high"] == pytest.approx(0.90322, abs=1e-4)
+
+
+def test_figures_are_by_row_kind_and_by_group(report: Path) -> None:
+    groups = data_of(report, "head")["summary"]["groups"]
+    assert [(group["column"], group["value"], group["rows"]) for group in groups] == [
+        (None, None, 6),
+        ("row_kind", "call", 5),
+        ("row_kind", "answer", 1),
+        ("city", "Oslo", 1),
+    ]
+
+
+def test_a_mean_has_an_interval(report: Path) -> None:
+    length = data_of(report, "head")["summary"]["evaluators"][2]
+    cell = length["lines"][0]["cells"][0]
+    assert cell["low"] < cell["value"] < cell["high"]
+
+
+def test_confusions_are_counted_by_row(report: Path) -> None:
+    chart = data_of(report, "head")["charts"]["confusion"]
+    names = [*chart["names"], "(others)"]
+    counts = {(names[row], names[column]): count for row, column, count in chart["cells"]}
+    assert counts == {
+        ("book", "book"): 3,
+        ("cancel", "book"): 1,
+        ("book", "(an answer)"): 1,
+        ("(an answer)", "(an answer)"): 1,
+    }
+
+
+def test_functions_have_pass_rates_by_evaluator(report: Path) -> None:
+    functions = data_of(report, "head")["charts"]["functions"]["by"]
+    assert {name: [passed, judged] for name, passed, judged, *_ in functions["calls"]} == {
+        "book": [3, 4],
+        "cancel": [0, 1],
+    }
+    assert {name: [passed, judged] for name, passed, judged, *_ in functions["arguments"]} == {
+        "book": [2, 4],
+        "cancel": [0, 1],
+    }
+
+
+def test_reasons_are_counted_by_kind(report: Path) -> None:
+    assert dict(data_of(report, "head")["charts"]["reasons"]) == {
+        "wrong argument: number as text": 1,
+        "misnamed call": 1,
+        "answered when it should have called": 1,
+    }
+
+
+def test_the_table_has_a_letter_for_each_outcome(report: Path) -> None:
+    index = data_of(report, "index")
+    assert [outcome["results"] for outcome in index["outcomes"]] == ["ppffpp", "pfffnp", "ssssss"]
+
+
+def test_long_texts_that_rows_share_are_in_the_file_once(tmp_path: Path) -> None:
+    long = "Tables are booked by the hour. " * 100
+    rows = [row(number, "x", "x", handbook=long) for number in range(50)]
+    path = report_of(make_run(tmp_path, rows), tmp_path)
+    assert data_of(path, "shared-0").count(cut(long)) == 1
+
+
+def test_a_thousand_single_rows_take_less_than_a_megabyte(tmp_path: Path) -> None:
+    sample = [json.loads(each) for each in (ROOT / "datasets/val.jsonl").read_text("utf-8").splitlines()]
+    rows = [{**sample[number % len(sample)], "id": f"row {number}"} for number in range(1_000)]
+    mapping = {"ground_truth": "${data.answer}", "response": "${data.answer}", "tool_definitions": "${data.tools}"}
+    run = make_run(tmp_path, rows, evaluator_config={"default": {"column_mapping": mapping}})
+    assert report_of(run, tmp_path).stat().st_size < 1_000_000
+
+
+def test_arguments_that_differ_are_marked_with_how(tmp_path: Path) -> None:
+    found = matched(tool_call("book", people=2, day="x"), tool_call("book", people="2", day="x", note="y"))
+    assert statuses(found) == ["differs"]
+    assert found.pairs[0] == [
+        ["book", [["people", "2", "wrong"], ["day", '"x"', ""]]],
+        ["book", [["people", '"2"', "wrong"], ["day", '"x"', ""], ["note", '"y"', "unexpected"]]],
+        "differs",
+        [["people", "number as text"], ["note", "unexpected"]],
+    ]
+
+
+def test_what_differs_deep_inside_marks_its_argument_and_names_the_place() -> None:
+    found = matched(
+        tool_call("f", to={"city": "Oslo", "no": [1, 2]}), tool_call("f", to={"city": "Oslo", "no": [1, 3]})
+    )
+    assert isinstance(found.pairs[0], list)
+    assert found.pairs[0][3] == [["to.no[1]", "other"]]
+    assert found.pairs[0][0] == ["f", [["to", '{"city":"Oslo","no":[1,2]}', "wrong"]]]
+
+
+def test_calls_are_paired_whatever_their_order() -> None:
+    calls = [*tool_call("book", day="a"), *tool_call("cancel", day="b")]
+    assert statuses(matched(calls, calls[::-1])) == ["same", "same"]
+    assert statuses(matched(calls, calls[:1])) == ["same", "missing"]
+    assert statuses(matched(calls[:1], calls)) == ["same", "extra"]
+
+
+def test_a_policy_of_the_evaluator_holds_for_the_page_too() -> None:
+    pair = (tool_call("f", to="Oslo"), tool_call("f", to="OSLO"))
+    assert statuses(matched(*pair)) == ["differs"]
+    assert statuses(matched(*pair, ignore_case=True)) == ["same"]
+
+
+def test_possible_answers_are_shown_beside_each_other_and_dots_in_names_do_not_differ() -> None:
+    found = matched([{"math.hcf": {"a": [36], "unit": ["", "feet"]}}], [{"math_hcf": '{"a": 36}'}])
+    assert found.pairs == [
+        [
+            ["math.hcf", [["a", "36", ""], ["unit", '"feet" | (may be left out)', ""]]],
+            ["math.hcf", [["a", "36", ""]]],
+            "same",
+            [],
+        ]
+    ]
+    assert found.confused == [("math.hcf", "math.hcf")]
+
+
+@pytest.mark.parametrize(
+    ("ground_truth", "response", "confused"),
+    [
+        ("words", "words", [("(an answer)", "(an answer)")]),
+        ("words", tool_call("f"), [("(an answer)", "f")]),
+        (tool_call("f"), "words", [("f", "(an answer)")]),
+        (tool_call("f"), [], [("f", "(no call)")]),
+        (tool_call("f"), '<tool_call>{"name": "f", "argu', [("f", "(unreadable call)")]),
+        (tool_call("f"), tool_call("g"), [("f", "g")]),
+        (tool_call("f"), tool_call("f") + tool_call("g"), [("f", "f"), ("(no call)", "g")]),
+        (None, tool_call("f"), []),
+    ],
+)
+def test_what_was_taken_for_what(ground_truth: object, response: object, confused: list[tuple[str, str]]) -> None:
+    assert matched(ground_truth, response).confused == confused
+
+
+@given(
+    some.recursive(some.none() | some.booleans() | some.integers() | some.floats() | some.text(), some.lists),
+    some.text(),
+)
+def test_nothing_that_is_compared_raises(ground_truth: object, response: str) -> None:
+    matched(ground_truth, response)
+    matched(response, ground_truth)
+
+
+values = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.text(),
+    lambda inner: some.lists(inner) | some.dictionaries(some.sampled_from(["role", "content", "step_0", "a"]), inner),
+)
+
+
+@given(values, values, values, values)
+def test_nothing_that_is_logged_raises(turns: Any, ground_truth: Any, log: Any, result: Any) -> None:
+    shown_turns(turns, ground_truth, log, result)
+
+
+@given(some.text(), some.text(), some.text(), some.text())
+def test_what_changed_in_a_text_keeps_what_differs(start: str, one: str, other: str, end: str) -> None:
+    before, after = changed_part(start + one + end, start + other + end, most=10_000)
+    assert (before == after) == (one == other)
+    assert before.strip("…") in start + one + end
+
+
+@given(some.text(min_size=1), some.integers(min_value=5, max_value=50))
+def test_a_text_that_is_cut_begins_and_ends_as_it_did(text: str, most: int) -> None:
+    shown = cut(text * 20, most)
+    whole = text * 20
+    if len(whole) <= most:
+        assert shown == whole
+    else:
+        assert shown.startswith(whole[: most - most // 5])
+        assert shown.endswith(whole[len(whole) - most // 5 :])
+        assert f"{len(whole) - most:,} characters" in shown
+
+
+def test_a_line_is_one_line() -> None:
+    assert line("a\n  b\tc", 100) == "a b c"
+    assert line("word " * 100, 20) == "word word word word…"
+
+
+def test_a_histogram_counts_every_value_once() -> None:
+    found = histogram([0.0, 0.049, 0.05, 0.5, 1.0], 0.0, 1.0)
+    counts = found["counts"]
+    assert isinstance(counts, list)
+    assert (counts[0], counts[1], counts[10], counts[19]) == (2, 1, 1, 1)
+    assert histogram([3.0, 3.0], 3.0, 3.0)["counts"][0] == 2  # type: ignore[index]
+
+
+def test_rows_are_paired_by_id_and_content_trials_each_for_itself(tmp_path: Path) -> None:
+    base = make_run(tmp_path, [row(1, "x", "y"), row(2, "x", "y"), row(3, "x", "y")], "base")
+    new = make_run(tmp_path, [row(3, "x", "y"), row(2, "other", "y"), row(1, "x", "y"), row(9, "x", "z")], "new")
+    assert paired_rows(base, new) == [2, None, 0, None]
+    with pytest.raises(ConfigurationError, match="no row of"):
+        paired_rows(base, make_run(tmp_path, [row(8, "a", "b")], "another"))
+
+
+def test_trials_are_paired_with_trials(tmp_path: Path) -> None:
+    def run(name: str) -> Run:
+        data = [{"id": "a", "question": "1"}, {"id": "b", "question": "2"}]
+        answers = {"target": lambda question: question, "evaluators": {"n": lambda response: {"n": len(response)}}}
+        result = evaluate(data=data, repeat=2, results_dir=tmp_path, evaluation_name=name, **answers)  # type: ignore[arg-type]
+        return Run(Path(str(result.run_dir)))
+
+    assert paired_rows(run("base"), run("new")) == [0, 1, 2, 3]
+
+
+def test_a_run_that_has_not_finished_has_no_report(tmp_path: Path) -> None:
+    folder = tmp_path / "run-20260101T000000Z-000000"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}", "utf-8")
+    with pytest.raises(ConfigurationError, match=r"has no metrics\.json"):
+        write_report(Run(folder), tmp_path / "x.html")
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    run = make_run(tmp_path, small_rows())
+    with pytest.raises(ConfigurationError, match="cannot be written: No such file or directory"):
+        write_report(run, tmp_path / "nowhere" / "x.html")

@@ -1,0 +1,326 @@
+"""A report in a real browser: it opens, filters, shows rows, works by keyboard, in the dark and on a telephone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row, small_rows, tool_call
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browser_at_work() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    return report_of(make_run(folder, small_rows(), group_by=["city"]), folder).as_uri()
+
+
+@pytest.fixture
+def page(browser: Browser, report: str) -> Iterator[Looked]:
+    with looking_at(browser, report) as looked:
+        yield looked
+
+
+def test_it_opens_without_a_request_or_a_complaint(page: Looked) -> None:
+    assert page.texts("h2") == ["Summary", "Charts", "Rows", ""]
+    assert page.ids() == ["r1", "r2", "r3", "r4", "r5", "r6"]
+
+
+def test_the_summary_has_pass_rates_with_intervals_over_all_rows_and_by_kind(page: Looked) -> None:
+    line = page.page.locator("table.summary tr", has_text="calls").first
+    # 4 of 6: Wilson's interval is 30.0% to 90.3%; of 5 call rows 3 passed.
+    assert "66.7%" in line.inner_text()
+    assert "30.0% – 90.3%" in line.inner_text()
+    assert "3 of 5" in line.inner_text()
+
+
+def test_groups_have_a_table_of_their_own(page: Looked) -> None:
+    by_city = page.page.locator("details.by", has_text="By city")
+    by_city.locator("summary").click()
+    assert "Oslo" in by_city.locator("thead").inner_text()
+
+
+def test_rows_are_filtered_by_what_an_evaluator_found(page: Looked) -> None:
+    page.choose("calls", "f")
+    assert page.ids() == ["r3", "r4"]
+    page.choose("arguments", "f")
+    page.choose("calls", "p")
+    assert page.ids() == ["r2"]
+    page.page.get_by_role("button", name="Clear all").click()
+    assert len(page.ids()) == 6
+
+
+def test_a_filter_is_taken_away_by_its_own_button(page: Looked) -> None:
+    page.choose("Kind of row", "answer")
+    assert page.ids() == ["r5"]
+    page.page.locator(".chip").click()
+    assert len(page.ids()) == 6
+
+
+def test_rows_are_searched_by_question_answer_and_reason(page: Looked) -> None:
+    search = page.page.get_by_role("searchbox")
+    for words, found in (("question 5", ["r5"]), ("RATHER NOT", ["r4"]), ("number as text", ["r2"])):
+        search.fill(words)
+        search.press("Enter")
+        assert page.ids() == found
+
+
+def test_nothing_found_is_said(page: Looked) -> None:
+    page.page.get_by_role("searchbox").fill("nothing is like this")
+    page.page.get_by_text("no row is like that (of 6 in all)").wait_for()
+
+
+def test_a_column_sorts_up_then_down_then_not_at_all(page: Looked) -> None:
+    head = page.page.locator("table.rows thead").get_by_role("button", name="length")
+    head.click()
+    assert page.page.locator("th[aria-sort=ascending]").inner_text().startswith("length")
+    upwards = page.ids()
+    head.click()
+    assert page.page.locator("th[aria-sort=descending]").count() == 1
+    assert page.ids() != upwards
+    head.click()
+    assert page.ids()[0] == "r1"
+
+
+def test_an_opened_row_has_both_calls_side_by_side_and_marks_the_argument_that_differs(page: Looked) -> None:
+    page.open_row("r2")
+    assert page.texts("dialog .call .function") == ["book", "book"]
+    assert page.texts("dialog .call .wrong dt") == ["people", "people"]
+    assert page.texts("dialog .between .mark") == ["arguments differ"]
+    assert page.texts("dialog .faults li") == ["people: number as text"]
+
+
+def test_the_row_shows_conversation_reasons_and_the_rest_of_the_data(page: Looked) -> None:
+    page.open_row("r3")
+    assert page.texts("dialog .message .role") == ["system", "user"]
+    assert page.texts("dialog .between .mark") == ["another function"]
+    assert any("misnamed call" in text for text in page.texts("dialog .reason"))
+    assert '"name": "cancel"' in page.page.locator("dialog .values dd pre").inner_text()
+
+
+def test_what_many_rows_have_is_fetched_when_it_is_asked_for(browser: Browser, tmp_path: Path) -> None:
+    rows = [{**each, "handbook": "Tables are booked by the hour. " * 40} for each in small_rows()]
+    with looking_at(browser, report_of(make_run(tmp_path, rows), tmp_path).as_uri()) as looked:
+        looked.open_row("r4")
+        box = looked.page.locator("dialog details", has_text="handbook")
+        assert box.locator("pre").count() == 0
+        box.locator("summary").click()
+        box.locator("pre", has_text="by the hour").wait_for()
+
+
+def test_an_answer_in_place_of_a_call_stands_beside_it(page: Looked) -> None:
+    page.open_row("r4")
+    assert "not called" in page.texts("dialog .between .mark")
+    page.page.locator("dialog pre", has_text="I would rather not.").wait_for()
+
+
+def test_a_link_with_a_row_in_it_opens_that_row(browser: Browser, report: str) -> None:
+    with looking_at(browser, f"{report}#row=r3") as looked:
+        looked.page.wait_for_selector("dialog[open] .row-body")
+        assert looked.texts("#row-title") == ["r3"]
+
+
+def test_a_link_to_no_row_opens_none(browser: Browser, report: str) -> None:
+    for hash in ("#row=nobody", "#row=%E0%A4%A", "#number=0", "#number=99", "#"):
+        with looking_at(browser, report + hash) as looked:
+            assert looked.page.locator("dialog[open]").count() == 0
+
+
+def test_everything_works_by_keyboard(page: Looked) -> None:
+    keyboard = page.page.keyboard
+    keyboard.press("/")
+    keyboard.type("question")
+    keyboard.press("Enter")
+    keyboard.press("ArrowDown")
+    keyboard.press("Enter")
+    page.page.wait_for_selector("dialog[open] .row-body")
+    assert page.texts("#row-title") == ["r2"]
+    keyboard.press("ArrowRight")
+    page.page.wait_for_function("document.querySelector('#row-title').textContent === 'r3'")
+    keyboard.press("ArrowLeft")
+    page.page.wait_for_function("document.querySelector('#row-title').textContent === 'r2'")
+    keyboard.press("Escape")
+    assert page.page.locator("dialog[open]").count() == 0
+    assert page.page.evaluate("document.activeElement.textContent") == "r2"
+    assert "#" not in page.page.url
+    keyboard.press("/")
+    keyboard.press("Escape")
+    assert len(page.ids()) == 6
+
+
+def test_the_focus_can_be_seen(page: Looked) -> None:
+    page.page.keyboard.press("/")
+    assert page.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_a_bar_of_a_chart_shows_its_rows(page: Looked) -> None:
+    page.page.locator(".card", has_text="Why rows failed").get_by_role("button", name="misnamed call").click()
+    assert page.ids() == ["r3"]
+    page.page.locator("table.confusion td.wrong", has_text="1").first.get_by_role("button").click()
+    assert page.texts(".chip") in (
+        ["Expected and called: cancel → book ✕"],
+        ["Expected and called: book → (an answer) ✕"],
+    )
+
+
+def test_a_chart_with_one_bar_shows_its_rows_too(browser: Browser, tmp_path: Path) -> None:
+    run = make_run(tmp_path, small_rows()[:3])
+    with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
+        looked.page.locator(".card", has_text="Why rows failed").get_by_role("button", name="misnamed call").click()
+        assert looked.ids() == ["r3"]
+    run = make_run(tmp_path, small_rows()[2:3])
+    with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
+        looked.page.locator(".card", has_text="Why rows failed").get_by_role("button").click()
+        looked.page.locator(".card", has_text="expected function").get_by_role("button").click()
+        assert looked.ids() == ["r3"]
+
+
+def test_it_is_dark_where_the_system_is_and_the_button_changes_that(browser: Browser, report: str) -> None:
+    with looking_at(browser, report, color_scheme="dark") as looked:
+        shade = "getComputedStyle(document.body).backgroundColor"
+        assert looked.page.evaluate(shade) == "rgb(18, 21, 26)"
+        looked.page.locator("#theme").click()
+        assert looked.page.evaluate(shade) == "rgb(255, 255, 255)"
+        looked.page.locator("#theme").click()
+        assert looked.page.evaluate(shade) == "rgb(18, 21, 26)"
+
+
+def test_on_a_telephone_nothing_sticks_out(browser: Browser, report: str) -> None:
+    with looking_at(browser, report, viewport={"width": 390, "height": 844}) as looked:
+        widths = "[document.scrollingElement.scrollWidth, document.querySelector('dialog').scrollWidth]"
+        assert looked.page.evaluate(widths)[0] == 390
+        looked.open_row("r2")
+        assert looked.page.evaluate(widths)[1] <= 390
+
+
+def test_on_paper_there_are_no_controls(page: Looked) -> None:
+    page.page.emulate_media(media="print")
+    assert not page.page.get_by_role("searchbox").is_visible()
+    assert page.page.locator("table.summary").first.is_visible()
+
+
+def test_a_browser_that_cannot_inflate_is_helped(browser: Browser, report: str) -> None:
+    with looking_at(browser, report, before="delete globalThis.DecompressionStream") as looked:
+        looked.open_row("r2")
+        assert looked.texts("dialog .faults li") == ["people: number as text"]
+
+
+def test_rows_come_a_page_at_a_time(browser: Browser, tmp_path: Path) -> None:
+    rows = [row(number, "yes", "yes") for number in range(1, 121)]
+    with looking_at(browser, report_of(make_run(tmp_path, rows), tmp_path).as_uri()) as looked:
+        assert len(looked.ids()) == 50
+        looked.page.get_by_role("button", name="Last page").click()
+        assert looked.ids()[-1] == "r120"
+        assert looked.texts(".status") == ["101–120 of 120 rows"]
+        looked.page.get_by_role("button", name="Previous page").click()
+        assert looked.ids()[0] == "r51"
+        looked.page.get_by_label("Rows on a page").select_option("500")
+        assert len(looked.ids()) == 120
+
+
+def test_errors_are_counted_found_and_told_in_full(browser: Browser, tmp_path: Path) -> None:
+    rows = [*small_rows(), row(7, "x", "fail here")]
+    with looking_at(browser, report_of(make_run(tmp_path, rows), tmp_path).as_uri()) as looked:
+        assert looked.texts(".badge.bad") == ["errors in 1 row"]
+        looked.choose("length", "e")
+        assert looked.ids() == ["r7"]
+        looked.open_row("r7")
+        assert "no length today" in looked.page.locator("dialog .verdict-card.warn").inner_text()
+
+
+def test_what_a_judge_found_is_shown_and_counted(browser: Browser, tmp_path: Path) -> None:
+    def judge(*, response: object) -> dict[str, object]:
+        different = response != "It is open all day."
+        items = [{"where": "day", "expected": "5", "actual": None, "kind": "date format"}] if different else []
+        return {
+            "judge": 0.3 if different else 1.0,
+            "judge_result": "fail" if different else "pass",
+            "judge_reason": "the judge's own words" if different else None,
+            "judge_threshold": 0.8,
+            "judge_differences": items,
+        }
+
+    run = make_run(tmp_path, small_rows(), evaluators={"judge": judge})
+    with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
+        card = looked.page.locator(".card", has_text="Differences that judges found")
+        assert card.locator(".figure").inner_text() == "5"
+        looked.open_row("r1")
+        assert looked.texts("dialog .reason") == ["the judge's own words"]
+        assert looked.texts("dialog .verdict-card td") == ["day", "5", "", "date format"]
+
+
+def conversation(result: object, passed: bool) -> dict[str, object]:
+    state = [{"role": "state_info", "class_name": "Shop", "content": {"cart": [], "open": True}}]
+    after = [{"role": "state_info", "class_name": "Shop", "content": {"cart": ["tea"], "open": True}}]
+    log = [
+        state,
+        {
+            "begin_of_turn_query": [{"role": "user", "content": "Buy tea."}],
+            "step_0": [
+                {"role": "assistant", "content": [{"buy": '{"what": "tea"}'}]},
+                {"role": "tool", "content": '{"bought": "tea"}'},
+            ],
+        },
+        after,
+        {"begin_of_turn_query": [{"role": "user", "content": "Now close."}], "step_0": []},
+        after,
+    ]
+    return {
+        "id": "talk-1",
+        "turns": [[{"role": "user", "content": "Buy tea."}], [{"role": "user", "content": "Now close."}]],
+        "ground_truth": [["buy(what='tea')"], ["close()"]],
+        "answer": {"result": result, "inference_log": log, "passed": passed},
+    }
+
+
+def test_a_conversation_is_shown_turn_by_turn_with_what_it_changed(browser: Browser, tmp_path: Path) -> None:
+    def recorded(answer: dict[str, object]) -> dict[str, object]:
+        return {"result": answer["result"], "inference_log": answer["inference_log"], "response": "Done."}
+
+    def state(*, answer: dict[str, object]) -> dict[str, object]:
+        result = "pass" if answer["passed"] else "fail"
+        return {
+            "state": 0.0,
+            "state_result": result,
+            "state_reason": "Shop.open is true",
+            "state_properties": {"turn": 1},
+        }
+
+    data = [conversation([[[{"buy": '{"what": "tea"}'}]], [[]]], passed=False)]
+    run = make_run(tmp_path, data, target=recorded, evaluators={"state": state})
+    with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
+        looked.open_row("talk-1")
+        assert looked.texts("dialog .turn > summary b") == ["Turn 1", "Turn 2"]
+        assert "it went wrong here" in looked.texts("dialog .turn.wrong > summary")[0]
+        assert looked.texts("dialog .states tbody tr") == ['Shop.cart[]["tea"]']
+        assert looked.texts("dialog .steps .mark") == ["made", "not made like this"]
+        assert '{"bought": "tea"}' in looked.page.locator("dialog .result").inner_text()
+
+
+def test_two_runs_are_held_against_each_other(browser: Browser, tmp_path: Path) -> None:
+    now = small_rows()
+    now[0]["response"] = tool_call("cancel", day="2026-03-05")
+    now[3]["response"] = now[3]["ground_truth"]
+    base, new = make_run(tmp_path, small_rows(), "before"), make_run(tmp_path, now, "after")
+    with looking_at(browser, report_of(new, tmp_path, against=base).as_uri()) as looked:
+        assert looked.texts("h2")[:2] == ["Summary", "Changes"]
+        line = looked.page.locator("table.changes tr", has_text="calls").first.inner_text()
+        assert "too little data" in line or "no difference shown" in line
+        looked.choose("Change", "calls\nregressed")
+        assert looked.ids() == ["r1"]
+        looked.open_row("r1")
+        assert looked.texts("dialog h3")[:2] == ["Expected and actual", "In the base run"]
+        assert looked.texts("dialog .between .mark") == ["another function", "as expected"]
+        looked.page.keyboard.press("Escape")
+        looked.choose("Change", "calls\nfixed")
+        assert looked.ids() == ["r4"]

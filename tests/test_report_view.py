@@ -1,0 +1,232 @@
+"""`tunecheck view`: the folder of runs on this machine, for nobody else, with a choice of two to compare."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli_parts import command, environment, process
+from tests.report_parts import browser_at_work, looking_at, make_run, row, small_rows
+
+from tunecheck.runs.store import Run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server at work."""
+
+    url: str
+    folder: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rsplit(":", 1)[1])
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.putrequest(method, path, skip_host=True)
+            for name, value in {"Host": f"127.0.0.1:{self.port}", **headers}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            response = connection.getresponse()
+            return response.status, response.read().decode("utf-8"), response.headers
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(folder: Path, **more: str) -> Iterator[Served]:
+    server = subprocess.Popen(
+        command("view", "--results-dir", str(folder), "--port", "0"),
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        said = server.stdout.readline()
+        assert "(this machine only)" in said
+        yield Served(said.split(" on ")[1].split(" ")[0], folder)
+        server.send_signal(signal.SIGINT)
+        _, complaints = server.communicate(timeout=30)
+        assert (server.returncode, complaints) == (0, "")
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@dataclass(frozen=True)
+class Three:
+    served: Served
+    base: Run
+    new: Run
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Three]:
+    """A server of two finished runs and a damaged one."""
+    folder = tmp_path_factory.mktemp("runs")
+    base, new = make_run(folder, small_rows(), "base"), make_run(folder, small_rows(), "new")
+    damaged = folder / "eval_results" / "damaged-20260101T000000Z-000000"
+    damaged.mkdir()
+    (damaged / "run.json").write_text("{", "utf-8")
+    (folder / "secret.txt").write_text("nobody's business", "utf-8")
+    (folder / "eval_results" / "secret.txt").write_text("nobody's business", "utf-8")
+    with serving(folder / "eval_results") as served:
+        yield Three(served, base, new)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browser_at_work() as browser:
+        yield browser
+
+
+def test_the_list_has_every_run_the_newest_first(browser: Browser, three: Three) -> None:
+    with looking_at(browser, three.served.url + "/") as looked:
+        assert looked.texts("table.runs td a") == [three.new.id, three.base.id]
+        assert "calls 66.7%" in looked.texts("table.runs .pair")
+        assert "cannot be read" in looked.page.locator("table.runs").inner_text()
+        looked.page.keyboard.press("/")
+        looked.page.keyboard.type("base-")
+        assert looked.page.locator("table.runs tbody tr:visible").count() == 1
+
+
+def test_a_runs_page_is_its_report_with_a_way_back(browser: Browser, three: Three) -> None:
+    with looking_at(browser, f"{three.served.url}/runs/{three.new.id}") as looked:
+        assert looked.ids() == ["r1", "r2", "r3", "r4", "r5", "r6"]
+        assert looked.page.locator("a.home").get_attribute("href") == "/"
+
+
+def test_two_runs_are_chosen_and_compared(browser: Browser, three: Three) -> None:
+    with looking_at(browser, three.served.url + "/") as looked:
+        compare = looked.page.get_by_role("button", name="Compare")
+        looked.page.get_by_label(f"{three.base.id} as base").check()
+        looked.page.get_by_label(f"{three.base.id} as new").check()
+        assert compare.is_disabled()
+        looked.page.get_by_label(f"{three.new.id} as new").check()
+        compare.click()
+        looked.page.wait_for_selector("table.changes")
+        assert looked.page.url.endswith(f"/runs/{three.new.id}?against={three.base.id}")
+        looked.requests.clear()  # that was the way to the other page
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/..%2f..%2fsecret.txt",
+        "/runs/../../secret.txt",
+        "/runs/secret.txt",
+        "/runs/%2e%2e",
+        "/runs/.",
+        "/runs/%00",
+        "/runs/",
+        "/secret.txt",
+        "/runs/{new}/run.json",
+        "/runs/{new}?against=../../secret.txt",
+        "/runs/{new}?against=",
+    ],
+)
+def test_no_address_leads_to_another_file(three: Three, path: str) -> None:
+    status, text, _ = three.served.get(path.replace("{new}", three.new.id))
+    assert status == 404
+    assert "nobody's business" not in text
+
+
+def test_a_page_elsewhere_cannot_ask_by_another_name(three: Three) -> None:
+    for host in ("attacker.example", f"attacker.example:{three.served.port}", "127.0.0.1.attacker.example", ""):
+        status, text, _ = three.served.get("/", Host=host)
+        assert status in (400, 403)
+        assert three.new.id not in text
+    for host in ("localhost", f"localhost:{three.served.port}", "127.0.0.1"):
+        assert three.served.get("/", Host=host)[0] == 200
+
+
+def test_only_this_machine_can_connect(three: Three) -> None:
+    listening = Path("/proc/net/tcp")
+    if not listening.exists():
+        pytest.skip("there is no /proc to see who listens")
+    port = f":{three.served.port:04X}"
+    addresses = [line.split()[1] for line in listening.read_text().splitlines()[1:] if line.split()[3] == "0A"]
+    assert [address for address in addresses if address.endswith(port)] == [f"0100007F{port}"]
+
+
+def test_pages_cannot_be_framed_or_read_from_elsewhere(three: Three) -> None:
+    for path in ("/", f"/runs/{three.new.id}"):
+        status, text, headers = three.served.get(path)
+        assert status == 200
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "default-src &#x27;none&#x27;" in text
+
+
+def test_nothing_can_be_sent_to_it(three: Three) -> None:
+    for method in ("POST", "PUT", "DELETE"):
+        assert three.served.get("/", method)[0] == 405
+
+
+def test_what_cannot_be_shown_is_said(three: Three) -> None:
+    status, text, _ = three.served.get("/runs/damaged-20260101T000000Z-000000")
+    assert status == 409
+    assert "cannot be read" in text
+
+
+def test_a_page_is_made_again_when_its_run_has_changed(tmp_path: Path) -> None:
+    run = make_run(tmp_path, small_rows())
+    with serving(run.folder.parent) as served:
+        path = f"/runs/{run.id}"
+        before = served.get(path)[1]
+        assert served.get(path)[1] == before
+        lines = run.results.read_text("utf-8").splitlines(keepends=True)
+        run.results.write_text("".join(lines[:3]), "utf-8")
+        after = served.get(path)[1]
+        assert '"rows":6' in before
+        assert '"rows":3' in after
+
+
+def test_a_run_that_comes_later_is_there(tmp_path: Path) -> None:
+    make_run(tmp_path, small_rows())
+    with serving(tmp_path / "eval_results") as served:
+        later = make_run(tmp_path, [row(1, "x", "y")], "later")
+        assert later.id in served.get("/")[1]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    said = process(tmp_path, "view", "--results-dir", "nowhere")
+    assert said.code == 2
+    assert "there is no folder nowhere" in said.err
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    (tmp_path / "eval_results").mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = process(tmp_path, "view", "--port", str(taken.getsockname()[1]))
+    assert said.code == 2
+    assert "cannot serve on 127.0.0.1" in said.err
+
+
+def test_no_page_is_left_behind(tmp_path: Path) -> None:
+    run = make_run(tmp_path, small_rows())
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    with serving(run.folder.parent, TMPDIR=str(pages)) as served:
+        assert served.get(f"/runs/{run.id}")[0] == 200
+        assert [*pages.glob("tunecheck-view-*/*.html")]
+    assert [*pages.iterdir()] == []
