@@ -7,7 +7,8 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.cli.console import clean, console, counted, printable
+from tunecheck.cli.console import console
+from tunecheck.shown import clean, counted, printable
 
 
 def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from tunecheck.cli.console import console
 from tunecheck.cli.figures import Declared
 from tunecheck.cli.gates import Outcome
-from tunecheck.cli.reasons import Failures, Kind
 from tunecheck.cli.report import Summary, show
 from tunecheck.jsontext import JSON
+from tunecheck.runs.reasons import Failures, Kind
 
 CALLS = Declared("calls", {"calls": "binary"})
 

@@ -14,9 +14,9 @@ from tests.cli_parts import Said, call, here, replay, rows, workspace
 from tunecheck.cli.figures import Declared
 from tunecheck.cli.gates import Outcome
 from tunecheck.cli.junit import junit_xml
-from tunecheck.cli.reasons import Failures
 from tunecheck.cli.report import Summary
 from tunecheck.jsontext import JSON
+from tunecheck.runs.reasons import Failures
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 

@@ -83,8 +83,8 @@ def _holds(metric: MetricComparison, margin: float | None) -> bool:
 
 
 def _line(metric: MetricComparison) -> str:
-    from tunecheck.cli.console import clean
     from tunecheck.comparison.wording import headline, margin_text
+    from tunecheck.shown import clean
 
     said = f"  {metric.name}: {headline(metric)}"
     margin = margin_text(metric)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from tunecheck.cli.console import clean, stop_writing
+from tunecheck.cli.console import stop_writing
 from tunecheck.cli.invocation import Invocation
 from tunecheck.errors import ConfigurationError, RunInterruptedError, TunecheckError
+from tunecheck.shown import clean
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -96,7 +96,7 @@ class _Counted:
 
 
 def _as_text(found: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
-    from tunecheck.cli.console import clean, counted
+    from tunecheck.shown import clean, counted
 
     kinds: Counter[bool] = Counter()
     entries: set[str] = set()

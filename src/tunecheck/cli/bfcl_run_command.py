@@ -308,8 +308,8 @@ def _report(options: BfclRun, outcome: BfclOutcome, *, as_json: bool, quiet: boo
 
 
 def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
-    from tunecheck.cli.console import clean, counted
     from tunecheck.cli.report import SIMULATED
+    from tunecheck.shown import clean, counted
 
     result = outcome.result
     print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'row')} · {clean(outcome.model)}")
@@ -328,9 +328,9 @@ def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
 
 def _errors(outcome: BfclOutcome) -> Iterator[str]:
     """The kinds of errors, the commonest first, with a row each."""
-    from tunecheck.cli.console import clean, counted
-    from tunecheck.cli.reasons import read_failures
+    from tunecheck.runs.reasons import read_failures
     from tunecheck.runs.store import Run
+    from tunecheck.shown import clean, counted
 
     failures = read_failures(Run(outcome.result.run_dir).rows(), {})
     kinds = [kind for of_stage in failures.errors.values() for kind in of_stage.values()]

@@ -123,7 +123,8 @@ def print_table(scores: Scores) -> None:
     """Print accuracies and figures, one column a model."""
     from rich.table import Table
 
-    from tunecheck.cli.console import clean, console
+    from tunecheck.cli.console import console
+    from tunecheck.shown import clean
 
     models = list(scores.models.values())
     table = Table(box=None, pad_edge=False)
@@ -215,8 +216,8 @@ def _chosen_rows(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 def _show(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
     from tunecheck.bfcl.ground_truth import ground_truth_lines
     from tunecheck.bfcl.replay import Simulators
-    from tunecheck.cli.console import counted, printable
     from tunecheck.runs.store import write_file
+    from tunecheck.shown import counted, printable
     from tunecheck.simulators.long_context import LongContext
 
     plain, padded = Simulators(), None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tunecheck.cli.console import clean, counted
 from tunecheck.jsontext import JSON
 from tunecheck.proportions import Proportion
+from tunecheck.shown import clean, counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -162,7 +162,7 @@ def _with(name: str, value: JSON) -> str:
 
 
 def _errors(found: Calibration) -> str:
-    from tunecheck.cli.reasons import read_failures
+    from tunecheck.runs.reasons import read_failures
     from tunecheck.runs.store import Run
 
     failures = read_failures(Run(found.run_dir).rows(), {})

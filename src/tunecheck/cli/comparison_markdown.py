@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tunecheck.cli.comparison_page import notes_of, rows_shown
-from tunecheck.cli.console import clean
 from tunecheck.cli.report import SIMULATED
 from tunecheck.comparison.results import BETTER, TOO_LITTLE, WORSE, Comparison, MetricComparison, RunComparison
 from tunecheck.comparison.wording import (
@@ -19,6 +18,7 @@ from tunecheck.comparison.wording import (
     size_text,
     value_text,
 )
+from tunecheck.shown import clean
 
 __all__ = ["code", "comparison_markdown"]
 

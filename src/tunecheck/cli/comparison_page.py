@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tunecheck.cli.console import clean, counted
-from tunecheck.cli.reasons import fault_kinds
 from tunecheck.cli.report import SIMULATED
 from tunecheck.comparison.results import (
     BETTER,
@@ -31,6 +29,8 @@ from tunecheck.comparison.wording import (
     size_text,
     value_text,
 )
+from tunecheck.runs.reasons import fault_kinds
+from tunecheck.shown import clean, counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

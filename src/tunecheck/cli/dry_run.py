@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tunecheck.cli.console import clean, counted
 from tunecheck.cli.job import Job
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps
+from tunecheck.shown import clean, counted
 from tunecheck.targets import Row
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ def check(definition: Definition, debug: Debug = False) -> int:
     import asyncio
 
     from tunecheck.cli.answer_source import load_named
-    from tunecheck.cli.console import printable
     from tunecheck.endpoints import check_endpoint
+    from tunecheck.shown import printable
 
     report = asyncio.run(check_endpoint(load_named(definition)))
     for line in report.lines():

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tunecheck.cli.console import clean, console, stop_writing
+from tunecheck.cli.console import console, stop_writing
 from tunecheck.cli.dry_run import Estimate, estimate
 from tunecheck.cli.figures import declared
 from tunecheck.cli.gates import Outcome, check_error_rate
@@ -14,11 +14,12 @@ from tunecheck.cli.gates_files import write_files
 from tunecheck.cli.invocation import Invocation
 from tunecheck.cli.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli.options import Options
-from tunecheck.cli.reasons import Failures, read_failures
 from tunecheck.cli.report import SIMULATED, Summary, show
 from tunecheck.cli.upload_command import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps_line
+from tunecheck.runs.reasons import Failures, read_failures
+from tunecheck.shown import clean
 
 if TYPE_CHECKING:
     from tunecheck.evaluate import EvaluationResult

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck.cli.comparison_markdown import code
-from tunecheck.cli.console import counted
 from tunecheck.cli.figures import main_figure
-from tunecheck.cli.reasons import BELOW
-from tunecheck.cli.reasons import Kind as FailureKind
 from tunecheck.cli.report import SIMULATED, Summary
 from tunecheck.comparison.table import PASS_RATE, Kind
 from tunecheck.comparison.wording import value_text
+from tunecheck.runs.reasons import BELOW
+from tunecheck.runs.reasons import Kind as FailureKind
+from tunecheck.shown import counted
 
 if TYPE_CHECKING:
     from tunecheck.cli.gates import Outcome

@@ -29,7 +29,8 @@ def _show(found: dict[str, list[tuple[str, str]]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tunecheck.cli.console import clean, console
+    from tunecheck.cli.console import console
+    from tunecheck.shown import clean
 
     table = Table.grid(padding=(0, 2))
     table.add_column()

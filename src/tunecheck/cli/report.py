@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunecheck.cli.console import clean, counted
 from tunecheck.cli.figures import Declared, Line, lines_of, main_figure
 from tunecheck.cli.gates import Outcome
-from tunecheck.cli.reasons import BELOW, Failures, Kind
 from tunecheck.jsontext import JSON
+from tunecheck.runs.reasons import BELOW, Failures, Kind
+from tunecheck.shown import clean, counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -69,7 +69,8 @@ def _show(found: list[dict[str, JSON]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tunecheck.cli.console import clean, console
+    from tunecheck.cli.console import console
+    from tunecheck.shown import clean
 
     shown = console(sys.stdout)
     for run in found:
@@ -84,7 +85,7 @@ def _show(found: list[dict[str, JSON]]) -> None:
 
 
 def _facts(run: dict[str, JSON]) -> list[str]:
-    from tunecheck.cli.console import counted
+    from tunecheck.shown import counted
 
     facts = [str(run["created"])] if run.get("created") else []
     rows, failed = run.get("rows"), run.get("failed_rows")

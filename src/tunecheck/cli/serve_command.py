@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tunecheck.cli.console import clean
 from tunecheck.cli.parameters import Debug
+from tunecheck.shown import clean
 
 if TYPE_CHECKING:
     from tunecheck.endpoints.serve import Served

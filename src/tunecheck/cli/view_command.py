@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tunecheck.cli.console import clean
 from tunecheck.cli.invocation import DEFAULT_RESULTS
 from tunecheck.cli.parameters import Debug, ResultsDir
+from tunecheck.shown import clean
 
 __all__ = ["view"]
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunecheck.cli.reasons import read_failures
 from tunecheck.jsontext import JSON, dumps
 from tunecheck.report.details import Details
 from tunecheck.report.reading import Columns, Evaluated, ReportedRun, VerdictColumns
 from tunecheck.report.texts import cut, line
+from tunecheck.runs.reasons import read_failures
 
 __all__ = [
     "ERROR",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tunecheck.cli.console import clean
 from tunecheck.jsontext import JSON
+from tunecheck.shown import clean
 
 __all__ = ["Failures", "Kind", "fault_kinds", "read_failures"]
 
