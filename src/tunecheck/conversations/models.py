@@ -50,7 +50,8 @@ class EndpointModel:
             EndpointError: the call failed for good.
         """
         part = f"{turn}.{step}"
-        recalled = _completion(self._context.recall(part))
+        recorded = self._context.recall(part)
+        recalled = Completion.of_columns(recorded) if isinstance(recorded, dict) else None
         if recalled is not None:
             return recalled
         request = ChatRequest(
@@ -128,27 +129,6 @@ def _as_json(completion: Completion) -> dict[str, JSON]:
     columns = completion.columns()
     del columns["response"]
     return {name: value for name, value in columns.items() if value is not None and value is not False}
-
-
-def _completion(recalled: JSON) -> Completion | None:
-    if not isinstance(recalled, dict):
-        return None
-    usage, calls = recalled.get("usage"), recalled.get("tool_calls")
-    return Completion(
-        text=_text(recalled.get("text")),
-        tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
-        usage=Usage(_whole(usage.get("input_tokens")), _whole(usage.get("output_tokens")))
-        if isinstance(usage, dict)
-        else Usage(),
-        latency_ms=_number(recalled.get("latency_ms")),
-        finish_reason=_text(recalled.get("finish_reason")),
-        request_id=_text(recalled.get("request_id")),
-        simulated=recalled.get("simulated") is True,
-    )
-
-
-def _text(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _whole(value: JSON) -> int | None:
