@@ -200,14 +200,19 @@ def test_a_held_out_function_is_needed_too_early_or_in_time(columns: dict[str, A
 
 def test_functions_held_out_in_a_way_that_cannot_work_are_found() -> None:
     offered = [{"name": "read"}]
-    found = _found(_row(["read('old')"], functions=offered, held_out={"0": ["read"], "7": ["x"]}))
+    found = _found(_row(["read('old')"], functions=offered, held_out={"0": ["read"], "7": [{"name": "x"}]}))
     assert [(problem, turn) for problem, turn, _ in found] == [("held_out", 0), ("held_out", 7)]
 
 
 def test_a_turn_in_which_nobody_speaks_needs_a_function_to_be_added() -> None:
     silent = _row(["read('old')"], ["read('old')"]) | {"turns": [[], []]}
     assert [each[:2] for each in _found(silent)] == [("row", 0), ("row", 1)]
-    assert [each[:2] for each in _found(silent | {"held_out": {"1": ["wait"]}})] == [("row", 0)]
+    assert [each[:2] for each in _found(silent | {"held_out": {"1": [{"name": "wait"}]}})] == [("row", 0)]
+
+
+def test_a_function_that_is_held_out_by_name_must_be_an_operation() -> None:
+    found = _found(_row(["read('old')"], ["read('old')"], held_out={"1": ["craete"]}))
+    assert found == [("held_out", 1, "no simulator here has an operation 'craete'; did you mean 'create'?")]
 
 
 def test_a_simulator_without_its_configuration_is_remarked_and_one_without_a_state_needs_none() -> None:
@@ -238,6 +243,8 @@ def test_a_simulator_that_is_not_there_is_found_with_the_one_that_was_meant() ->
     [
         ({"turns": None}, "turns must be a list, not missing"),
         ({"turns": ["hello"]}, r"turns[0] must be a list, not a text"),
+        ({"turns": [["hello"]]}, r"turns[0] holds a message without a role"),
+        ({"turns": [[{"content": "hello"}]]}, r"turns[0] holds a message without a role"),
         ({"ground_truth": [[], []]}, "1 turns and ground truth for 2"),
         ({"ground_truth": [None]}, r"ground_truth[0] must be a list, not missing"),
         ({"involved_classes": [3]}, "involved_classes must hold names"),

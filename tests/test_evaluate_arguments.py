@@ -67,9 +67,11 @@ def test_a_row_s_kind_comes_from_its_ground_truth_and_metrics_are_by_kind(tmp_pa
         {"response": "aa", "ground_truth": "text"},
         {"response": "a", "ground_truth": {"tool_uses": [{"recipient_name": "functions.f", "parameters": {}}]}},
         {"response": "aaa", "ground_truth": None},
+        {"response": "a", "ground_truth": [[], ["cd(folder='x')"]]},
+        {"response": "aa", "ground_truth": [[], ["no call at all"]]},
     ]
     result = run(tmp_path, data, evaluators={"e": length})
-    assert column(result, "row_kind") == ["answer", "call", None]
+    assert column(result, "row_kind") == ["answer", "call", None, "call", "answer"]
     assert {kind: metrics["e.length"] for kind, metrics in result.by_group["row_kind"].items()} == {
         "answer": 2,
         "call": 1,

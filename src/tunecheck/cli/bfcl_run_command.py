@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
 
+from tunecheck.cli.console import progress_bar
 from tunecheck.cli.parameters import RUNNING, Concurrency, Debug, Json, Quiet, ResultsDir, RunName
+from tunecheck.cli.recorded_command import RecordedOptions
 
 if TYPE_CHECKING:
     from tunecheck.bfcl_run import BfclOutcome
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["BfclRun", "run"]
 
 DONE, FAILED = 0, 1
-
-RECORDED_AS = "bfcl_run"
-"""The key of the manifest's `command` under which these options are kept."""
 
 FOLDER, SCORES = "bfcl", "bfcl_score"
 """The folders in a run's own that hold the result files, and their verdicts."""
@@ -125,8 +124,10 @@ Reuse = Annotated[
 
 
 @dataclass(frozen=True)
-class BfclRun:
+class BfclRun(RecordedOptions):
     """What a run was started with; kept in its manifest, so that it can be finished."""
+
+    recorded_as: ClassVar[str] = "bfcl_run"
 
     endpoint: str | None = None
     categories: str | None = None
@@ -145,20 +146,6 @@ class BfclRun:
     def of(cls, parameters: Mapping[str, object]) -> BfclRun:
         """From a command's parameters."""
         return cls(**{field.name: parameters[field.name] for field in fields(cls)})  # type: ignore[arg-type]
-
-    @classmethod
-    def recorded(cls, run_id: str, command: JSON) -> BfclRun:
-        """From a run's manifest.
-
-        Raises:
-            ConfigurationError: the run was started in another way.
-        """
-        from tunecheck.errors import ConfigurationError
-
-        kept = command.get(RECORDED_AS) if isinstance(command, dict) else None
-        if not isinstance(kept, dict) or not kept.keys() <= {field.name for field in fields(cls)}:
-            raise ConfigurationError(f"run {run_id} was not started by `tunecheck bfcl run`: finish it as it was begun")
-        return cls(**kept)  # type: ignore[arg-type]
 
 
 def run(
@@ -196,7 +183,9 @@ def run(
     invocation.results_dir = results_dir or invocation.results_dir
     invocation.evaluate = f"{invocation.program} bfcl run"
     options = _options(BfclRun.of(context.params), resume, invocation)
-    outcome = _run(options, invocation, resume=resume, reuse=reuse, progress=_progress(options, quiet))
+    outcome = _run(
+        options, invocation, resume=resume, reuse=reuse, progress=progress_bar(options.name or "bfcl", quiet)
+    )
     invocation.finished = str(outcome.result.run_dir)
     return _report(options, outcome, as_json=json, quiet=quiet)
 
@@ -210,8 +199,8 @@ def _options(given: BfclRun, resume: str | None, invocation: Invocation) -> Bfcl
             raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
         return given
     found = find_run(resume, Path(invocation.results_dir))
-    options = BfclRun.recorded(found.id, found.manifest().get("command"))
-    changed = [key for key, value in asdict(given).items() if value not in (None, False, getattr(options, key))]
+    options = BfclRun.recorded(found)
+    changed = [key for key, value in given.given().items() if value != getattr(options, key)]
     if set(changed) - {"concurrency"}:
         option = changed[0].replace("_", "-")
         raise ConfigurationError(f"--{option}: run {found.id} goes on as it was begun; start a new one with --reuse")
@@ -223,7 +212,6 @@ def _run(
 ) -> BfclOutcome:
     from tunecheck.bfcl_run import run_bfcl
 
-    kept = {key: value for key, value in asdict(options).items() if value not in (None, False)}
     return run_bfcl(
         _target(options),
         categories=options.categories,
@@ -236,7 +224,7 @@ def _run(
         reuse=reuse,
         results_dir=invocation.results_dir,
         progress=progress or False,
-        command={RECORDED_AS: cast("JSON", kept)},
+        command=options.command(),
     )
 
 
@@ -264,14 +252,6 @@ def _target(options: BfclRun) -> ConversationTarget:
         include_state_log=not options.exclude_state_log,
         bfcl_data=Path(options.data) if options.data else None,
     )
-
-
-def _progress(options: BfclRun, quiet: bool) -> ProgressBar | None:
-    from tunecheck.cli.console import console
-    from tunecheck.progress import ProgressBar
-
-    shown = console(sys.stderr)
-    return None if quiet or not shown.is_terminal else ProgressBar(options.name or "bfcl", console=shown)
 
 
 def _report(options: BfclRun, outcome: BfclOutcome, *, as_json: bool, quiet: bool) -> int:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "stop_writing"]
+    from tunecheck.progress import ProgressBar
+
+__all__ = ["console", "progress_bar", "stop_writing"]
 
 
 def console(stream: TextIO) -> Console:
@@ -23,6 +25,14 @@ def console(stream: TextIO) -> Console:
             raise BrokenPipeError
 
     return Plain(file=stream, markup=False, highlight=False, emoji=False)
+
+
+def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
+    """A bar on a terminal; None where there is none, or none is wanted."""
+    from tunecheck.progress import ProgressBar
+
+    shown = console(sys.stderr)
+    return None if quiet or not shown.is_terminal else ProgressBar(name, console=shown)
 
 
 def stop_writing() -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tunecheck.cli.console import console, stop_writing
+from tunecheck.cli.console import console, progress_bar, stop_writing
 from tunecheck.cli.dry_run import Estimate, estimate
 from tunecheck.cli.figures import declared
 from tunecheck.cli.gates import Outcome, check_error_rate
@@ -73,12 +73,8 @@ def _uploads(job: Job) -> list[Upload]:
 
 
 def _progress(job: Job) -> ProgressBar | None:
-    from tunecheck.progress import ProgressBar
-
-    shown = console(sys.stderr)
-    if job.options.quiet or not shown.is_terminal:
-        return None
-    return ProgressBar(job.options.name or (job.source.dataset.name if job.source else job.label), console=shown)
+    name = job.options.name or (job.source.dataset.name if job.source else job.label)
+    return progress_bar(name, job.options.quiet)
 
 
 def _show_estimate(job: Job, found: Estimate) -> None:

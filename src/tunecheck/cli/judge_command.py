@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
 
+from tunecheck.cli.console import progress_bar
 from tunecheck.cli.parameters import (
     RUNNING,
     SCORING,
@@ -26,6 +27,7 @@ from tunecheck.cli.parameters import (
     Set,
 )
 from tunecheck.cli.parameters import Mapping as MappingEntries
+from tunecheck.cli.recorded_command import RecordedOptions
 
 if TYPE_CHECKING:
     from tunecheck.calibration import Calibration
@@ -37,9 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["calibrate", "make_app"]
 
 DONE, FAILED = 0, 1
-
-RECORDED_AS = "judge_calibrate"
-"""The key of the manifest's `command` under which these options are kept."""
 
 _LABELS = "Labels"
 
@@ -115,8 +114,10 @@ Out = Annotated[
 
 
 @dataclass(frozen=True)
-class CalibrateOptions:
+class CalibrateOptions(RecordedOptions):
     """What a run was started with; kept in its manifest, so that it can be finished."""
+
+    recorded_as: ClassVar[str] = "judge_calibrate"
 
     labels: str | None = None
     evaluator: str | None = None
@@ -147,26 +148,6 @@ class CalibrateOptions:
             texts = cast("list[str]", given[option] or [])
             given[option] = parse_assignments(texts, f"--{option}") or None
         return cls(**{field.name: given[field.name] for field in fields(cls)})  # type: ignore[arg-type]
-
-    @classmethod
-    def recorded(cls, run_id: str, command: JSON) -> CalibrateOptions:
-        """From a run's manifest.
-
-        Raises:
-            ConfigurationError: the run was started in another way.
-        """
-        from tunecheck.errors import ConfigurationError
-
-        kept = command.get(RECORDED_AS) if isinstance(command, dict) else None
-        if not isinstance(kept, dict) or not kept.keys() <= {field.name for field in fields(cls)}:
-            raise ConfigurationError(
-                f"run {run_id} was not started by `tunecheck judge calibrate`: finish it as it was begun"
-            )
-        return cls(**kept)  # type: ignore[arg-type]
-
-    def given(self) -> dict[str, JSON]:
-        """What is not left to its default."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 def make_app() -> typer.Typer:
@@ -219,7 +200,7 @@ def calibrate(
     invocation.evaluate = f"{invocation.program} judge calibrate"
     options = _completed(CalibrateOptions.of(context.params), resume, invocation)
     _check_out(out)
-    found = _run(options, invocation, resume, _progress(options, quiet))
+    found = _run(options, invocation, resume, progress_bar(options.name or "calibrate", quiet))
     invocation.finished = str(found.run_dir)
     _show(found, out=out, as_json=json, quiet=quiet)
     if found.compared == 0:
@@ -238,8 +219,7 @@ def _completed(given: CalibrateOptions, resume: str | None, invocation: Invocati
         run = find_run(resume, Path(invocation.results_dir))
         if given.name is not None:
             raise ConfigurationError(f"--name: run {run.id} keeps its name; leave --name out")
-        before = CalibrateOptions.recorded(run.id, run.manifest().get("command"))
-        options = replace(before, **given.given())  # type: ignore[arg-type]  # fields of the same class
+        options = replace(CalibrateOptions.recorded(run), **given.given())  # type: ignore[arg-type]  # fields of the same class
     for option, example in (("labels", "FILE"), ("evaluator", "NAME")):
         if getattr(options, option) is None:
             raise ConfigurationError(f"--{option} {example} is missing (or give --resume RUN)")
@@ -277,7 +257,7 @@ def _run(
         resume=resume,
         progress=progress or False,
         results_dir=invocation.results_dir,
-        command={RECORDED_AS: options.given()},
+        command=options.command(),
     )
 
 
@@ -308,14 +288,6 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
             "mapping 'target.…': nobody is asked for answers here, they stand in the labelled rows"
         )
     return {**layers.get("default", {}), **layers.get(name, {})}
-
-
-def _progress(options: CalibrateOptions, quiet: bool) -> ProgressBar | None:
-    from tunecheck.cli.console import console
-    from tunecheck.progress import ProgressBar
-
-    shown = console(sys.stderr)
-    return None if quiet or not shown.is_terminal else ProgressBar(options.name or "calibrate", console=shown)
 
 
 def _show(found: Calibration, *, out: str | None, as_json: bool, quiet: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck.cli.options import Options
+from tunecheck.cli.recorded_command import command_of
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 
@@ -38,14 +39,10 @@ def recorded_options(run_id: str, command: JSON) -> Options:
     """
     from tunecheck.yamltext import Document
 
-    if isinstance(command, dict) and "bfcl_run" in command:
+    begun = command_of(command)
+    if begun is not None:
         raise ConfigurationError(
-            f"run {run_id} was started by `tunecheck bfcl run`: go on with `tunecheck bfcl run --resume {run_id}`"
-        )
-    if isinstance(command, dict) and "judge_calibrate" in command:
-        raise ConfigurationError(
-            f"run {run_id} was started by `tunecheck judge calibrate`: "
-            f"go on with `tunecheck judge calibrate --resume {run_id}`"
+            f"run {run_id} was started by `tunecheck {begun}`: go on with `tunecheck {begun} --resume {run_id}`"
         )
     return _read(Document(f"the command recorded in run {run_id}", command, {}))
 

@@ -150,7 +150,10 @@ class _EntryCheck:
         if self._entry.offered is not None:
             return self._entry.offered
         later = frozenset(name for names in self._entry.held_out.values() for name in names)
-        return frozenset(name for each in self._classes.values() for name in each.operations()) - later
+        return self._operations() - later
+
+    def _operations(self) -> frozenset[str]:
+        return frozenset(name for each in self._classes.values() for name in each.operations())
 
     def _configuration(self) -> Iterator[Finding]:
         config = self._entry.config
@@ -161,6 +164,7 @@ class _EntryCheck:
             yield self._found("unused_configuration", f"initial_config has {name[:100]!r}, which is not involved")
 
     def _held_out(self) -> Iterator[Finding]:
+        operations = self._operations()
         for turn, names in self._entry.held_out.items():
             if turn >= len(self._entry.turns):
                 yield self._found("held_out", "functions are held out for a turn that there is not", turn)
@@ -168,6 +172,9 @@ class _EntryCheck:
                 yield self._found("held_out", "no function is added in this turn", turn)
             for name in sorted(names & (self._entry.offered or frozenset())):
                 yield self._found("held_out", f"{name!r} is held out for this turn, and on offer from the start", turn)
+            for name in sorted(self._entry.by_name.get(turn, frozenset()) - operations):
+                hint = did_you_mean(name, operations)
+                yield self._found("held_out", f"no simulator here has an operation {name[:100]!r}{hint}", turn)
         for turn, messages in enumerate(self._entry.turns):
             if not messages and turn not in self._entry.held_out:
                 yield self._found("row", "nobody says anything in this turn, and no function is added in it", turn)

@@ -71,7 +71,10 @@ class GroundTruthCall:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """An entry. `offered` are the names of its functions, None for all that its simulators have; `held_out` by turn."""
+    """An entry. `offered` are the names of its functions, None for all that its simulators have; `held_out` by turn.
+
+    `by_name` are those that are held out by their name alone, and so must be operations of a simulator.
+    """
 
     name: str
     turns: list[list[JSON]]
@@ -80,6 +83,7 @@ class Conversation:
     config: dict[str, JSON]
     offered: frozenset[str] | None
     held_out: dict[int, frozenset[str]]
+    by_name: dict[int, frozenset[str]]
     long_context: bool
 
 
@@ -96,7 +100,7 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
     Raises:
         UnusableRowError: a column holds something else.
     """
-    turns = [_list(turn, f"turns[{at}]") for at, turn in enumerate(_list(row.get("turns"), "turns"))]
+    turns = [_messages(turn, f"turns[{at}]") for at, turn in enumerate(_list(row.get("turns"), "turns"))]
     truth = [
         _list(turn, f"ground_truth[{at}]") for at, turn in enumerate(_list(row.get("ground_truth"), "ground_truth"))
     ]
@@ -105,6 +109,7 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
     classes = _list(row.get("involved_classes"), "involved_classes")
     if not all(isinstance(name, str) and name for name in classes):
         _refuse("involved_classes must hold names")
+    held_out = _held_out(row.get("held_out"))
     config = row.get("initial_config")
     functions = row.get("functions") if row.get("functions") is not None else row.get("tools")
     return Conversation(
@@ -114,7 +119,8 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
         simulators=[str(name) for name in classes],
         config={} if config is None else _object(config, "initial_config"),
         offered=None if functions is None else _names(_list(functions, "functions")),
-        held_out=_held_out(row.get("held_out")),
+        held_out={turn: _names(items) for turn, items in held_out.items()},
+        by_name={turn: frozenset(item for item in items if isinstance(item, str)) for turn, items in held_out.items()},
         long_context=row.get("long_context") is True,
     )
 
@@ -140,12 +146,19 @@ def _calls(item: JSON) -> list[GroundTruthCall]:
     return [GroundTruthCall(text, None, reading.problem or "it holds no call")]
 
 
-def _held_out(value: object) -> dict[int, frozenset[str]]:
-    found: dict[int, frozenset[str]] = {}
+def _messages(value: JSON, what: str) -> list[JSON]:
+    messages = _list(value, what)
+    if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
+        _refuse(f"{what} holds a message without a role")
+    return messages
+
+
+def _held_out(value: object) -> dict[int, list[JSON]]:
+    found: dict[int, list[JSON]] = {}
     for turn, items in _object({} if value is None else value, "held_out").items():
         if not (turn.isascii() and turn.isdigit() and len(turn) < 10 and str(int(turn)) == turn):
             _refuse(f"held_out maps numbers of turns to functions; {turn[:60]!r} is none")
-        found[int(turn)] = _names(_list(items, f"held_out[{turn}]"))
+        found[int(turn)] = _list(items, f"held_out[{turn}]")
     return found
 
 

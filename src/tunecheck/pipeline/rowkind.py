@@ -28,7 +28,17 @@ def row_kind_reader(
             value = chosen.value_in(data, target)
         if value is None:
             return None
-        reading = read_calls(value)
-        return "call" if reading.calls or reading.problem else "answer"
+        return "call" if _asks_for_call(value) or _turns_ask(value) else "answer"
 
     return kind
+
+
+def _asks_for_call(value: object) -> bool:
+    reading = read_calls(value)
+    return bool(reading.calls or reading.problem)
+
+
+def _turns_ask(value: object) -> bool:
+    """Whether a conversation's ground truth, a list of calls for each turn, has one."""
+    turns = value if isinstance(value, list) and all(isinstance(turn, list) for turn in value) else []
+    return any(_asks_for_call(f"[{item}]" if isinstance(item, str) else item) for turn in turns for item in turn)
