@@ -204,7 +204,7 @@ def test_a_quiet_run_still_says_which_gate_was_not_met(small: Path) -> None:
         small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9", "--quiet"
     )
     assert said.code == 3
-    assert said.err == f"gate not met: required match >= 0.9, found {5 / 6}\n"
+    assert said.err == f"gate not met: required match >= 0.9, found {5 / 6:.6g}\n"
 
 
 def test_with_a_gate_no_row_may_have_an_error_unless_a_share_is_allowed(small: Path) -> None:

@@ -173,3 +173,32 @@ def test_what_is_not_tested_keeps_its_evaluators_name(tmp_path: Path, compared: 
         if re.search(r" 12  ", line)
     ]
     assert names == ["one", "two", "pass rate"]
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 100, 120])
+def test_names_are_whole_and_lines_fit_on_every_screen(
+    tmp_path: Path, compared: Command, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    names = ("function_call_match", "multi_turn_miss_param")
+    evaluators = {name: entry for each in names for name, entry in declares(each).items()}
+    for side in ("base", "new"):
+        write_run(
+            tmp_path, side, [row(n, *(verdict(each, n % 3 > 0) for each in names)) for n in range(100)], evaluators
+        )
+    monkeypatch.setenv("COLUMNS", str(width))
+    table = compared("base", "new", "--margin", "0.05", "--rows", "0").out.split("\n\n")[2].splitlines()
+    assert all(len(line) <= width for line in table)
+    assert [line.split()[0] for line in table if line.split()[0] in names] == list(names)
+    assert table[0].split()[:3] == ["pairs", "base", "new"]
+    assert ("finds ≥" in table[0]) is (width > 70)
+
+
+def test_evaluators_of_other_code_are_one_note(tmp_path: Path, compared: Command) -> None:
+    def entries(fingerprint: str) -> dict[str, object]:
+        about: dict[str, object] = {"primary": None, "metrics": [], "arguments": {}, "fingerprint": fingerprint}
+        return {"a": about, "b": about}
+
+    for side in ("base", "new"):
+        write_run(tmp_path, side, [row(n, verdict("a", True), verdict("b", True)) for n in range(3)], entries(side))
+    said = " ".join(compared("base", "new").out.split())
+    assert "note: evaluators 'a', 'b' have other code in each run: the difference may be the evaluator's" in said

@@ -205,3 +205,8 @@ def test_a_wrong_option_is_an_error_that_says_what_is_right(
 def test_one_run_alone_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="at least one run to compare"):
         compare(passes(tmp_path, "a", [True]))
+
+
+def test_a_score_is_also_named_as_the_metrics_file_repeats_it(tmp_path: Path) -> None:
+    base, new = (scores(tmp_path, name, [0.5] * 12) for name in "ab")
+    assert compare(base, new, metrics="bleu.bleu_score").metric("bleu.bleu").key == "bleu.bleu"

@@ -9,6 +9,7 @@ import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 
 from tunecheck import ConfigurationError, compare
+from tunecheck.comparison.pairing import NothingPairsError
 
 
 def run(folder: Path, name: str, rows: list[tuple[str, str, bool]], **manifest: object) -> Path:
@@ -169,3 +170,26 @@ def test_a_results_line_may_hold_anything_that_is_json(tmp_path: Path) -> None:
     (new / "eval_results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = compare(base, new)
     assert found.metrics["match"].c == 1
+
+
+def test_why_nothing_pairs_and_what_helps_are_told_apart(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("1", "x", True)])
+    with pytest.raises(NothingPairsError) as edited:
+        compare(base, run(tmp_path, "b", [("1", "new x", True)]))
+    assert edited.value.remedy == "--pair-by id compares them all the same"
+    assert str(edited.value) == f"{edited.value.why}; {edited.value.remedy}"
+    with pytest.raises(NothingPairsError) as other:
+        compare(base, run(tmp_path, "c", [("2", "y", True)]))
+    assert other.value.remedy == ""
+    assert "their ids are other ones" in other.value.why
+
+
+def test_a_run_held_against_itself_is_noted(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("1", "x", True)])
+    assert f"{base.name} is held against itself" in compare(base, base).notes
+
+
+def test_a_run_that_was_taken_up_again_and_not_finished_is_noted(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [("1", "x", True)])
+    new = run(tmp_path, "b", [("1", "x", True)], status="interrupted")
+    assert f"{new.name} is not finished (interrupted): its rows are those of before" in compare(base, new).notes

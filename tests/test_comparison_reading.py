@@ -9,6 +9,7 @@ import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 
 from tunecheck import ConfigurationError, DataError, compare, evaluate
+from tunecheck.comparison.bfcl_scores import files_below
 
 
 def azure(folder: Path, name: str, rows: list[dict[str, object]], *, nan: bool = False) -> Path:
@@ -216,5 +217,16 @@ def test_results_that_nobody_scored_say_how_to_score_them(tmp_path: Path) -> Non
 def test_the_scores_of_two_models_are_not_one_run(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", [])
     score_tree(tmp_path / "a", "small", [])
-    with pytest.raises(DataError, match="holds the scores of 2 models: name one"):
+    with pytest.raises(DataError, match="holds the scores of 2 runs or models: name one"):
         compare(base, base)
+
+
+def test_scores_are_looked_for_some_levels_below_a_folder_and_not_on_the_whole_disk(tmp_path: Path) -> None:
+    near = tmp_path / "runs" / "one" / "bfcl_score" / "model" / "multi_turn"
+    far = near / "a" / "b"
+    for folder in (far, near):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "multi_turn_base.verdicts.jsonl").write_text("{}")
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "hidden.json").write_text("{}")
+    assert files_below(tmp_path) == [near / "multi_turn_base.verdicts.jsonl"]

@@ -209,3 +209,11 @@ def test_the_command_says_the_step_and_exits_with_1(
     told = json.loads(capsys.readouterr().out)
     assert told["run_id"] in fake.runs
     assert told["unchanged"] is False
+
+
+def test_the_command_to_go_on_with_works_for_a_simulated_run_too(fake: Fake, tmp_path: Path) -> None:
+    rows = [{"id": "a", "query": "hello", "ground_truth": "hi"}]
+    run = finished_run(tmp_path, rows, target="simulated", evaluators={"f1_score": "f1_score"})
+    fake.failures["create"] = Failure(403)
+    with pytest.raises(UploadError, match=r"go on with: tunecheck upload \S+ --project \S+ --allow-simulated$"):
+        uploader(fake.project, allow_simulated=True).upload(run)

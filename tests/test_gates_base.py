@@ -10,7 +10,7 @@ import pytest
 from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
 
 from tunecheck.cli.gates import parse_gate
-from tunecheck.cli.gates_base import gated_evaluators
+from tunecheck.cli.gates_base import gated_metrics
 
 COUNT = 60
 
@@ -48,7 +48,7 @@ def test_the_same_answers_are_shown_to_be_no_worse(tunecheck: Tunecheck) -> None
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
     assert said.code == 0, said
     gates = the_gates(said)
-    assert list(gates) == ["function_call_match.binary_aggregate", "match.match"]
+    assert list(gates) == ["function_call_match.binary_aggregate", "match.binary_aggregate"]
     assert all(gate["met"] and gate["found"] == 0 for gate in gates.values())
 
 
@@ -82,21 +82,36 @@ def test_a_difference_within_the_margin_passes_only_if_its_interval_is_too(tunec
     assert tunecheck(*evaluate(*no_worse(str(finished(Path())[0]), "0.5"), endpoint="wrong")).code == 0
 
 
+def test_a_bare_evaluator_is_its_pass_rate_in_both_gates(tunecheck: Tunecheck) -> None:
+    tunecheck(*evaluate())
+    said = tunecheck(*evaluate(*no_worse("last", "0.3"), "--fail-under", "match>=0", "--json", endpoint="wrong"))
+    own = next(gate for gate in said.json()["gates"] if gate["gate"] == "match >= 0")
+    compared = the_gates(said)["match.binary_aggregate"]["comparison"]
+    assert isinstance(compared, dict)
+    assert compared["new_value"] == own["found"] == said.json()["metrics"]["match.binary_aggregate"]
+
+
 def test_the_evaluators_of_fail_under_are_the_ones_compared(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate())
     said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", "match[call]>=0.1", "--json"))
-    assert list(the_gates(said)) == ["match.match"]
+    assert list(the_gates(said)) == ["match.binary_aggregate"]
 
 
 def test_a_gate_belongs_to_the_evaluator_with_the_longest_name_it_begins_with() -> None:
     gates = [parse_gate("a.b.x>=1"), parse_gate("a.b>=1"), parse_gate("c[call]>=1")]
-    assert gated_evaluators(gates, ["a", "a.b", "c", "d"]) == ("a.b", "c")
-    assert gated_evaluators([], ["a"]) is None
+    assert gated_metrics(gates, ["a", "a.b", "c", "d"], []) == {"a.b": "a.b", "c": "c"}
+    assert gated_metrics([], ["a"], []) is None
+
+
+def test_a_gate_on_a_figure_compares_it_if_rows_have_numbers_of_it_else_its_evaluator() -> None:
+    gates = [parse_gate(text) for text in ("bleu.bleu_score>=0.4", "calls.call_f1>=0.9", "calls.error_count<=3")]
+    found = gated_metrics(gates, ["bleu", "calls"], ["bleu.bleu", "bleu.binary_aggregate", "calls.binary_aggregate"])
+    assert found == {"bleu.bleu": "bleu", "calls": "calls"}
 
 
 def test_a_score_that_no_row_changed_is_held_against_how_few_rows_there_are(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate())
-    said = tunecheck(*evaluate(*no_worse("last", "0.06"), "--json"))
+    said = tunecheck(*evaluate(*no_worse("last", "0.06"), "--fail-under", "match.match>=0", "--json"))
     assert said.code == 3
     figures = the_gates(said)["match.match"]["comparison"]
     assert isinstance(figures, dict)
@@ -111,6 +126,22 @@ def test_errors_fail_the_gate_too(tunecheck: Tunecheck, tmp_path: Path) -> None:
     assert said.code == 3
     assert [gate["met"] for gate in said.json()["gates"]] == [True, True, False]
     assert any("1 rows have a verdict only in the base" in note for note in said.json()["notes"])
+
+
+@pytest.mark.parametrize("gate", ["match>=0.5", "match.match>=0.5", "match.match_score>=0"])
+def test_gates_on_a_run_of_errors_alone_are_not_met_and_its_files_are_written(
+    tunecheck: Tunecheck, tmp_path: Path, gate: str
+) -> None:
+    tunecheck(*evaluate())
+    replay(tmp_path, {"another row": "Hello."}, "right")
+    said = tunecheck(*evaluate(*no_worse("last"), "--fail-under", gate, "--junit", "gates.xml", "--json"))
+    assert (said.code, "every row ended in an error" in said.err) == (1, True), said
+    assert [(found["met"], found["found"]) for found in said.json()["gates"]] == [
+        (False, None),
+        (False, None),
+        (False, 1),
+    ]
+    assert (tmp_path / "gates.xml").read_text().count("<failure") == 5  # the gates, and both evaluators' errors
 
 
 @pytest.mark.parametrize(
@@ -150,6 +181,7 @@ def test_rows_of_equal_ids_and_other_content_are_other_rows(tunecheck: Tunecheck
     said = tunecheck(*evaluate(*no_worse("last")))
     assert said.code == 2
     assert "'r0' is in both, with other columns or values" in said.err
+    assert "--pair-by" not in said.err
 
 
 def test_rows_in_one_run_only_are_counted_and_named(tunecheck: Tunecheck) -> None:
@@ -169,7 +201,7 @@ def test_an_evaluator_that_the_base_lacks_is_refused_if_it_is_gated(tunecheck: T
 def test_an_evaluator_that_the_base_lacks_is_said_if_it_is_not(tunecheck: Tunecheck) -> None:
     tunecheck(*evaluate("--evaluators", "match"))
     said = tunecheck(*evaluate(*no_worse("last"), "--json"))
-    assert list(the_gates(said)) == ["match.match"]
+    assert list(the_gates(said)) == ["match.binary_aggregate"]
     assert any("evaluator 'function_call_match' is only in" in note for note in said.json()["notes"])
 
 
@@ -196,7 +228,7 @@ def test_a_base_may_be_a_folder_or_the_beginning_of_an_id(tunecheck: Tunecheck, 
     for name in (str(base), base.name[:-2], f"eval_results/{base.name}"):
         said = tunecheck(*evaluate(*no_worse(name), "--json"))
         assert said.code == 0, said
-        assert the_gates(said)["match.match"]["comparison"]["base"] == base.name  # type: ignore[index]
+        assert the_gates(said)["match.binary_aggregate"]["comparison"]["base"] == base.name  # type: ignore[index]
 
 
 def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunecheck: Tunecheck) -> None:
@@ -207,7 +239,7 @@ def test_last_means_the_last_run_before_this_one_also_when_it_is_taken_up(tunech
     assert (recorded["no_worse_than"], recorded["margin"]) == (base.name, 0.2)
     said = tunecheck("evaluate", "--resume", "last", "--json")
     assert said.code == 3
-    assert the_gates(said)["match.match"]["comparison"]["base"] == base.name  # type: ignore[index]
+    assert the_gates(said)["match.binary_aggregate"]["comparison"]["base"] == base.name  # type: ignore[index]
 
 
 def test_a_run_is_not_held_against_itself(tunecheck: Tunecheck) -> None:
@@ -223,7 +255,7 @@ def test_score_holds_a_run_against_another_one_too(tunecheck: Tunecheck) -> None
     tunecheck(*evaluate(endpoint="wrong"))
     said = tunecheck("score", "last", *no_worse(base), "--json")
     assert said.code == 3, said.err
-    assert list(the_gates(said)) == ["function_call_match.binary_aggregate", "match.match"]
+    assert list(the_gates(said)) == ["function_call_match.binary_aggregate", "match.binary_aggregate"]
 
 
 def test_the_gate_may_stand_in_a_file(tunecheck: Tunecheck, tmp_path: Path) -> None:
@@ -237,7 +269,7 @@ def test_repeated_trials_pair_with_a_run_without(tunecheck: Tunecheck) -> None:
     tunecheck(*simulated)
     said = tunecheck(*simulated, "--repeat", "3", *no_worse("last", "1"))
     assert said.code == 0, said
-    figures = the_gates(said)["match.match"]["comparison"]
+    figures = the_gates(said)["match.binary_aggregate"]["comparison"]
     assert isinstance(figures, dict)
     assert (figures["pairs"], figures["only_in_new"]) == (COUNT, 0)
 

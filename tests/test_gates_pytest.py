@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import call, environment, here, replay, rows, workspace
+from tests.cli_parts import call, environment, here, replay, rows, workspace, write_lines
 
 TEST = """\
 from tunecheck.pytest_plugin import assert_no_regression
@@ -27,6 +27,17 @@ def test_worse_without_a_margin():
 
 def test_worse_within_a_large_margin():
     assert_no_regression("worse", "base", metric="function_call_match", margin=0.6)
+
+def test_an_unchanged_score_within_a_margin():
+    found = assert_no_regression("same", "base", metric="match.match", margin=0.2)
+    assert found.metric("match.match").kind == "score"
+
+def test_an_evaluator_means_its_pass_rate():
+    found = assert_no_regression("same", "base", metric="match", margin=0.2)
+    assert found.metric("match").key == "match.binary_aggregate"
+
+def test_rows_of_other_content():
+    assert_no_regression("other", "base", metric="match", margin=0.2, pair_by="id")
 """
 
 
@@ -42,14 +53,17 @@ def test_a_regression_fails_a_test_and_names_figures_and_rows(
 ) -> None:
     monkeypatch.chdir(workspace(tmp_path, rows(60)))
     right: dict[str, object] = {str(row["id"]): row["answer"] for row in rows(60)}
+    evaluate = ("evaluate", "--dataset", "small.jsonl")
     wrong = {f"r{at}": call(name="cancel") for at in range(0, 30, 2)}
     for name, answers in (("base", right), ("same", right), ("worse", {**right, **wrong})):
         replay(tmp_path, answers, name)
         endpoint = f"endpoints/{name}.yaml"
-        assert here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", endpoint, "--name", name).code == 0
+        assert here(capsys, *evaluate, "--endpoint", endpoint, "--name", name).code == 0
+    write_lines(tmp_path / "datasets" / "small.jsonl", rows(60, source="second edition"))
+    assert here(capsys, *evaluate, "--endpoint", "endpoints/base.yaml", "--name", "other").code == 0
     (tmp_path / "test_regression.py").write_text(TEST)
     said = pytest_in(tmp_path)
-    assert "2 failed, 3 passed" in said.stdout, said.stdout + said.stderr
+    assert "2 failed, 6 passed" in said.stdout, said.stdout + said.stderr
     assert "FAILED test_regression.py::test_worse " in said.stdout
     assert "FAILED test_regression.py::test_worse_without_a_margin" in said.stdout
     assert "function_call_match: worse, 100.0% → 75.0%" in said.stdout

@@ -15,6 +15,7 @@ from tunecheck.statistics import (
     pass_at_k,
     smallest_difference,
 )
+from tunecheck.statistics.samples import as_codes
 
 
 def test_of_no_rows_nothing_is_defined() -> None:
@@ -67,9 +68,28 @@ def test_two_runs_that_are_the_same_are_no_worse_by_what_their_number_of_rows_ca
     assert (same.changed, same.p_value, same.difference.value) == (0, 1.0, 0.0)
     assert non_inferiority(same.difference, 0.02).shown is True
     assert non_inferiority(same.difference, 0.01).shown is False  # of 200 rows z² / (200 + z²) = 0.0188
-    assert non_inferiority(paired_scores(scores, scores).difference, 0.5).shown is None
     verdicts = [row % 3 > 0 for row in range(200)]
     assert non_inferiority(paired_binary(verdicts, verdicts).difference, 0.02).shown is True
+
+
+def test_unchanged_scores_of_no_known_range_have_moved_no_further_than_from_0_to_the_furthest() -> None:
+    likert = [1.0 + row % 5 for row in range(100)]
+    found = paired_scores(likert, likert).difference
+    # At most z² / (100 + z²) = 0.03699 of the rows differ, by 5 at most.
+    assert (found.low, found.high) == pytest.approx((-5 * 0.036994, 5 * 0.036994), abs=1e-5)
+    below = paired_scores([-2.0] * 100, [-2.0] * 100).difference
+    assert below.low == pytest.approx(-2 * 0.036994, abs=1e-5)
+
+
+def test_scores_that_are_all_0_have_no_scale_to_judge_by_unless_it_is_given() -> None:
+    assert non_inferiority(paired_scores([0.0] * 100, [0.0] * 100).difference, 0.5).shown is None
+    assert non_inferiority(paired_scores([0.0] * 100, [0.0] * 100, bounds=(0, 1)).difference, 0.5).shown is True
+
+
+def test_unchanged_clusters_of_no_known_range_count_as_clusters() -> None:
+    scores = [1.0, 0.0] * 50
+    found = paired_scores(scores, scores, [row // 10 for row in range(100)]).difference
+    assert found.high == pytest.approx(3.841459 / (10 + 3.841459), abs=1e-6)
 
 
 def test_rounding_of_a_sum_is_no_change() -> None:
@@ -144,3 +164,19 @@ def test_what_cannot_be_meant_is_an_error(call: object, words: str) -> None:
     assert callable(call)
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_scores_that_all_moved_alike_say_that_their_differences_have_no_spread() -> None:
+    assert paired_scores([0.5] * 9, [0.75] * 9).difference.remark == "all differences are the same: they show no spread"
+
+
+def test_clusters_may_be_numbers_or_any_labels() -> None:
+    base, new = [row % 2 for row in range(24)], [row % 3 > 0 for row in range(24)]
+    labels = [None if row > 20 else f"c{row // 4}" for row in range(24)]
+    assert paired_binary(base, new, as_codes(labels)) == paired_binary(base, new, labels)
+    assert paired_scores(base, new, as_codes(labels)) == paired_scores(base, new, labels)
+
+
+def test_scores_too_large_to_subtract_have_no_figures_and_raise_no_warning() -> None:
+    found = paired_scores([1.7e308], [-1.7e308])
+    assert (found.difference.value, found.p_value) == (None, None)

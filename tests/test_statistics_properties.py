@@ -29,7 +29,7 @@ PAIRS = st.lists(st.tuples(SCORES, SCORES, st.sampled_from(["a", "b", "c", None]
 VERDICTS = st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from(["a", "b", "c", None])), max_size=40)
 ANY = st.lists(st.tuples(st.floats(), st.floats(), st.integers(0, 3)), max_size=30)
 
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=150)
 
 
 def numbers(result: object) -> list[float]:

@@ -47,8 +47,8 @@ def smooth(n: int) -> list[float]:
 
 
 def t_questions() -> Iterator[Question]:
-    for degrees in (1, 2, 3, 4, 7, 19, 59, 99, 199, 200, 201, 999, 4_999, 49_999, 0.5, 2.5):
-        for probability in (1e-6, 0.005, 0.025, 0.1, 0.3, 0.45, 0.6, 0.8, 0.9, 0.975, 0.9995):
+    for degrees in (1, 2, 3, 4, 7, 19, 59, 99, 199, 200, 201, 999, 4_999, 5_001, 49_999, 1e9, 0.5, 2.5):
+        for probability in (2e-9, 1e-6, 0.005, 0.025, 0.1, 0.3, 0.45, 0.6, 0.8, 0.9, 0.975, 0.9995):
             yield "t_quantile", {"probability": probability, "degrees": degrees}
 
 

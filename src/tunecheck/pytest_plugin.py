@@ -33,6 +33,7 @@ def assert_no_regression(
     metric: str | Sequence[str] | None = None,
     margin: float | None = None,
     cluster: str | None = None,
+    pair_by: str = "content",
     allow_simulated: bool = False,
     results_dir: str | os.PathLike[str] = "eval_results",
 ) -> Comparison:
@@ -41,11 +42,13 @@ def assert_no_regression(
     Args:
         run: the run in question: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
         base: the run that it is held against; also Azure's evaluation_results.json, or BFCL's scores.
-        metric: an evaluator, or a metric as metrics.json names it, or several; by default each evaluator's main one.
+        metric: an evaluator, or a metric as metrics.json names it, or several; by default all evaluators. An evaluator
+            stands for its pass rate, if it has one, as in every gate; else for its main metric.
         margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate). The run must
             be shown to be worse by less than that. Without a margin it must not be shown to be worse, and the data must
             be enough to show that.
         cluster: a column of the data; rows with equal values in it are not independent.
+        pair_by: `content` pairs rows of equal content; `id` rows of equal id, whatever is in them.
         allow_simulated: compare runs that asked no model, too.
         results_dir: where runs are looked for.
 
@@ -55,18 +58,21 @@ def assert_no_regression(
         DataError: the files of one are damaged.
     """
     __tracebackhide__ = True
-    from tunecheck.comparison import compare
+    from pathlib import Path
 
-    comparison = compare(
-        base,
-        run,
-        metrics=metric,
+    from tunecheck.comparison.front import compare_runs
+    from tunecheck.comparison.measuring import Settings
+
+    settings = Settings(
+        metrics=[metric] if isinstance(metric, str) else metric,
         margin=margin,
         cluster=cluster,
+        pair_by=pair_by,
         allow_simulated=allow_simulated,
         rows=_MOST_ROWS,
-        results_dir=results_dir,
+        gated=True,
     )
+    comparison = compare_runs([base, run], Path(results_dir), settings).comparison
     failed = [each for each in comparison.against[-1].tested if not _holds(each, margin)]
     if failed:
         head = f"{comparison.new.id} against {comparison.base.id}:"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tunecheck.cli.comparison_table import metrics_table
 from tunecheck.cli.report import SIMULATED
 from tunecheck.comparison.results import (
     BETTER,
@@ -16,17 +17,12 @@ from tunecheck.comparison.results import (
     RowChange,
     RunComparison,
 )
-from tunecheck.comparison.table import PASS_RATE, RunInfo
+from tunecheck.comparison.table import RunInfo
 from tunecheck.comparison.wording import (
-    NOTHING,
-    difference_text,
     headline,
-    interval_text,
     line_of,
     margin_text,
-    p_text,
     row_text,
-    size_text,
     value_text,
 )
 from tunecheck.runs.reasons import fault_kinds
@@ -50,18 +46,18 @@ def show(comparison: Comparison, console: Console, rows: int) -> None:
     """Print the page; `rows` is how many rows of each list."""
     from rich.text import Text
 
-    for part in _parts(comparison, rows):
+    for part in _parts(comparison, rows, console.width):
         console.print()
         console.print(part if not isinstance(part, str) else Text(part))
 
 
-def _parts(comparison: Comparison, rows: int) -> Iterator[RenderableType]:
+def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[RenderableType]:
     last = comparison.against[-1]
     yield _header(comparison)
     yield _answer(last)
     if len(comparison.against) > 1:
         yield _iterations(comparison)
-    yield _table(last, comparison)
+    yield metrics_table(last, comparison, width)
     yield from _rows(last, rows)
     notes = list(notes_of(last))
     if notes:
@@ -122,52 +118,6 @@ def _say(text: Text, metric: MetricComparison) -> None:
     text.append(f": {headline(metric)}")
     margin = margin_text(metric)
     text.append(f"; {margin}\n" if margin else "\n")
-
-
-def _table(against: RunComparison, comparison: Comparison) -> Table:
-    from rich.text import Text
-
-    table = _grid("left", *["right"] * 7)
-    for column in table.columns[1:]:
-        column.no_wrap = True
-    heads = ["", "pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "Holm", "finds ≥"]
-    if comparison.margin is not None:
-        table.add_column(justify="right", no_wrap=True)
-        heads.append(f"worse by < {comparison.margin:g}")
-    table.add_row(*(Text(head, "bold") for head in heads))
-    for metric in _in_order(against):
-        table.add_row(*(Text(cell, "" if metric.tested else "dim") for cell in _cells(metric)))
-    return table
-
-
-def _in_order(against: RunComparison) -> Iterator[MetricComparison]:
-    """Evaluator by evaluator, what is tested first, then what speaks for it."""
-    metrics = sorted(against.metrics.values(), key=lambda each: (not each.tested, each.name != each.evaluator))
-    for evaluator in dict.fromkeys(metric.evaluator for metric in metrics):
-        yield from (metric for metric in metrics if metric.evaluator == evaluator)
-
-
-def _label(metric: MetricComparison) -> str:
-    if metric.tested or metric.name == metric.evaluator:
-        return clean(metric.name, 60)
-    key = metric.key.removeprefix(f"{metric.evaluator}.")
-    return f"  {'pass rate' if key == PASS_RATE else clean(key, 60)}"
-
-
-def _cells(metric: MetricComparison) -> Iterator[str]:
-    kind = metric.kind
-    yield _label(metric)
-    yield f"{metric.difference.n:,}"
-    yield value_text(kind, metric.base.value)
-    yield value_text(kind, metric.new.value)
-    interval = interval_text(kind, metric.difference)
-    yield difference_text(kind, metric.difference.value, unit=False) + f" ({interval})" * (interval != NOTHING)
-    yield p_text(metric.p_value) if metric.tested else ""
-    yield p_text(metric.p_adjusted) if metric.tested else ""
-    smallest = metric.smallest_difference
-    yield size_text(kind, smallest.value).removesuffix(" points") if smallest is not None else ""
-    if metric.non_inferiority is not None:
-        yield {True: "shown", False: "NOT shown", None: "cannot be said"}[metric.non_inferior]
 
 
 def _iterations(comparison: Comparison) -> Table:

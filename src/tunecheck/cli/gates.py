@@ -99,7 +99,7 @@ class Gate:
         if chosen is None:
             return Outcome(str(self), None, False, "no row belongs to this group")
         key = self._key(metrics, primaries)
-        found = chosen.get(key)
+        found = chosen.get(key) if key is not None else None
         if found is None:
             return Outcome(str(self), None, False, "no row was counted")
         if isinstance(found, bool) or not isinstance(found, (int, float)):
@@ -107,11 +107,14 @@ class Gate:
         remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
         return Outcome(str(self), found, _OPERATORS[self.operator](found, self.required), remark)
 
-    def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str:
-        """A bare evaluator name means its pass rate, else its main mean."""
+    def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
+        """A bare evaluator name means its pass rate, else its main mean; None where no row was scored."""
         if self.metric not in primaries:
             if self.metric in metrics:
                 return self.metric
+            owners = [name for name in primaries if self.metric.startswith(f"{name}.")]
+            if owners and metrics.get(f"{max(owners, key=len)}.scored_count") == 0:
+                return None
             raise ConfigurationError(
                 f"--fail-under {str(self)!r}: there is no metric {self.metric!r}{did_you_mean(self.metric, metrics)}"
             )
@@ -119,9 +122,7 @@ class Gate:
         first = next((key for key in metrics if key.startswith(f"{name}.")), "")
         candidates = (f"{name}.binary_aggregate", f"{name}.{primaries[name]}", f"{name}.{name}", first)
         found = next((key for key in candidates if key in metrics), None)
-        if found is None or found.endswith("_count"):
-            raise ConfigurationError(f"--fail-under {str(self)!r}: {name!r} gave no number in this run")
-        return found
+        return None if found is None or found.endswith("_count") else found
 
     def _group(self, by: Groups) -> Metrics | None:
         assert self.group is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,68 +17,58 @@ if TYPE_CHECKING:
     from tunecheck.comparison import Comparison, MetricComparison
     from tunecheck.comparison.table import RunTable
 
-__all__ = ["Base", "RowKey", "check_margin", "gated_evaluators", "read_base"]
+__all__ = ["Base", "RowKey", "check_margin", "gated_metrics", "read_base"]
 
 RowKey = tuple[str, str]
 """A row's id and the fingerprint of its content."""
-
-_HINT_OF_COMPARE = "; --pair-by id compares them all the same"
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
     """What the run must be no worse than.
 
-    `name` finds it again; `evaluators` are those whose main metric is tested, None for all that both runs have.
-    `bounds` has the range of each metric that has one, by its key.
+    `name` finds it again; `metrics` are those that are tested, None for every evaluator that both runs have.
     """
 
     name: str
     id: str
     margin: float
-    evaluators: tuple[str, ...] | None
+    metrics: tuple[str, ...] | None
     allow_simulated: bool
     results_dir: Path
-    bounds: Mapping[str, tuple[float, float]]
 
     def check(self, run: Path) -> tuple[list[Outcome], list[str]]:
         """Hold a finished run against it: an outcome for each metric, and what else is to be said of the comparison.
 
-        Raises:
-            ConfigurationError: the runs cannot be compared; says why.
-            DataError: the base's files are damaged.
+        Where the two cannot be compared after all, that is the outcome: the run is there, and its files are written.
         """
-        from tunecheck.comparison import compare
+        from tunecheck.comparison.front import compare_runs
+        from tunecheck.comparison.measuring import Settings
+        from tunecheck.comparison.pairing import NothingPairsError
 
+        settings = Settings(
+            metrics=self.metrics, margin=self.margin, allow_simulated=self.allow_simulated, rows=0, gated=True
+        )
         try:
-            found = compare(
-                self.name,
-                run,
-                metrics=self.evaluators,
-                margin=self.margin,
-                allow_simulated=self.allow_simulated,
-                rows=0,
-                results_dir=self.results_dir,
-            )
+            found = compare_runs([self.name, run], self.results_dir, settings).comparison
+        except NothingPairsError as error:  # its remedy is an option of `compare`
+            return [self._impossible(error.why)], []
         except ConfigurationError as error:
-            raise _about(self.name, str(error).replace(_HINT_OF_COMPARE, "")) from None
+            return [self._impossible(str(error))], []
         tested = found.against[-1].tested
         if not tested:
-            raise _about(self.name, "the two runs have no metric in common")
+            return [self._impossible("the two runs have no metric in common")], []
         return [self._outcome(metric, found) for metric in tested], _notes(found)
 
+    def _impossible(self, why: str) -> Outcome:
+        return Outcome(f"worse by less than {self.margin:g} than {self.id}", None, False, f"cannot be said: {why}")
+
     def _outcome(self, metric: MetricComparison, comparison: Comparison) -> Outcome:
-        bound = metric.non_inferiority.bound if metric.non_inferiority is not None else None
-        met, remark = metric.non_inferior is True, _remark(metric)
-        unchanged = _unchanged(metric, self.bounds.get(metric.key))
-        if unchanged is not None:
-            bound, met = -unchanged if metric.higher_is_better else unchanged, unchanged < self.margin
-            remark = f"the same on each of {metric.difference.n:,} rows, 95% interval ±{unchanged:.3f}"
         return Outcome(
             f"{metric.name}: worse by less than {self.margin:g} than {self.id}",
             metric.difference.value,
-            met,
-            remark,
+            metric.non_inferior is True,
+            _remark(metric),
             {
                 "metric": metric.key,
                 "base": comparison.base.id,
@@ -86,30 +76,13 @@ class Base:
                 "base_value": metric.base.value,
                 "new_value": metric.new.value,
                 "difference": metric.difference.as_json(),
-                "bound": bound,
+                "bound": None if metric.non_inferiority is None else metric.non_inferiority.bound,
                 "higher_is_better": metric.higher_is_better,
                 "pairs": metric.difference.n,
                 "only_in_base": len(comparison.pairs.only_in_base),
                 "only_in_new": len(comparison.pairs.only_in_new),
             },
         )
-
-
-def _unchanged(metric: MetricComparison, bounds: tuple[float, float] | None) -> float | None:
-    """How far a score may have moved of which no row did: resampling has no interval for that, but its range has.
-
-    Its mean moves by no more than the share of rows that change, times the range; and the share's limit, where none of
-    n pairs did, is z² / (n + z²): Tango's interval of a paired difference, Statistics in Medicine 17 (1998), 891-908,
-    which is what a pass rate has here.
-    """
-    from tunecheck.proportions import normal_quantile
-
-    found = metric.difference
-    still = found.value == 0 and found.standard_error == 0 and found.low is None
-    if bounds is None or not still or metric.non_inferior is not None or not found.n:
-        return None
-    square = normal_quantile(found.confidence) ** 2
-    return (bounds[1] - bounds[0]) * square / (found.n + square)
 
 
 def _remark(metric: MetricComparison) -> str:
@@ -124,6 +97,8 @@ def _remark(metric: MetricComparison) -> str:
         why = metric.non_inferiority.remark if metric.non_inferiority is not None else None
         said = f"cannot be said: {why or 'too little data'}"
     pairs = metric.difference.n
+    if not pairs:
+        return said
     return f"{said}, {pairs:,} {'row' if pairs == 1 else 'rows'}" + (
         "" if metric.higher_is_better else ", lower is better"
     )
@@ -162,18 +137,25 @@ def check_margin(options: Options) -> None:
         raise ConfigurationError(f"--margin: expected a number of 0 or more, got {options.margin!r}")
 
 
-def gated_evaluators(gates: Iterable[Gate], evaluators: Collection[str]) -> tuple[str, ...] | None:
-    """The evaluators that `--fail-under` names, in order; None where it names none."""
-    found: dict[str, None] = {}
+def gated_metrics(
+    gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]
+) -> dict[str, str] | None:
+    """The metrics that `--fail-under` names, in order, with the evaluator of each; None where it names none.
+
+    A figure that rows have no number of (they are not among the `columns`), such as a count, stands for its evaluator.
+    """
+    found: dict[str, str] = {}
     for gate in gates:
         owners = [name for name in evaluators if gate.metric == name or gate.metric.startswith(f"{name}.")]
         if owners:
-            found[max(owners, key=len)] = None
-    return tuple(found) or None
+            owner = max(owners, key=len)
+            alike = (gate.metric, gate.metric.removesuffix("_score"))
+            found[next((name for name in alike if name in columns), owner)] = owner
+    return found or None
 
 
 def read_base(
-    options: Options, gates: Sequence[Gate], evaluators: Mapping[str, object], rows: Iterable[RowKey]
+    options: Options, gates: Sequence[Gate], evaluators: Collection[str], rows: Iterable[RowKey]
 ) -> tuple[Base, Options]:
     """The base, read and found fit for a comparison before anybody is asked, and the options with a lasting name of it.
 
@@ -195,22 +177,13 @@ def read_base(
         )
     if options.resume is not None and Path(table.info.place).resolve() == Path(options.resume).resolve():
         raise _about(name, "that is the run itself; name another one")
-    named = gated_evaluators(gates, evaluators)
-    _check_evaluators(name, table, named, evaluators)
+    named = gated_metrics(gates, evaluators, table.columns)
+    _check_evaluators(name, table, {} if named is None else named, evaluators)
     _check_rows(name, table, rows)
     lasting = _lasting_name(name, table, options.folder)
-    base = Base(lasting, table.info.id, margin, named, allowed, options.folder, dict(_ranges(evaluators)))
+    metrics = None if named is None else tuple(named)
+    base = Base(lasting, table.info.id, margin, metrics, allowed, options.folder)
     return base, replace(options, no_worse_than=lasting)
-
-
-def _ranges(evaluators: Mapping[str, object]) -> Iterator[tuple[str, tuple[float, float]]]:
-    from tunecheck.evaluators.base import Metric
-
-    for name, evaluator in evaluators.items():
-        metrics = getattr(evaluator, "metrics", ())
-        for metric in metrics if isinstance(metrics, tuple) else ():
-            if isinstance(metric, Metric) and metric.range is not None:
-                yield f"{name}.{metric.name}", metric.range
 
 
 def _lasting_name(name: str, table: RunTable, folder: Path) -> str:
@@ -220,9 +193,9 @@ def _lasting_name(name: str, table: RunTable, folder: Path) -> str:
     return table.info.id if place.parent.resolve() == folder.resolve() else str(place)
 
 
-def _check_evaluators(name: str, table: RunTable, named: tuple[str, ...] | None, evaluators: Collection[str]) -> None:
+def _check_evaluators(name: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:
     known = list(table.evaluators)
-    for each in named or ():
+    for each in named.values():
         if each not in known:
             raise _about(name, f"it has no evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds one")
     if not set(known) & set(evaluators):

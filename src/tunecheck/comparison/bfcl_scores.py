@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
@@ -21,13 +22,15 @@ from tunecheck.datasets.bfcl_categories import CATEGORIES
 from tunecheck.errors import DataError
 from tunecheck.jsontext import JSON, dumps, loads
 
-__all__ = ["ALL_ROWS", "BfclScores", "find_scores"]
+__all__ = ["ALL_ROWS", "BfclScores", "files_below", "find_scores"]
 
 ALL_ROWS = "bfcl"
 """The metric over all rows; each category has one of its own name."""
 
 _SCORE = re.compile(r"BFCL_v[34]_(?P<category>.+)_score\.json")
 _VERDICTS = ".verdicts.jsonl"
+_DEEPEST = 5
+"""Levels below a folder in which scores are looked for: runs/<run>/bfcl_score/<model>/<group>/<file> has as many."""
 _OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
 _GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
 
@@ -70,13 +73,13 @@ def find_scores(path: Path) -> BfclScores | None:
     Raises:
         DataError: those of several models, or two of one category.
     """
-    found = [path] if path.is_file() else [each for each in sorted(path.rglob("*.json*")) if each.is_file()]
+    found = [path] if path.is_file() else files_below(path)
     named = [(category, each) for each in found if (category := _category(each)) is not None]
     if not named:
         return None
     models = sorted({str(_model_folder(each)) for _, each in named})
     if len(models) > 1:
-        raise DataError(f"{path} holds the scores of {len(models)} models: name one, such as {models[0]}")
+        raise DataError(f"{path} holds the scores of {len(models)} runs or models: name one, such as {models[0]}")
     files: dict[str, Path] = {}
     for category, each in named:
         if category in files:
@@ -85,6 +88,16 @@ def find_scores(path: Path) -> BfclScores | None:
     order = list(CATEGORIES)
     known = sorted(files, key=lambda name: (order.index(name) if name in order else len(order), name))
     return BfclScores({name: files[name] for name in known})
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The `….json…` files of a folder and some levels below it, in order; a wrong folder may be a whole disk."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        depth = len(Path(place).relative_to(folder).parts)
+        folders[:] = sorted(name for name in folders if depth < _DEEPEST and not name.startswith("."))
+        found += [Path(place, name) for name in names if ".json" in name]
+    return sorted(found)
 
 
 def _category(path: Path) -> str | None:

@@ -59,7 +59,7 @@ class TableBuilder:
         if shape is not self._shape or len(self._batch) >= _BATCH_ROWS or self._bytes > _BATCH_BYTES:
             self._take_batch()
             self._shape = shape
-        values = [bytes(row[key]) for key in shape.needed]
+        values = list(map(bytes, map(row.__getitem__, shape.needed)))
         self._batch.append(values)
         self._bytes += sum(map(len, values))
         self._name(row, shape)

@@ -16,10 +16,13 @@ MOST_SHOWN = 40
 """Most metrics that are shown without a test."""
 
 
-def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -> tuple[list[Chosen], list[str]]:
+def choose_metrics(
+    base: RunTable, new: RunTable, named: Sequence[str] | None, *, gated: bool = False
+) -> tuple[list[Chosen], list[str]]:
     """The metrics to compare, and remarks on those that are not.
 
-    Tested is each evaluator's main metric, or those that are named: an evaluator, or `<evaluator>.<key>`.
+    Tested is each evaluator's main metric, or those that are named: an evaluator, or `<evaluator>.<key>`. Where it is
+    `gated`, an evaluator's pass rate speaks for it, if both runs have one.
 
     Raises:
         ConfigurationError: the runs have no evaluator in common, or not the named one.
@@ -29,7 +32,7 @@ def choose_metrics(base: RunTable, new: RunTable, named: Sequence[str] | None) -
         raise ConfigurationError(
             f"{base.info.id} and {new.info.id} have no evaluator in common: {_listed(base)} there, {_listed(new)} here"
         )
-    mains = {name: main for name in shared if (main := _main(name, base, new)) is not None}
+    mains = {name: main for name in shared if (main := _main(name, base, new, gated=gated)) is not None}
     if not mains:
         raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a number: there is nothing to compare")
     tested = dict(mains) if named is None else dict(_named(named, mains, base, new))
@@ -52,8 +55,11 @@ def _chosen(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool)
     return Chosen(name, key, (base.columns.get(key) or new.columns[key]).evaluator, tested)
 
 
-def _main(name: str, base: RunTable, new: RunTable) -> str | None:
+def _main(name: str, base: RunTable, new: RunTable, *, gated: bool) -> str | None:
     """The evaluator's main metric: as the run says that declares what it means, else as both have it."""
+    rate = f"{name}.{PASS_RATE}"
+    if gated and rate in base.columns and rate in new.columns:
+        return rate
     sides = [table.evaluators[name] for table in (new, base)]
     for evaluator in [*(side for side in sides if side.declared), *sides]:
         if evaluator.main is not None:
@@ -82,8 +88,9 @@ def _named(names: Sequence[str], mains: dict[str, str], base: RunTable, new: Run
 
 def _key(name: str, base: RunTable, new: RunTable) -> str | None:
     """A metric's column: by its key, or what stands for it where a pass rate says the same."""
-    if name in base.columns and name in new.columns:
-        return name
+    for alike in (name, name.removesuffix("_score")):
+        if alike in base.columns and alike in new.columns:
+            return alike
     evaluator, _, key = name.rpartition(".")
     verdicts = f"{evaluator}.{PASS_RATE}"
     for table in (base, new):
@@ -101,24 +108,35 @@ def evaluator_notes(base: RunTable, new: RunTable) -> list[str]:
         for name in table.evaluators
         if name not in other.evaluators
     ]
-    for name in base.evaluators:
-        if name in new.evaluators:
-            notes += _changed(base.evaluators[name], new.evaluators[name])
+    pairs = [(base.evaluators[name], new.evaluators[name]) for name in base.evaluators if name in new.evaluators]
+    notes += [_other_arguments(*pair) for pair in pairs if _changed(*pair) and _arguments_changed(*pair)]
+    recoded = [
+        repr(before.name)
+        for before, after in pairs
+        if _changed(before, after) and not _arguments_changed(before, after)
+    ]
+    if recoded:
+        what = "evaluator" if len(recoded) == 1 else "evaluators"
+        have = "has" if len(recoded) == 1 else "have"
+        notes.append(
+            f"{what} {', '.join(recoded)} {have} other code in each run: the difference may be the evaluator's"
+        )
     return notes
 
 
-def _changed(before: EvaluatorColumns, after: EvaluatorColumns) -> list[str]:
-    if before.fingerprint is None or after.fingerprint is None or before.fingerprint == after.fingerprint:
-        return []
-    keys = [
-        key for key in {**before.arguments, **after.arguments} if before.arguments.get(key) != after.arguments.get(key)
-    ]
-    if not keys:
-        return [f"evaluator {before.name!r} has other code in each run: the difference may be the evaluator's"]
-    changed = ", ".join(f"{key} {_shown(before, key)} → {_shown(after, key)}" for key in keys[:5])
-    return [
-        f"evaluator {before.name!r} is not the same in both runs ({changed}): the difference may be the evaluator's"
-    ]
+def _changed(before: EvaluatorColumns, after: EvaluatorColumns) -> bool:
+    return None not in (before.fingerprint, after.fingerprint) and before.fingerprint != after.fingerprint
+
+
+def _arguments_changed(before: EvaluatorColumns, after: EvaluatorColumns) -> list[str]:
+    names = {**before.arguments, **after.arguments}
+    return [name for name in names if before.arguments.get(name) != after.arguments.get(name)]
+
+
+def _other_arguments(before: EvaluatorColumns, after: EvaluatorColumns) -> str:
+    names = _arguments_changed(before, after)[:5]
+    changed = ", ".join(f"{name} {_shown(before, name)} → {_shown(after, name)}" for name in names)
+    return f"evaluator {before.name!r} is not the same in both runs ({changed}): the difference may be the evaluator's"
 
 
 def _shown(evaluator: EvaluatorColumns, key: str) -> str:

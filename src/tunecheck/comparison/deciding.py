@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tunecheck.comparison.results import BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Verdict
+from tunecheck.shown import counted
 from tunecheck.statistics.results import Estimate, SmallestDifference
 
 __all__ = ["ALONE", "COARSE", "FEWEST", "decide"]
@@ -45,11 +46,11 @@ def decide(
     if p_adjusted < alpha and apart:
         up = difference.value > 0
         return (BETTER if up == higher_is_better else WORSE), ""
-    what = "rows" if difference.clusters is None else "clusters"
+    what = "row" if difference.clusters is None else "cluster"
     if units < FEWEST:
-        return TOO_LITTLE, f"{units} {what}"
+        return TOO_LITTLE, counted(units, what)
     if _too_coarse(verdicts, difference, units, smallest, bounds):
-        return TOO_LITTLE, f"{units:,} {what} show only a large difference"
+        return TOO_LITTLE, f"{counted(units, what)} show only a large difference"
     return NO_DIFFERENCE, ALONE if low is not None and apart else ""
 
 

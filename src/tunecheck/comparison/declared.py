@@ -9,7 +9,7 @@ from tunecheck.comparison.table import Kind
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 
-__all__ = ["Declared", "DeclaredMetric", "answer_columns", "read_declared"]
+__all__ = ["Declared", "DeclaredMetric", "answer_columns", "read_bounds", "read_declared"]
 
 _KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "count"}
 
@@ -48,7 +48,7 @@ def _declared(entry: Mapping[str, JSON]) -> Declared:
         str(metric["name"]): DeclaredMetric(
             _KINDS.get(str(metric.get("kind")), "score"),
             metric.get("higher_is_better") is not False,
-            _bounds(metric.get("range")),
+            read_bounds(metric.get("range")),
         )
         for metric in (metrics if isinstance(metrics, list) else [])
         if isinstance(metric, dict) and "name" in metric
@@ -61,7 +61,8 @@ def _declared(entry: Mapping[str, JSON]) -> Declared:
     )
 
 
-def _bounds(value: JSON) -> tuple[float, float] | None:
+def read_bounds(value: JSON) -> tuple[float, float] | None:
+    """The lowest and the highest value that a metric declares, as a manifest has them; None where there are none."""
     if not isinstance(value, list) or len(value) != 2:
         return None
     low, high = value

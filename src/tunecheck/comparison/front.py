@@ -1,12 +1,16 @@
-"""The front door: `compare()` reads runs, pairs their rows, and says of each metric what the data show."""
+"""The front doors: `compare()` reads runs, pairs their rows, and says of each metric what the data show.
+
+`compare_runs()` also hands over what was read, to who shows the runs themselves.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck.comparison.changes import RunPair, add_reasons, changes_of
 from tunecheck.comparison.choosing_metrics import choose_metrics, evaluator_notes
@@ -18,7 +22,18 @@ from tunecheck.comparison.table import RunTable
 from tunecheck.errors import ConfigurationError
 from tunecheck.suggest import did_you_mean
 
-__all__ = ["compare"]
+if TYPE_CHECKING:
+    from tunecheck.statistics.samples import Codes
+
+__all__ = ["Compared", "compare", "compare_runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison, and of each run against the base both tables and their pairs."""
+
+    comparison: Comparison
+    runs: Sequence[RunPair]
 
 
 def compare(
@@ -55,26 +70,40 @@ def compare(
         ConfigurationError: a run that is not there, not finished, or simulated; rows that do not pair; an option.
         DataError: a run whose files are damaged.
     """
-    names = [metrics] if isinstance(metrics, str) else metrics
-    settings = Settings(confidence, margin, cluster, rows, seed)
-    _check(settings, pair_by, new)
-    folder = Path(results_dir)
-    tables = [read_run(run, folder, cluster=cluster, name=_called(at)) for at, run in enumerate((base, *new))]
-    if not allow_simulated:
+    settings = Settings(
+        metrics=[metrics] if isinstance(metrics, str) else metrics,
+        confidence=confidence,
+        margin=margin,
+        cluster=cluster,
+        allow_simulated=allow_simulated,
+        pair_by=pair_by,
+        rows=rows,
+        seed=seed,
+    )
+    return compare_runs([base, *new], Path(results_dir), settings).comparison
+
+
+def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> Compared:
+    """Compare runs with the first of them; arguments and errors as of `compare`."""
+    _check(settings, runs)
+    tables = [read_run(run, results_dir, cluster=settings.cluster, name=_called(at)) for at, run in enumerate(runs)]
+    if not settings.allow_simulated:
         _refuse_simulated(tables)
-    first = tables[0]
-    compared = [_Against(first, table, settings, pair_by, names) for table in tables[1:]]
-    adjusted = _adjusted([metric.p_value for each in compared for metric in each.measured.values() if metric.tested])
-    against = [each.finish(adjusted) for each in compared]
-    return Comparison(first.info, against, _history(compared, settings), confidence, margin, cluster)
+    first = tables[0].info
+    sides = [_Against(tables[0], table, settings) for table in tables[1:]]
+    adjusted = _adjusted([metric.p_value for each in sides for metric in each.measured.values() if metric.tested])
+    against = [each.finish(adjusted) for each in sides]
+    history = _history(sides, settings)
+    found = Comparison(first, against, history, settings.confidence, settings.margin, settings.cluster)
+    return Compared(found, [each.runs for each in sides])
 
 
 def _called(at: int) -> str:
     return f"run {at}" if at else "base"
 
 
-def _check(settings: Settings, pair_by: str, new: Sequence[RunLike]) -> None:
-    if not new:
+def _check(settings: Settings, runs: Sequence[RunLike]) -> None:
+    if len(runs) < 2:
         raise ConfigurationError("compare takes a base and at least one run to compare with it")
     if not 0.5 <= settings.confidence < 1:
         raise ConfigurationError(f"a confidence lies between 0.5 and 1, not {settings.confidence!r}")
@@ -82,8 +111,9 @@ def _check(settings: Settings, pair_by: str, new: Sequence[RunLike]) -> None:
         raise ConfigurationError(f"a margin is 0 or more, not {settings.margin!r}")
     if settings.rows is not None and settings.rows < 0:
         raise ConfigurationError(f"rows is 0 or more, not {settings.rows!r}")
-    if pair_by not in PAIR_BY:
-        raise ConfigurationError(f"pair_by: there is no way {pair_by!r}{did_you_mean(pair_by, PAIR_BY)}")
+    how = settings.pair_by
+    if how not in PAIR_BY:
+        raise ConfigurationError(f"pair_by: there is no way {how!r}{did_you_mean(how, PAIR_BY)}")
 
 
 def _refuse_simulated(tables: Sequence[RunTable]) -> None:
@@ -101,24 +131,30 @@ def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
     return holm(p_values)[::-1]  # taken from the end
 
 
+def _codes(labels: Sequence[Hashable]) -> Codes:
+    from tunecheck.statistics.samples import as_codes
+
+    return as_codes(labels)
+
+
 class _Against:
     """One run against the base: measured at once, judged when all runs are measured."""
 
-    def __init__(
-        self, base: RunTable, new: RunTable, settings: Settings, pair_by: str, metrics: Sequence[str] | None
-    ) -> None:
+    def __init__(self, base: RunTable, new: RunTable, settings: Settings) -> None:
         self._settings = settings
-        self.runs = RunPair(base, new, pair(base, new, pair_by))
+        self.runs = RunPair(base, new, pair(base, new, settings.pair_by))
         self.labels = _labels(base, new, self.runs.pairing, settings.cluster)
-        chosen, notes = choose_metrics(base, new, metrics)
-        self.notes = [*base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
+        self._codes = None if self.labels is None else _codes(self.labels)
+        chosen, notes = choose_metrics(base, new, settings.metrics, gated=settings.gated)
+        same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
+        self.notes = [*same, *base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
         self.sides: dict[str, Sides] = {}
         self.measured: dict[str, MetricComparison] = {}
         for each in chosen:
             self._measure(each)
 
     def _measure(self, chosen: Chosen) -> None:
-        sides = sides_of(chosen.key, self.runs.base, self.runs.new, self.runs.pairing, self.labels)
+        sides = sides_of(chosen.key, self.runs.base, self.runs.new, self.runs.pairing, self._codes)
         self.sides[chosen.name] = sides
         self.measured[chosen.name] = measure(chosen, sides, self.runs.base, self.runs.new, self._settings)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-    from tunecheck.statistics.samples import Floats
+    from tunecheck.statistics.samples import Codes, Floats, Labels
 
     Mask = NDArray[numpy.bool_]
 
@@ -28,13 +28,21 @@ _UNTESTED_RESAMPLES = 500
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How two runs are compared; `rows` is how many rows of a list are kept, None all."""
+    """How runs are compared, as the arguments of `compare` say.
 
+    `rows` is how many rows of a list are kept, None all. `gated`: an evaluator stands for what a gate on it means, its
+    pass rate where it has one.
+    """
+
+    metrics: Sequence[str] | None = None
     confidence: float = 0.95
     margin: float | None = None
     cluster: str | None = None
+    allow_simulated: bool = False
+    pair_by: str = "content"
     rows: int | None = 1_000
     seed: int = 0
+    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +59,12 @@ class Chosen:
 class Sides:
     """A metric's numbers by pair, NaN where a run has none; `metric` is a column that says what they mean.
 
-    `averaged` is whether they are shares of several trials.
+    `labels` number the clusters. `averaged` is whether they are shares of several trials.
     """
 
     base: Floats
     new: Floats
-    labels: Sequence[Hashable] | None
+    labels: Codes | None
     kind: Kind
     higher_is_better: bool
     bounds: tuple[float, float] | None
@@ -76,11 +84,9 @@ class Sides:
         found: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
         return found
 
-    def labels_of(self, both: Mask) -> Sequence[Hashable] | None:
+    def labels_of(self, both: Mask) -> Codes | None:
         """The clusters of the pairs that have both numbers."""
-        import numpy
-
-        return None if self.labels is None else [self.labels[at] for at in numpy.flatnonzero(both).tolist()]
+        return None if self.labels is None else self.labels[both]
 
 
 def item_values(table: RunTable, name: str) -> Floats:
@@ -102,7 +108,7 @@ def item_values(table: RunTable, name: str) -> Floats:
     return means
 
 
-def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Sequence[Hashable] | None) -> Sides:
+def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> Sides:
     """A metric's numbers side by side."""
     import numpy
 
@@ -216,7 +222,7 @@ def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[floa
     return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
 
 
-def estimate(values: Floats, sides: Sides, labels: Sequence[Hashable] | None, settings: Settings) -> Estimate:
+def estimate(values: Floats, sides: Sides, labels: Labels | None, settings: Settings) -> Estimate:
     """One run's figure, over rows that all runs have."""
     from tunecheck.statistics import estimate_mean, estimate_proportion
 

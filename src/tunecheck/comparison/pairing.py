@@ -11,10 +11,19 @@ from tunecheck.comparison.values import RawRow, value_of
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 
-__all__ = ["PAIR_BY", "Pairing", "pair"]
+__all__ = ["PAIR_BY", "NothingPairsError", "Pairing", "pair"]
 
 PAIR_BY = ("content", "id")
 """`content`: rows of equal id and equal content, then rows of equal content; `id`: rows of equal id."""
+
+
+class NothingPairsError(ConfigurationError):
+    """No row of one run is in the other: `why`, and, where there is one, a `remedy` that `compare` has."""
+
+    def __init__(self, why: str, remedy: str = "") -> None:
+        super().__init__(f"{why}; {remedy}" if remedy else why)
+        self.why = why
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
     """Pair two runs' items.
 
     Raises:
-        ConfigurationError: no item of one is in the other; says why.
+        NothingPairsError: no item of one is in the other; says why.
     """
     contents = _contents_known(base) and _contents_known(new) and pair_by == "content"
     found = dict(_matches(_keys(base, contents), _keys(new, contents)))
@@ -64,7 +73,7 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
         found.update(rest)
         by_content = len(rest)
     if not found:
-        raise ConfigurationError(_nothing(base, new, contents))
+        raise _nothing(base, new, contents)
     taken = set(found.values())
     only_base = [item for item in range(len(base.items.ids)) if item not in found]
     only_new = [item for item in range(len(new.items.ids)) if item not in taken]
@@ -106,11 +115,11 @@ def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
             yield item, place
 
 
-def _nothing(base: RunTable, new: RunTable, contents: bool) -> str:
+def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError:
     """Why nothing pairs, in words."""
     for table in (base, new):
         if not table.items.ids:
-            return f"{table.info.id} has no rows: there is nothing to compare"
+            return NothingPairsError(f"{table.info.id} has no rows: there is nothing to compare")
     shared = set(base.items.ids) & set(new.items.ids)
     start = f"no row of {base.info.id} is in {new.info.id}"
     if shared and contents:
@@ -118,10 +127,11 @@ def _nothing(base: RunTable, new: RunTable, contents: bool) -> str:
         differing = _differing(base, new, example)
         differs = f"{', '.join(map(repr, differing[:3]))} {'differ' if len(differing) > 1 else 'differs'}"
         what = f"in {example!r} {differs}" if differing else f"such as {example!r}"
-        hint = "" if not (base.named and new.named) else "; --pair-by id compares them all the same"
+        remedy = "--pair-by id compares them all the same" if base.named and new.named else ""
         ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
-        return f"{start}: {ids} in both, with other content ({what}){hint}"
-    return f"{start}: their ids are other ones, such as {base.items.ids[0][:100]!r} and {new.items.ids[0][:100]!r}"
+        return NothingPairsError(f"{start}: {ids} in both, with other content ({what})", remedy)
+    first = base.items.ids[0][:100], new.items.ids[0][:100]
+    return NothingPairsError(f"{start}: their ids are other ones, such as {first[0]!r} and {first[1]!r}")
 
 
 def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from tunecheck.comparison.bfcl_scores import find_scores
+from tunecheck.comparison.bfcl_scores import files_below, find_scores
 from tunecheck.comparison.building import TableBuilder
 from tunecheck.comparison.declared import Declared, answer_columns, read_declared
 from tunecheck.comparison.sources import AzureFile, GivenRows, LinesFile
@@ -23,7 +24,7 @@ RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
 """A run's folder, id, the beginning of its id, or `last`; files of Azure's or BFCL's; what `evaluate` returned."""
 
 _AZURE = "evaluation_results.json"
-_NEWEST_FORMAT = 1
+_RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def _open(run: RunLike, results_dir: Path, name: str) -> _Opened:
 
 
 def _no_run(path: Path) -> str:
-    if path.is_dir() and next(path.rglob("BFCL_v*_result.json"), None) is not None:
+    if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
         return f"holds results that nobody scored: `tunecheck bfcl score {path} --out DIR`, then compare DIR"
     return "is no run: expected a run's folder, Azure's evaluation_results.json, or BFCL's scores"
 
@@ -137,12 +138,7 @@ def _given(run: Mapping[str, object], name: str) -> _Opened:
 
 
 def _run_folder(run: Run) -> _Opened:
-    manifest = run.manifest()
-    version = manifest.get("format")
-    if isinstance(version, int) and version > _NEWEST_FORMAT:
-        raise ConfigurationError(
-            f"run {run.id} was written by a newer Tunecheck (format {version}; this one reads {_NEWEST_FORMAT}): update"
-        )
+    manifest = run.known_manifest()
     if not run.results.is_file():
         raise ConfigurationError(f"run {run.id} has no results: it {_ended(run, manifest)}")
     created = manifest.get("created")
@@ -155,7 +151,14 @@ def _run_folder(run: Run) -> _Opened:
         answer_columns(manifest) if manifest.get("target", "unknown") is None else None,
         manifest.get("simulated") is True,
         created if isinstance(created, str) else None,
+        _unfinished(run, manifest),
     )
+
+
+def _unfinished(run: Run, manifest: Mapping[str, JSON]) -> tuple[str, ...]:
+    """A run that was finished once and taken up again has its rows of then."""
+    status = run.status() if "status" in manifest else "finished"
+    return () if status == "finished" else (f"{run.id} is not finished ({status}): its rows are those of before",)
 
 
 def _ended(run: Run, manifest: Mapping[str, JSON]) -> str:

@@ -29,7 +29,7 @@ class LinesFile:
             with self.path.open("rb", buffering=_BLOCK) as file:
                 for number, line in enumerate(file):
                     if (only is None or number in only) and not line.isspace():
-                        yield _decoded(line, f"{self.path}: line {number + 1}")
+                        yield _decoded(line, self.path, number)
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
 
@@ -52,7 +52,7 @@ class AzureFile:
             raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         for number, row in enumerate(self._rows(content)):
             if only is None or number in only:
-                yield _decoded(row, f"{self.path}: row {number + 1}")
+                yield _decoded(row, self.path, number, "row")
 
     def _rows(self, content: bytes) -> Iterator[bytes]:
         try:
@@ -90,14 +90,15 @@ class GivenRows:
                 line = dumps(row)
             except TypeError as error:
                 raise DataError(f"row {number + 1}: {error}") from None
-            yield _decoded(line, f"row {number + 1}")
+            yield _decoded(line, None, number, "row")
 
 
-def _decoded(line: bytes, where: str) -> RawRow:
+def _decoded(line: bytes, path: Path | None, number: int, unit: str = "line") -> RawRow:
     try:
         return decode_row(line)
     except ValueError as error:
         what = " ".join(str(error).split())
+        where = f"{unit} {number + 1}" if path is None else f"{path}: {unit} {number + 1}"
         raise DataError(
             f"{where} is no JSON object ({what}): damaged or half-written; copy or write it again"
         ) from None

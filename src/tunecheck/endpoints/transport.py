@@ -14,10 +14,10 @@ from typing import Literal
 import aiohttp
 import yarl
 
-from tunecheck.endpoints.urls import proxy_for
+from tunecheck.endpoints.urls import Proxy, proxy_for
 from tunecheck.errors import ConfigurationError
 
-__all__ = ["AttemptFailed", "Reply", "Transport"]
+__all__ = ["AttemptFailed", "Bounds", "Reply", "Transport", "exchange", "open_session"]
 
 MAX_REPLY_BYTES = 64 << 20
 """Largest reply that is taken in."""
@@ -42,37 +42,34 @@ class Reply:
     body: bytes
 
 
-class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that the client turns into an error or a retry
-    """No complete reply came; the text says why in a few words."""
+class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
+    """No complete reply came; the text says why in a few words. `sent` is whether the request may have arrived."""
 
-    def __init__(self, sort: Literal["timeout", "connection", "certificate", "reply"], reason: str) -> None:
+    def __init__(
+        self, sort: Literal["timeout", "connection", "certificate", "reply"], reason: str, *, sent: bool = True
+    ) -> None:
         super().__init__(reason)
         self.sort = sort
+        self.sent = sent
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long one attempt may take, and how large its reply may be."""
+
+    timeout_s: float
+    reply_bytes: int
 
 
 class Transport:
-    """Posts bodies to one address. Made inside the event loop that it is used in.
-
-    aiohttp's own reading of the environment is not used: it would send a `.netrc` password in place of the key, and a
-    plain-http call to loopback through a proxy.
-    """
+    """Posts bodies to one address. Made inside the event loop that it is used in."""
 
     def __init__(self, url: str, *, connections: int, timeout_s: float) -> None:
         self._url = yarl.URL(url)
-        self._timeout_s = timeout_s
-        proxy = proxy_for(url)
-        self._proxy = yarl.URL(proxy.url) if proxy else None
-        self._proxy_headers = (
-            {"Proxy-Authorization": proxy.authorization.reveal()} if proxy and proxy.authorization else None
-        )
+        self._bounds = Bounds(timeout_s, MAX_REPLY_BYTES)
+        self._proxy = proxy_for(url)
         secure = self._url.scheme == "https"
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=connections, ssl=tls_context() if secure else True, keepalive_timeout=_IDLE_S
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_S, timeout_s)),
-        )
+        self._session = open_session(connections, secure=secure, connect_s=min(CONNECT_S, timeout_s))
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
         """Send one request and read its whole reply.
@@ -80,45 +77,91 @@ class Transport:
         Raises:
             AttemptFailed: no complete reply came.
         """
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(body, headers)
-        except aiohttp.ConnectionTimeoutError:
-            raise AttemptFailed("timeout", f"no connection to {self._url.host}:{self._url.port} in time") from None
-        except TimeoutError:
-            raise AttemptFailed("timeout", f"no complete answer within {self._timeout_s:g} s") from None
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-            raise AttemptFailed("certificate", f"no secure connection: {_tls_reason(error)}") from None
-        except aiohttp.ClientPayloadError:
-            raise AttemptFailed("reply", "the answer broke off") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            # ValueError: what a hostile reply makes of aiohttp's own parsing (a header it cannot read).
-            raise AttemptFailed("connection", _reason(error)) from None
-
-    async def _exchange(self, body: bytes, headers: Mapping[str, str]) -> Reply:
         # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
         data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
-        async with self._session.post(
-            self._url,
-            data=data,
-            headers=headers,
-            allow_redirects=False,
-            proxy=self._proxy,
-            proxy_headers=self._proxy_headers,
-        ) as response:
-            chunks: list[bytes] = []
-            size = 0
-            async for chunk in response.content.iter_any():
-                size += len(chunk)
-                if size > MAX_REPLY_BYTES:
-                    response.close()
-                    raise AttemptFailed("reply", f"the answer is larger than {MAX_REPLY_BYTES >> 20} MiB")
-                chunks.append(chunk)
-            return Reply(response.status, response.headers, b"".join(chunks))
+        return await exchange(self._session, "POST", self._url, data, headers, self._proxy, self._bounds)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
+
+
+def open_session(connections: int, *, secure: bool, connect_s: float = CONNECT_S) -> aiohttp.ClientSession:
+    """Connections without cookies.
+
+    aiohttp's own reading of the environment is not used: it would send a `.netrc` password in place of the key, and a
+    plain-http call to loopback through a proxy.
+
+    Raises:
+        ConfigurationError: the environment names certificates that cannot be read.
+    """
+    tls = tls_context() if secure else True
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections, ssl=tls, keepalive_timeout=_IDLE_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s),
+    )
+
+
+async def exchange(
+    session: aiohttp.ClientSession,
+    method: str,
+    url: yarl.URL,
+    data: bytes | io.BufferedIOBase | None,
+    headers: Mapping[str, str],
+    proxy: Proxy | None,
+    bounds: Bounds,
+) -> Reply:
+    """Send one request and read its whole reply.
+
+    Raises:
+        AttemptFailed: no complete reply came.
+    """
+    try:
+        async with asyncio.timeout(bounds.timeout_s):
+            return await _exchange(session, method, url, data, headers, proxy, bounds.reply_bytes)
+    except aiohttp.ConnectionTimeoutError:
+        raise AttemptFailed("timeout", f"no connection to {url.host}:{url.port} in time", sent=False) from None
+    except TimeoutError:
+        raise AttemptFailed("timeout", f"no complete answer within {bounds.timeout_s:g} s") from None
+    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
+        raise AttemptFailed("certificate", f"no secure connection: {_tls_reason(error)}", sent=False) from None
+    except aiohttp.ClientPayloadError:
+        raise AttemptFailed("reply", "the answer broke off") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        # ValueError: what a hostile reply makes of aiohttp's own parsing (a header it cannot read).
+        sent = not isinstance(error, aiohttp.ClientConnectorError)
+        raise AttemptFailed("connection", _reason(error), sent=sent) from None
+
+
+async def _exchange(
+    session: aiohttp.ClientSession,
+    method: str,
+    url: yarl.URL,
+    data: bytes | io.BufferedIOBase | None,
+    headers: Mapping[str, str],
+    proxy: Proxy | None,
+    most: int,
+) -> Reply:
+    secret = proxy.authorization if proxy else None
+    async with session.request(
+        method,
+        url,
+        data=data,
+        headers=headers,
+        allow_redirects=False,
+        proxy=proxy.url if proxy else None,
+        proxy_headers={"Proxy-Authorization": secret.reveal()} if secret else None,
+    ) as response:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.content.iter_any():
+            size += len(chunk)
+            if size > most:
+                response.close()
+                raise AttemptFailed("reply", f"the answer is larger than {most >> 20} MiB")
+            chunks.append(chunk)
+        return Reply(response.status, response.headers, b"".join(chunks))
 
 
 def tls_context() -> ssl.SSLContext:

@@ -121,6 +121,7 @@ class FoundryUploader:
                 url = run_in_loop(self._upload(record, contents))
             except UploadError as error:
                 again = f"{shlex.quote(str(run.folder))} --project {shlex.quote(self.project.text)}"
+                again += " --allow-simulated" if contents.simulated else ""
                 raise error.explained(again, record.path, deleted=record.get("run_id") is not None) from None
             record.keep(complete=True, fingerprint=contents.fingerprint, url=url)
             return self._uploaded(record, contents, unchanged=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import io
 import random
 import uuid
@@ -11,17 +9,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import aiohttp
 import yarl
 
+from tunecheck.endpoints import transport
 from tunecheck.endpoints.auth import Auth
 from tunecheck.endpoints.faults import one_line, request_id
 from tunecheck.endpoints.limits import Clock
 from tunecheck.endpoints.masking import Redactor
 from tunecheck.endpoints.retry import Backoff, retry_after_s
-from tunecheck.endpoints.transport import CONNECT_S, tls_context
+from tunecheck.endpoints.transport import Bounds, exchange, open_session
 from tunecheck.endpoints.urls import proxy_for
 from tunecheck.errors import EndpointError
 from tunecheck.jsontext import JSON, dumps, loads
@@ -98,9 +97,7 @@ class Calls:
 
     async def __aenter__(self) -> Self:
         # A large file goes in blocks over one connection; nothing here is asked side by side.
-        connector = aiohttp.TCPConnector(limit=4, ssl=tls_context(), keepalive_timeout=4.0)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
-        self._open = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=timeout)
+        self._open = open_session(4, secure=True)
         return self
 
     async def __aexit__(
@@ -184,56 +181,25 @@ class Calls:
         return one_line(self.redactor.text(text), 600)
 
     async def _attempt(self, method: str, url: str, headers: Mapping[str, str], body: Body | None, size: int) -> Answer:
-        content = body() if body is not None else None
-        try:
-            async with asyncio.timeout(_TIMEOUT_S + size / _LEAST_BYTES_PER_S):
-                answer, raw = await self._exchange(method, url, headers, content)
-        except aiohttp.ConnectionTimeoutError:
-            raise AttemptFailed("unsent", f"no connection to {yarl.URL(url).host} in time") from None
-        except TimeoutError:
-            raise AttemptFailed("lost", "no complete answer in time") from None
-        except aiohttp.ClientConnectorCertificateError as error:
-            reason = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
-            raise AttemptFailed(
-                "fatal",
-                f"no secure connection: {reason} (a private authority's certificates are named with SSL_CERT_FILE)",
-            ) from None
-        except aiohttp.ClientConnectorError as error:
-            reason = error.os_error.strerror or error.os_error
-            raise AttemptFailed("unsent", f"cannot connect to {error.host}:{error.port}: {reason}") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise AttemptFailed("lost", f"the connection failed: {type(error).__name__}: {error}") from None
-        finally:
-            if isinstance(content, io.BufferedReader):
-                content.close()
-        if 200 <= answer.status < 300:
-            return answer
-        raise self.refusal(answer.status, answer.headers, said(answer.body, raw))
-
-    async def _exchange(
-        self, method: str, url: str, headers: Mapping[str, str], content: bytes | io.BufferedReader | None
-    ) -> tuple[Answer, bytes]:
         own = {
             "Accept": "application/json",
             "User-Agent": self.user_agent,
             "x-ms-client-request-id": str(uuid.uuid4()),
         }
-        proxy = proxy_for(url)
-        secret = proxy.authorization if proxy else None
-        async with self.session.request(
-            method,
-            yarl.URL(url, encoded=True),
-            data=content,
-            headers={**own, **headers},
-            allow_redirects=False,
-            proxy=proxy.url if proxy else None,
-            proxy_headers={"Proxy-Authorization": secret.reveal()} if secret else None,
-        ) as response:
-            raw = await _read(response)
-            body: JSON = None
-            with contextlib.suppress(ValueError):
-                body = loads(raw)
-            return Answer(response.status, response.headers, body), raw
+        bounds = Bounds(_TIMEOUT_S + size / _LEAST_BYTES_PER_S, _MAX_REPLY_BYTES)
+        content = body() if body is not None else None
+        try:
+            address = yarl.URL(url, encoded=True)
+            reply = await exchange(self.session, method, address, content, {**own, **headers}, proxy_for(url), bounds)
+        except transport.AttemptFailed as failed:
+            raise AttemptFailed(_sort(failed), str(failed)) from None
+        finally:
+            if isinstance(content, io.BufferedReader):
+                content.close()
+        answer = Answer(reply.status, reply.headers, _json(reply.body))
+        if 200 <= answer.status < 300:
+            return answer
+        raise self.refusal(answer.status, answer.headers, said(answer.body, reply.body))
 
     def refusal(self, status: int, headers: Mapping[str, str], said: str) -> AttemptFailed:
         """A reply that says no."""
@@ -244,12 +210,15 @@ class Calls:
         )
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    chunks, size = [], 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        if size > _MAX_REPLY_BYTES:
-            response.close()
-            raise AttemptFailed("lost", f"the answer is larger than {_MAX_REPLY_BYTES >> 20} MiB")
-        chunks.append(chunk)
-    return b"".join(chunks)
+def _sort(failed: transport.AttemptFailed) -> Literal["fatal", "unsent", "lost"]:
+    if failed.sort == "certificate":
+        return "fatal"
+    return "lost" if failed.sent else "unsent"
+
+
+def _json(raw: bytes) -> JSON:
+    """None of what is no JSON."""
+    try:
+        return loads(raw)
+    except ValueError:
+        return None

@@ -101,6 +101,7 @@ class MlflowUploader:
                     run_in_loop(self._upload(record, contents))
                 except UploadError as error:
                     again = f"{shlex.quote(str(run.folder))} --mlflow {shlex.quote(self.uri)}"
+                    again += " --allow-simulated" if contents.simulated else ""
                     raise error.explained(again, record.path, deleted=record.get("run_id") is not None) from None
                 record.keep(complete=True, fingerprint=contents.fingerprint)
             return Uploaded(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tunecheck.jsontext import JSON
 from tunecheck.shown import clean
@@ -129,12 +130,17 @@ def _kinds_judged(differences: JSON) -> Iterator[str]:
 
 def fault_kinds(reason: str) -> list[str]:
     """The kinds of faults that a reason lists, names and values left out; one kind where its wording is not known."""
-    text = _without_values(reason[:_MOST_READ])
+    return [*_fault_kinds(reason[:_MOST_READ])]
+
+
+@lru_cache(maxsize=64)  # several evaluators of one row often give the same reason
+def _fault_kinds(reason: str) -> tuple[str, ...]:
+    text = _without_values(reason)
     if _CALL_FOR_TEXT.fullmatch(text):
-        return ["called when it should have answered"]
+        return ("called when it should have answered",)
     kinds = [_known_kind(fault) for fault in text.split("; ")]
     known = [kind for kind in kinds if kind is not None]
-    return known if len(known) == len(kinds) else [_as_kind(text)] if text.strip() else []
+    return tuple(known) if len(known) == len(kinds) else (_as_kind(text),) if text.strip() else ()
 
 
 def _as_kind(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 
 import numpy
 
@@ -12,7 +12,7 @@ from tunecheck.statistics.distributions import effective_rows, log_half_binomial
 from tunecheck.statistics.estimates import ONE_CLUSTER, share
 from tunecheck.statistics.permutation import flip_counts
 from tunecheck.statistics.results import Estimate, PairedBinary
-from tunecheck.statistics.samples import Clusters, Floats, Numbers, as_clusters, as_outcomes, differences
+from tunecheck.statistics.samples import Clusters, Floats, Labels, Numbers, as_clusters, as_outcomes, differences
 
 __all__ = ["mcnemar", "paired_binary", "tango"]
 
@@ -20,7 +20,7 @@ _HALVINGS = 80
 
 
 def paired_binary(
-    base: Numbers, new: Numbers, clusters: Sequence[Hashable] | None = None, *, confidence: float = CONFIDENCE
+    base: Numbers, new: Numbers, clusters: Labels | None = None, *, confidence: float = CONFIDENCE
 ) -> PairedBinary:
     """Both pass rates, their difference (new − base) with its interval, and McNemar's tests.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy
 
@@ -11,11 +11,12 @@ from tunecheck.proportions import CONFIDENCE, normal_quantile, wilson
 from tunecheck.statistics.bootstrap import RESAMPLES, bca_intervals
 from tunecheck.statistics.distributions import effective_rows, t_quantile
 from tunecheck.statistics.results import Estimate
-from tunecheck.statistics.samples import Clusters, Floats, Numbers, as_clusters, as_floats, as_outcomes, problem
+from tunecheck.statistics.samples import Clusters, Floats, Labels, Numbers, as_clusters, as_floats, as_outcomes, problem
 
 __all__ = [
     "LEAST_RESAMPLED",
     "MOST_RESAMPLED",
+    "NO_SPREAD",
     "ONE_CLUSTER",
     "Bounds",
     "constant_interval",
@@ -25,6 +26,7 @@ __all__ = [
     "share",
 ]
 
+NO_SPREAD = "all scores are the same: they show no spread"
 ONE_CLUSTER = "all rows are of one cluster: their spread says nothing about others"
 
 LEAST_RESAMPLED, MOST_RESAMPLED = 10, 5_000
@@ -39,7 +41,7 @@ _VANISHING = 1e-100
 
 
 def estimate_proportion(
-    outcomes: Numbers, clusters: Sequence[Hashable] | None = None, *, confidence: float = CONFIDENCE
+    outcomes: Numbers, clusters: Labels | None = None, *, confidence: float = CONFIDENCE
 ) -> Estimate:
     """The share of rows that passed, with Wilson's interval.
 
@@ -89,7 +91,7 @@ def _clustered_share(value: float, values: Floats, groups: Clusters, confidence:
 
 def estimate_mean(
     values: Numbers,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Labels | None = None,
     *,
     bounds: Bounds | None = None,
     confidence: float = CONFIDENCE,
@@ -202,7 +204,7 @@ def _constant_mean(value: float, n: int, count: int | None, bounds: Bounds | Non
     limits = None if bounds is None or count == 1 else constant_interval(value, count or n, bounds, confidence)
     if limits is not None:
         return Estimate(value, *limits, n, confidence, "Wilson of no other score", 0.0, count)
-    remark = "there is only one row" if n == 1 else "all scores are the same: they show no spread"
+    remark = "there is only one row" if n == 1 else NO_SPREAD
     return Estimate(value, None, None, n, confidence, "none", None if n == 1 else 0.0, count, remark)
 
 

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy
 from numpy.typing import NDArray
 
-__all__ = ["MOST", "Clusters", "Floats", "Numbers", "as_clusters", "as_floats", "as_outcomes", "differences", "problem"]
+__all__ = [
+    "MOST",
+    "Clusters",
+    "Codes",
+    "Floats",
+    "Labels",
+    "Numbers",
+    "as_clusters",
+    "as_codes",
+    "as_floats",
+    "as_outcomes",
+    "differences",
+    "problem",
+]
 
 Floats = NDArray[numpy.float64]
 Numbers = Sequence[float] | Floats
 """Scores, or verdicts as true and false or 1 and 0."""
+
+Codes = NDArray[numpy.int64]
+Labels = Sequence[Hashable] | Codes
+"""A label for every row; as an array of whole numbers (`as_codes`) they are grouped without Python's help."""
 
 MOST = 1e100
 """No score of a metric is larger; the cube of one that is would not be a number."""
@@ -24,7 +41,7 @@ _ROUNDING = 1e-12
 class Clusters:
     """Rows that came in groups: `codes` has a group's number from 0 for every row."""
 
-    codes: NDArray[numpy.int64]
+    codes: Codes
     count: int
 
     def sums(self, values: Floats) -> Floats:
@@ -66,7 +83,17 @@ def as_outcomes(values: Numbers) -> Floats:
     return floats
 
 
-def as_clusters(labels: Sequence[Hashable] | None, rows: int) -> Clusters | None:
+def as_codes(labels: Iterable[Hashable]) -> Codes:
+    """A number for each row, from 0, equal where the labels are; a label None is like no other."""
+    numbers: dict[Hashable, int] = {}
+    alone = object()
+    codes = [
+        numbers.setdefault((alone, row) if label is None else label, len(numbers)) for row, label in enumerate(labels)
+    ]
+    return numpy.asarray(codes, dtype=numpy.int64)
+
+
+def as_clusters(labels: Labels | None, rows: int) -> Clusters | None:
     """Rows with an equal label are one group; one labelled None belongs to none and is a group by itself.
 
     None where no group has two rows: those rows are independent.
@@ -78,12 +105,9 @@ def as_clusters(labels: Sequence[Hashable] | None, rows: int) -> Clusters | None
         return None
     if len(labels) != rows:
         raise ValueError(f"{len(labels)} clusters were given for {rows} rows")
-    numbers: dict[Hashable, int] = {}
-    alone = object()
-    codes = [
-        numbers.setdefault((alone, row) if label is None else label, len(numbers)) for row, label in enumerate(labels)
-    ]
-    return None if len(numbers) == rows else Clusters(numpy.asarray(codes, dtype=numpy.int64), len(numbers))
+    known = labels if isinstance(labels, numpy.ndarray) and labels.dtype.kind == "i" else as_codes(labels)
+    numbers, codes = numpy.unique(known, return_inverse=True)
+    return None if len(numbers) == rows else Clusters(codes.reshape(-1), len(numbers))
 
 
 def differences(base: Floats, new: Floats) -> Floats:
@@ -94,7 +118,7 @@ def differences(base: Floats, new: Floats) -> Floats:
     """
     if len(base) != len(new):
         raise ValueError(f"rows are compared in pairs: there are {len(base)} of the base and {len(new)} of the new run")
-    with numpy.errstate(invalid="ignore"):  # infinite minus infinite; refused later, by name
+    with numpy.errstate(invalid="ignore", over="ignore"):  # infinite, or too large; refused later, by name
         found = new - base
         found[numpy.abs(found) <= _ROUNDING * numpy.maximum(numpy.abs(base), numpy.abs(new))] = 0.0
     return found
