@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies
+from hypothesis import settings, strategies
 from tests.reference_environments import make_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 
 ReferenceEnvironment = Callable[..., Path]
+
+settings.register_profile("tunecheck", deadline=None)  # no test depends on the clock, nor on how busy the machine is
+settings.load_profile("tunecheck")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,7 +16,7 @@ from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
 
 LAMPS = Simulators({"Lamp": Lamp})
 
-fuzzed = settings(deadline=None, max_examples=500, suppress_health_check=list(HealthCheck))
+fuzzed = settings(max_examples=500, suppress_health_check=list(HealthCheck))
 
 modes = st.sampled_from(["tools", "text", None])
 

@@ -48,7 +48,7 @@ def agreement_of(table: list[list[int]]) -> Agreement:
     return Agreement({(str(i), str(j)): count for i, row in enumerate(table) for j, count in enumerate(row)})
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TABLES)
 def test_kappa_and_its_error_are_those_of_statsmodels_and_sklearn(reference: Reference, table: list[list[int]]) -> None:
     # A class that neither rater gives is none; statsmodels' figures for tables that hold one are the same.
@@ -66,7 +66,7 @@ def test_kappa_and_its_error_are_those_of_statsmodels_and_sklearn(reference: Ref
         assert found.high == pytest.approx(min(1.0, expected["high"]), abs=1e-6)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TABLES, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 def test_the_interval_of_accuracy_is_wilsons(reference: Reference, table: list[list[int]], confidence: float) -> None:
     expected = reference(table, confidence)

@@ -148,7 +148,7 @@ anything = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(anything)
 def test_values_of_any_shape_raise_nothing(value: object) -> None:
     check(read_calls(value))

@@ -66,7 +66,7 @@ def shown(calls: Any) -> list[tuple[str, object]]:
 
 
 @pytest.mark.parametrize("wire_format", FORMATS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObject) -> None:
     calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
@@ -78,7 +78,7 @@ def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("wire_format", FORMATS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_what_is_written_survives_a_json_file(wire_format: str, data: st.DataObject) -> None:
     calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
@@ -104,7 +104,6 @@ beside = st.text(st.characters(exclude_characters="<>[]{}`'\"", exclude_categori
 
 
 @pytest.mark.parametrize("wire_format", ["glaive", "hermes", "mistral", "llama", "tool_uses", "tool_uses_text"])
-@settings(deadline=None)
 @given(before=beside, after=beside, calls=calls_named(any_names).filter(bool))
 @example(before="", after="; and", calls=[FunctionCall("f")])
 def test_text_around_written_calls_is_kept_beside_them(
@@ -179,7 +178,7 @@ def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_f
 # -- the readers against Python's own ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(values)
 def test_every_json_value_as_python_writes_it_is_read_as_python_reads_it(value: JSON) -> None:
     text = repr(value)
@@ -241,7 +240,7 @@ PIECES += [
 ]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(st.lists(st.sampled_from(PIECES), max_size=7).map("".join))
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
 def test_no_text_is_read_otherwise_than_python_reads_it(text: str) -> None:
@@ -256,7 +255,7 @@ def test_no_text_is_read_otherwise_than_python_reads_it(text: str) -> None:
         assert typed(value) == typed(json.loads(json.dumps(expected)))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(
     st.lists(
         st.sampled_from([*'{}[]:,"\\ ', '"a"', '"b"', "1", "-0.0", "1e5", "true", "null", "NaN", "\n"]), max_size=9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tunecheck.conversations import NestedCall, decode_step
@@ -183,13 +183,11 @@ json_values = st.recursive(
 
 
 @given(json_values, st.booleans(), st.booleans())
-@settings(deadline=None)
 def test_any_value_is_decoded_or_has_a_problem(step: Any, text_mode: bool, compat: bool) -> None:
     texts(step, text_mode=text_mode, compat=compat)
 
 
 @given(st.text(alphabet="fg(){}[]='\",: 1.\\\n-*+abx`", max_size=60), st.booleans())
-@settings(deadline=None)
 def test_any_text_is_decoded_or_has_a_problem(text: str, compat: bool) -> None:
     texts(text, text_mode=True, compat=compat)
 
@@ -210,7 +208,6 @@ nested_calls = st.recursive(
 
 
 @given(st.lists(nested_calls, min_size=1, max_size=3))
-@settings(deadline=None)
 def test_calls_written_as_text_are_read_back_as_they_were(calls: list[NestedCall]) -> None:
     written = f"[{', '.join(call.text() for call in calls)}]"
     assert list(decode_step(written, text_mode=True).calls) == calls

@@ -210,7 +210,7 @@ class Answering(Endpoint):
 
 
 @given(st.lists(completions, max_size=4), st.sampled_from(["tools", "text"]), st.booleans())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_answered_the_conversation_ends_with_a_result_that_is_json(
     answers: list[Completion], mode: Any, compat: bool
 ) -> None:

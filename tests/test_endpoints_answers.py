@@ -181,7 +181,7 @@ def openai() -> OpenAIEndpoint:
 
 
 @given(or_anything(COMPLETION))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_wrong_types_anywhere_in_a_chat_completion_give_a_completion_or_a_typed_error(reply: Any) -> None:
     try:
         done = openai()._completion(Exchange(loads(dumps(reply)), 1.0, None))
@@ -192,7 +192,7 @@ def test_wrong_types_anywhere_in_a_chat_completion_give_a_completion_or_a_typed_
 
 
 @given(or_anything(COMPLETION) | or_anything(A_MESSAGE) | st.lists(TOOL_CALL, max_size=2))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_and_so_does_anything_that_a_scoring_script_returns(reply: Any) -> None:
     endpoint = azure_ml("http://127.0.0.1:1/score")
     try:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tunecheck.calls import read_calls
-from tunecheck.datasets import convert_glaive, open_dataset
+from tunecheck.datasets import open_dataset
+from tunecheck.datasets.conversion import convert_glaive
 from tunecheck.errors import ConfigurationError, DataError
 
 GOOD = {"system": "", "chat": "USER: Hi\nASSISTANT: Hello! <|endoftext|>"}

@@ -142,7 +142,7 @@ NESTED = '{"a":' * 30_000
 @example("<score>" * 50_000)
 @example("</score>" * 50_000)
 @example('{"score": ' + '{"x": ' * 150 + "1" + "}" * 151)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_nothing_but_a_verdict_or_its_own_error_comes_of_any_text(text: str) -> None:
     try:
         found = read(text)

@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +225,54 @@ def test_without_a_judge_the_command_says_what_to_add(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "--judge" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+class _Counting(ThreadingHTTPServer):
+    """Judges, in a thread for each connection; `most` is how many requests were ever under way at once."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.most = threading.Lock(), 0, 0
+        super().__init__(("127.0.0.1", 0), _CountedRequest)
+
+    def count(self, change: int) -> None:
+        with self.lock:
+            self.inside += change
+            self.most = max(self.most, self.inside)
+
+
+class _CountedRequest(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Counting
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.server.count(1)
+        time.sleep(0.02)
+        body = chat(judgement(4)).body
+        self.server.count(-1)
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody wants to read of it."""
+
+
+def test_rows_are_made_ready_ahead_and_the_endpoint_is_still_asked_no_more_at_once_than_it_takes(
+    tmp_path: Path,
+) -> None:
+    with _Counting() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        settings: Any = {"kind": "openai", "url": f"http://127.0.0.1:{server.server_port}/v1", "model": "m"}
+        judge = PromptyEvaluator(
+            prompt_file(tmp_path), {**settings, "auth": {"type": "none"}, "limits": {"concurrency": 4}}
+        )
+        assert judge.concurrency == 8
+        result = run(tmp_path, rows(*(f"{number:03}" for number in range(60))), evaluators={"quality": judge})
+        server.shutdown()
+    assert column(result, "outputs.quality.quality") == [4] * 60
+    assert server.most == 4

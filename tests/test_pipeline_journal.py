@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from tests.pipeline_parts import strict_lines
 
 from tunecheck.errors import ConfigurationError, RunError
-from tunecheck.pipeline.journal import Journal, is_held
+from tunecheck.pipeline.journal import Journal
 from tunecheck.pipeline.recorded import Recorded, Takeover
+from tunecheck.records import is_held
 
 
 def hashed(number: int) -> str:
@@ -332,7 +333,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_record_leaves_no_torn_line(
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(descriptor, bytes(data)[:room])
 
-    monkeypatch.setattr("tunecheck.pipeline.journal.os.write", filling)
+    monkeypatch.setattr("tunecheck.records.os.write", filling)
     with pytest.raises(RunError, match="No space left on device; nothing recorded before is lost"):
         journal.answer(1, "r1", hashed(1), {"response": 1})
     monkeypatch.undo()
@@ -354,8 +355,8 @@ def test_a_record_that_cannot_be_taken_back_is_the_last_one(path: Path, monkeypa
     def refuse(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("tunecheck.pipeline.journal.os.write", filling)
-    monkeypatch.setattr("tunecheck.pipeline.journal.os.ftruncate", refuse)
+    monkeypatch.setattr("tunecheck.records.os.write", filling)
+    monkeypatch.setattr("tunecheck.records.os.ftruncate", refuse)
     with pytest.raises(RunError, match="Input/output error"):
         journal.answer(0, "r0", hashed(0), {"response": 0})
     monkeypatch.undo()
@@ -370,7 +371,7 @@ def test_a_writer_that_takes_a_few_bytes_at_a_time_gets_whole_records(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.write
-    monkeypatch.setattr("tunecheck.pipeline.journal.os.write", lambda fd, data: real(fd, bytes(data)[:3]))
+    monkeypatch.setattr("tunecheck.records.os.write", lambda fd, data: real(fd, bytes(data)[:3]))
     write(path, 0, 1)
     monkeypatch.undo()
     assert answers_in(path, 2) == [0, 1]

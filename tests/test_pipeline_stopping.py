@@ -220,7 +220,7 @@ async def test_a_full_disk_under_the_journal_stops_the_run(
         return 1 // (q % 5)
 
     bench = Bench(tmp_path, lambda: iter(some_rows(900)), {"e": fails, "o": one_later}, target=Answering())
-    monkeypatch.setattr("tunecheck.pipeline.journal.os.write", write)
+    monkeypatch.setattr("tunecheck.records.os.write", write)
     error = await stopped(bench)
     assert isinstance(error, RunError)
     assert "No space left on device; nothing recorded before is lost" in str(error)

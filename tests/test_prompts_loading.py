@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.prompts_parts import FRONT, make, write
 
@@ -307,7 +307,6 @@ WORDS = (
 garbage = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
 
 
-@settings(deadline=None)
 @given(front=garbage | st.text(max_size=40), body=garbage | st.text(max_size=40), whole=st.booleans())
 def test_whatever_a_file_holds_it_is_a_prompt_or_an_error_of_one_line(front: str, body: str, whole: bool) -> None:
     above = FRONT if len(front) % 2 else "---\n"

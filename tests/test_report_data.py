@@ -16,12 +16,19 @@ from tests.report_parts import TOOLS, make_run, report_of, row, small_rows, tool
 
 from tunecheck import evaluate
 from tunecheck.calls.matching_policy import MatchPolicy
+from tunecheck.comparison.front import compare_runs
+from tunecheck.comparison.measuring import Settings
 from tunecheck.errors import ConfigurationError
+from tunecheck.jsontext import JSON, dumps
 from tunecheck.report import write_report
+from tunecheck.report.blocks import Blocks, Shared
 from tunecheck.report.changes import paired_rows
 from tunecheck.report.charts import histogram
 from tunecheck.report.comparing import Compared, compare
-from tunecheck.report.texts import changed_part, cut, line
+from tunecheck.report.details import DetailReader
+from tunecheck.report.reading import ShapeReader, read_run
+from tunecheck.report.texts import as_json, changed_part, cut, line
+from tunecheck.report.truth import TruthStates
 from tunecheck.report.turns import shown_turns
 from tunecheck.runs.store import Run
 
@@ -244,12 +251,16 @@ def test_a_histogram_counts_every_value_once() -> None:
     assert histogram([3.0, 3.0], 3.0, 3.0)["counts"][0] == 2  # type: ignore[index]
 
 
+def rows_paired(base: Run, new: Run) -> list[int | None]:
+    return paired_rows(compare_runs([base, new], Path(), Settings(rows=0)).runs[0])
+
+
 def test_rows_are_paired_by_id_and_content_trials_each_for_itself(tmp_path: Path) -> None:
     base = make_run(tmp_path, [row(1, "x", "y"), row(2, "x", "y"), row(3, "x", "y")], "base")
     new = make_run(tmp_path, [row(3, "x", "y"), row(2, "other", "y"), row(1, "x", "y"), row(9, "x", "z")], "new")
-    assert paired_rows(base, new) == [2, None, 0, None]
+    assert rows_paired(base, new) == [2, None, 0, None]
     with pytest.raises(ConfigurationError, match="no row of"):
-        paired_rows(base, make_run(tmp_path, [row(8, "a", "b")], "another"))
+        rows_paired(base, make_run(tmp_path, [row(8, "a", "b")], "another"))
 
 
 def test_trials_are_paired_with_trials(tmp_path: Path) -> None:
@@ -259,7 +270,7 @@ def test_trials_are_paired_with_trials(tmp_path: Path) -> None:
         result = evaluate(data=data, repeat=2, results_dir=tmp_path, evaluation_name=name, **answers)  # type: ignore[arg-type]
         return Run(Path(str(result.run_dir)))
 
-    assert paired_rows(run("base"), run("new")) == [0, 1, 2, 3]
+    assert rows_paired(run("base"), run("new")) == [0, 1, 2, 3]
 
 
 def test_a_run_that_has_not_finished_has_no_report(tmp_path: Path) -> None:
@@ -275,3 +286,57 @@ def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     run = make_run(tmp_path, small_rows())
     with pytest.raises(ConfigurationError, match="cannot be written: No such file or directory"):
         write_report(run, tmp_path / "nowhere" / "x.html")
+
+
+def conversation_states(**columns: JSON) -> list[Any]:
+    """The turns of a conversation in which the model forgot to make a file, as a page shows them."""
+    start: JSON = {"GorillaFileSystem": {"root": {"home": {"type": "directory", "contents": {}}}}}
+    data: dict[str, JSON] = {"involved_classes": ["GorillaFileSystem"], "initial_config": start}
+    truth: JSON = [["touch(file_name='a.txt')"], ["rm(file_name='a.txt')"]]
+    (empty,) = TruthStates().by_turn(data, [[]])
+    state: JSON = [{"role": "state_info", "class_name": name, "content": content} for name, content in empty.items()]
+    log: JSON = [state, {"begin_of_turn_query": []}, state, {"begin_of_turn_query": []}, state]
+    turns: JSON = [[{"role": "user", "content": "make it"}], [{"role": "user", "content": "remove it"}]]
+    return shown_turns(turns, truth, log, [[], []], lambda: TruthStates().by_turn(data | columns, truth))
+
+
+def test_a_turns_state_stands_beside_the_one_that_the_ground_truth_leaves() -> None:
+    first, second = conversation_states()
+    ((path, expected, found),) = first["apart"]
+    assert path == "GorillaFileSystem.root"
+    assert "a.txt" in expected
+    assert "a.txt" not in found
+    assert second["apart"] == []  # made and removed: what the model left by doing nothing
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"involved_classes": ["NoSuchSimulator"]},
+        {"involved_classes": "GorillaFileSystem"},
+        {"initial_config": 3},
+    ],
+)
+def test_a_ground_truth_that_cannot_be_made_leaves_its_states_out(columns: dict[str, JSON]) -> None:
+    assert all("apart" not in turn for turn in conversation_states(**columns))
+
+
+def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:
+    base, new = make_run(tmp_path, small_rows(), "before"), make_run(tmp_path, small_rows(), "after")
+    old, now = (read_run(run) for run in (base, new))
+    reader = DetailReader(now, Shared(Blocks("shared", lambda name, text: None)))
+    shapes = ShapeReader(now.evaluators)
+    for before, after in zip(base.rows(), new.rows(), strict=True):
+        shown = reader.read(after, shapes.columns(after))
+        answer = DetailReader(old, Shared(Blocks("shared", lambda name, text: None))).answer(
+            before, shapes.columns(before), shown
+        )
+        assert answer == {name: shown.shown[name] for name in answer}
+        assert {"verdicts", "errors", "actual", "pairs"} == set(answer)
+
+
+def test_texts_and_numbers_are_written_as_json_writes_them() -> None:
+    texts = ("plain", 'a "quote"', "back\\slash", "é", "line\nbreak", "\x7f", "")
+    for value in (*texts, 0.1, 1e-5, 1e22, 5.0, -0.5, True, None, 3):
+        assert json.loads(as_json(value)) == value
+        assert as_json(value) == dumps(value).decode()

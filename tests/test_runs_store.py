@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline_parts import length, run
 
-from tunecheck.errors import ConfigurationError
+from tunecheck.errors import ConfigurationError, DataError
 from tunecheck.pipeline.journal import Journal
 from tunecheck.runs.store import Run, create_run, find_run, list_runs, replacing, write_file
 
@@ -115,8 +115,46 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
     assert found.status() == "killed"
 
 
+def test_a_finished_run_whose_rows_are_gone_says_so(tmp_path: Path) -> None:
+    (found,) = made(tmp_path, A)
+    found.write_manifest({"status": "finished"})
+    with pytest.raises(ConfigurationError, match=r"it is finished, and eval_results\.jsonl is gone"):
+        found.rows()
+    found.results.mkdir()
+    with pytest.raises(ConfigurationError, match=r"it is finished, and eval_results\.jsonl is gone"):
+        found.rows()
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"row_id": "a"}\n{"row_id": "b', b'{"row_id": "a"}\n[1]\n', b'{"row_id": "a"}\n\xff\n']
+)
+def test_a_damaged_row_names_its_file_and_line(tmp_path: Path, content: bytes) -> None:
+    (found,) = made(tmp_path, A)
+    found.write_manifest({"status": "finished"})
+    found.results.write_bytes(content)
+    rows = found.rows()
+    assert rows[0] == {"row_id": "a"}
+    for read in (lambda: list(rows), lambda: rows[1], lambda: rows[1:], lambda: list(rows.only([1]))):
+        with pytest.raises(DataError, match=r"eval_results\.jsonl: line 2 is no JSON object \(.+\): damaged"):
+            read()
+
+
+def test_a_run_of_a_later_version_is_not_read(tmp_path: Path) -> None:
+    (found,) = made(tmp_path, A)
+    found.write_manifest({"status": "finished", "format": 2})
+    with pytest.raises(ConfigurationError, match=r"written by a newer Tunecheck \(format 2; this one reads 1\)"):
+        found.known_manifest()
+
+
+def test_a_run_whose_manifest_does_not_say_how_it_ended_is_unknown(tmp_path: Path) -> None:
+    (found,) = made(tmp_path, A)
+    found.write_manifest({})
+    assert found.status() == "unknown"
+
+
 def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
+    found.write_manifest({"status": "interrupted"})
     with pytest.raises(ConfigurationError, match=f"run {A} has no results yet: finish it with --resume {A}"):
         found.rows()
     with pytest.raises(ConfigurationError, match=r"has no metrics\.json"):

@@ -338,7 +338,7 @@ NAMES = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(COMMANDS, NAMES, NAMES), max_size=60))
 def test_whatever_is_called_the_tree_stays_finite(calls: list[tuple[str, Any, Any]]) -> None:
     shell = Shell()

@@ -26,7 +26,7 @@ def nltk_with_data(shared_data: Path) -> Any:
     return nltk
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(text=ascii_texts())
 @example('"Quoted" at the start')
 @example("''doubly' quoted'' \n\"after a line break\"")
@@ -37,7 +37,7 @@ def test_ascii_texts_have_the_tokens_of_word_tokenize(nltk_with_data: Any, text:
     assert treebank_tokens(text) == nltk_with_data.word_tokenize(text)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(text=international_texts())
 def test_other_texts_have_the_tokens_of_nltks_nist_tokenizer(nltk_with_data: Any, text: str) -> None:
     from nltk.tokenize.nist import NISTTokenizer
@@ -45,13 +45,13 @@ def test_other_texts_have_the_tokens_of_nltks_nist_tokenizer(nltk_with_data: Any
     assert nist_tokens(text) == NISTTokenizer().international_tokenize(text)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(text=ascii_texts())
 def test_sentences_are_those_of_sent_tokenize(nltk_with_data: Any, text: str) -> None:
     assert [part for part in split_sentences(text) if part] == nltk_with_data.sent_tokenize(text)
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800)
 @given(text=ascii_texts().map(str.strip))
 def test_a_sentence_is_split_as_by_nltks_treebank_rules(text: str) -> None:
     from nltk.tokenize import NLTKWordTokenizer

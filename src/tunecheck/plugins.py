@@ -1,4 +1,4 @@
-"""Plugins: evaluators, endpoint kinds, simulators and data sets found by name when they are asked for.
+"""Plugins: evaluators, endpoint kinds, simulators, data sets and memory tests found by name when they are asked for.
 
 A name is looked for among the installed packages' entry points (our own are registered in the same way) and in the
 workspace's folder of that sort. A file `evaluators/word_count.py` offers the plugin `word_count`: what it defines
@@ -30,6 +30,7 @@ GROUPS = {
     "tunecheck.endpoints": None,  # the workspace's endpoints/ folder holds definitions, not code
     "tunecheck.simulators": "simulators",
     "tunecheck.datasets": "datasets",
+    "tunecheck.memory": "memory",
 }
 """Entry point groups, and the workspace folder whose Python files belong to each."""
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from tunecheck.fingerprints import content_hash
 from tunecheck.jsontext import JSON
 
-__all__ = ["CallContext", "Parts", "Row", "Target", "TargetOutput"]
+__all__ = ["CallContext", "Parts", "Purse", "Purses", "Row", "Target", "TargetOutput"]
 
 TargetOutput = Mapping[str, object]
 """What a target answers: columns by name; `response` is what evaluators look at by default."""
@@ -43,14 +45,44 @@ class Parts(Protocol):
         ...
 
 
+class Purse(Protocol):
+    """What the calls to one endpoint are paid from, one by one, within the run's budget."""
+
+    def paying(self) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
+        """Around one call: waits for the budget; call what it gives with the tokens in and out, if there was a call.
+
+        Raises:
+            StopRunError: the budget is spent.
+        """
+        ...
+
+    def paid(self, input_tokens: int | None, output_tokens: int | None) -> None:
+        """Count a call that was made before the run was cut off."""
+        ...
+
+
+class Purses(Protocol):
+    """Pays for the calls of a target that `pays_by_call`."""
+
+    def purse(self, name: str, endpoint: object) -> Purse:
+        """The purse for calls to this endpoint. They are counted under `name`, which for answers is `target`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What the run tells a target about the call that it is about to make."""
+    """What the run tells a target about the call that it is about to make.
+
+    `folder` is the run's own, where a target may keep files in a folder of its own, and `purses` pay for calls one by
+    one; None where there is no run.
+    """
 
     run_id: str
     row_id: str
     input_hash: str
     parts: Parts | None = field(default=None, compare=False)
+    folder: Path | None = field(default=None, compare=False)
+    purses: Purses | None = field(default=None, compare=False)
 
     def recall(self, part: str) -> JSON:
         """What an earlier, cut-off attempt at this answer recorded for a part of it; None where it recorded nothing."""
@@ -83,6 +115,10 @@ class Target(ABC):
     """How many answers to ask for at once, where the target knows what it can bear."""
     columns: frozenset[str] | None = None
     """The columns of its answers, where they are known beforehand."""
+    notes: Sequence[str] = ()
+    """Remarks on how it answers, which stand beside the results."""
+    pays_by_call: bool = False
+    """An answer takes many calls, which it pays through `CallContext.purses`; else each answer counts as one call."""
 
     @abstractmethod
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
@@ -109,6 +145,10 @@ class Target(ABC):
         counts = counted if isinstance(counted, dict) else {}
         return _whole(counts.get("input_tokens")), _whole(counts.get("output_tokens"))
 
+    def calls(self, output: Mapping[str, JSON]) -> int:
+        """How many calls an answer took that `usage` says the tokens of."""
+        return 1
+
     def group_key(self, row: Row) -> str | None:
         """Rows of one group are answered one after another, in order; None: on its own."""
         return None
@@ -120,6 +160,9 @@ class Target(ABC):
     def describe(self) -> dict[str, JSON]:
         """Settings for the manifest, secrets masked."""
         return {"name": self.name}
+
+    def stop(self) -> None:
+        """The run stops: begin nothing more, so that answers under way end soon, with what they have or an error."""
 
     async def close(self) -> None:
         """Release connections; called once, after the last answer."""

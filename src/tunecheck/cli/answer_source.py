@@ -92,18 +92,20 @@ def load_named(name: str, seed: int | None = None) -> Endpoint:
     Raises:
         ConfigurationError: the definition cannot be read or is wrong.
     """
-    from tunecheck import yamltext
     from tunecheck.endpoints import load_endpoint
-    from tunecheck.endpoints.definition import read_definition
-    from tunecheck.endpoints.simulated import default_definition
 
     if name == SIMULATED and not _WORKSPACE_SIMULATED.is_file():
+        from tunecheck import yamltext
+        from tunecheck.endpoints.simulated import default_definition
+
         embedded = yamltext.loads(default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)
         return load_endpoint({**embedded, **_seeded(seed)}, name=SIMULATED)
     endpoint = load_endpoint(name)
     if seed is None or endpoint.kind != SIMULATED:
         return endpoint
+    from tunecheck.endpoints.definition import read_definition
+
     definition = read_definition(name)
     return load_endpoint({**definition.data, **_seeded(seed)}, name=definition.name, workspace=definition.folder)
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NoReturn
 
@@ -36,11 +37,34 @@ _ABOUT = (
 )
 
 
+_COMMANDS = {
+    "evaluate": "evaluate",
+    "score": "evaluate",
+    "runs": "runs",
+    "compare": "compare",
+    "report": "report",
+    "view": "view",
+    "bfcl": "bfcl",
+    "datasets": "datasets",
+    "endpoints": "endpoints",
+    "judge": "judge",
+    "memory": "memory",
+    "plugins": "plugins",
+    "init": "init",
+    "serve": "serve",
+    "upload": "upload",
+}
+"""Where each command stands: in the module `<value>_command`."""
+
+_GROUPS = frozenset({"bfcl", "datasets", "endpoints", "judge", "memory"})
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code."""
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
     invocation = Invocation(program, f"{program} evaluate")
-    return _run(invocation, make_app(), arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    return _run(invocation, make_app(given[0] if given else None), arguments)
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
@@ -53,40 +77,22 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     return _run(Invocation(program, program), app, arguments)
 
 
-def make_app() -> typer.Typer:
-    """The commands."""
-    from tunecheck.cli import (
-        bfcl_command,
-        compare_command,
-        datasets_command,
-        endpoints_command,
-        evaluate_command,
-        init_command,
-        judge_command,
-        plugins_command,
-        report_command,
-        runs_command,
-        serve_command,
-        upload_command,
-        view_command,
-    )
-
+def make_app(first: str | None = None) -> typer.Typer:
+    """The commands; only the one that `first` names, where it names one: the others need not be read to run it."""
     app = typer.Typer(help=_ABOUT, add_completion=False)
-    app.command()(evaluate_command.evaluate)
-    app.command()(evaluate_command.score)
-    app.command()(runs_command.runs)
-    app.command()(compare_command.compare)
-    app.command()(report_command.report)
-    app.command()(view_command.view)
-    app.add_typer(bfcl_command.make_app(), name="bfcl")
-    app.add_typer(datasets_command.make_app(), name="datasets")
-    app.add_typer(endpoints_command.make_app(), name="endpoints")
-    app.add_typer(judge_command.make_app(), name="judge")
-    app.command()(plugins_command.plugins)
-    app.command()(init_command.init)
-    app.command()(serve_command.serve)
-    app.command()(upload_command.upload)
+    app.callback()(_about)
+    for name in [first] if first in _COMMANDS else _COMMANDS:
+        assert name is not None
+        module = import_module(f"tunecheck.cli.{_COMMANDS[name]}_command")
+        if name in _GROUPS:
+            app.add_typer(module.make_app(), name=name)
+        else:
+            app.command()(getattr(module, name))
     return app
+
+
+def _about() -> None:
+    """Nothing: with this, a single command keeps its name."""
 
 
 def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | None) -> int:

@@ -17,16 +17,35 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "get"]
 
-BENCHMARKS = ("bfcl",)
+BENCHMARKS = ("bfcl", "trivia")
+
+TRIVIA = Path("datasets/trivia.jsonl")
+"""Where the questions for a memory run's filler go, below the workspace."""
 
 _DONE, _NOT_MET = 0, 3
 
-Benchmark = Annotated[str, typer.Argument(metavar="NAME", help="bfcl: the Berkeley Function-Calling Leaderboard.")]
-To = Annotated[Path | None, typer.Option("--to", metavar="DIR", help="Where to put it; by default the user's cache.")]
+Benchmark = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="bfcl: the Berkeley Function-Calling Leaderboard. trivia: questions for memory runs."
+    ),
+]
+To = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", metavar="PATH", help=f"Where to put it; by default the user's cache, for trivia the file {TRIVIA}."
+    ),
+]
 From = Annotated[
     Path | None,
-    typer.Option("--from", metavar="PATH", help="A wheel, an unpacked one or a clone, instead of the package index."),
+    typer.Option(
+        "--from",
+        metavar="PATH",
+        help="bfcl: a wheel, an unpacked one or a clone, instead of the package index. trivia: one of TriviaQA's "
+        "files, or any JSON of questions and answers.",
+    ),
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="trivia: replace the file if it is there.")]
 Data = Annotated[str, typer.Argument(metavar="FILE", help="Multi-turn rows: a file, or e.g. bfcl:multi_turn_base.")]
 Copy = Annotated[
     Path | None, typer.Option("--bfcl", metavar="DIR", help="A copy of BFCL, for rows that ask for long context.")
@@ -35,16 +54,24 @@ Remarks = Annotated[bool, typer.Option("--remarks", help="List what an entry can
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N rows.")]
 
 
-def get(name: Benchmark, to: To = None, source: From = None, debug: Debug = False) -> int:
-    """Fetch a benchmark's data: from the package index, without its dependencies, and without running any of it."""
-    from tunecheck.datasets.bfcl_categories import CATEGORIES
-    from tunecheck.datasets.bfcl_download import PACKAGE, get_bfcl
-    from tunecheck.datasets.bfcl_files import ENVIRONMENT, find_bfcl
+def get(name: Benchmark, to: To = None, source: From = None, overwrite: Overwrite = False, debug: Debug = False) -> int:
+    """Fetch a benchmark's data, from the package index, without its dependencies, and without running any of it.
+
+    With trivia: turn a file of questions and answers into filler for memory runs.
+    """
     from tunecheck.errors import ConfigurationError
     from tunecheck.suggest import did_you_mean
 
     if name not in BENCHMARKS:
         raise ConfigurationError(f"there is no benchmark {name!r}{did_you_mean(name, BENCHMARKS)}")
+    return _get_bfcl(to, source) if name == "bfcl" else _get_trivia(to, source, overwrite)
+
+
+def _get_bfcl(to: Path | None, source: Path | None) -> int:
+    from tunecheck.datasets.bfcl_categories import CATEGORIES
+    from tunecheck.datasets.bfcl_download import PACKAGE, get_bfcl
+    from tunecheck.datasets.bfcl_files import ENVIRONMENT, find_bfcl
+
     folder = get_bfcl(to=to, source=source)
     print(f"BFCL's data: {folder}")
     if not find_bfcl(folder).is_the_release:
@@ -52,6 +79,20 @@ def get(name: Benchmark, to: To = None, source: From = None, debug: Debug = Fals
     if to is not None:
         print(f"set {ENVIRONMENT}={folder} for it to be found there")
     print(f"rows: bfcl:CATEGORY, with one of {', '.join(CATEGORIES)}")
+    return _DONE
+
+
+def _get_trivia(to: Path | None, source: Path | None, overwrite: bool) -> int:
+    from tunecheck.datasets.trivia import convert_trivia
+    from tunecheck.errors import ConfigurationError
+    from tunecheck.shown import counted
+
+    if source is None:
+        raise ConfigurationError("datasets get trivia needs a file of questions: give it with --from FILE")
+    report = convert_trivia(source, to or TRIVIA, overwrite=overwrite)
+    left_out = f", {report.left_out:,} entries without question or answer left out" if report.left_out else ""
+    print(f"written {report.out}: {counted(report.questions, 'question')}{left_out}")
+    print(f"use it: tunecheck memory run … --filler {report.out}")
     return _DONE
 
 

@@ -29,10 +29,12 @@ def console(stream: TextIO) -> Console:
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
     """A bar on a terminal; None where there is none, or none is wanted."""
+    if quiet:
+        return None
     from tunecheck.progress import ProgressBar
 
     shown = console(sys.stderr)
-    return None if quiet or not shown.is_terminal else ProgressBar(name, console=shown)
+    return ProgressBar(name, console=shown) if shown.is_terminal else None
 
 
 def stop_writing() -> None:

@@ -11,7 +11,7 @@ from tunecheck.cli.bfcl_data_command import check, get
 from tunecheck.cli.parameters import Debug
 
 if TYPE_CHECKING:
-    from tunecheck.datasets import ConversionReport
+    from tunecheck.datasets.conversion import ConversionReport
 
 __all__ = ["make_app"]
 
@@ -44,7 +44,7 @@ def convert(format_: Format, source: Source, out: Out, overwrite: Overwrite = Fa
 
     A conversation that cannot be read is reported by its number; the others go on.
     """
-    from tunecheck.datasets import convert_glaive
+    from tunecheck.datasets.conversion import convert_glaive
     from tunecheck.errors import ConfigurationError
     from tunecheck.suggest import did_you_mean
 

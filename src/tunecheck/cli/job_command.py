@@ -161,7 +161,9 @@ def _warn(summary: Summary) -> None:
         print(SIMULATED, file=sys.stderr)
     for outcome in summary.gates:
         if not outcome.met:
-            print(f"gate not met: required {outcome.gate}, found {outcome.found}", file=sys.stderr)
+            found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
+            remark = f" ({clean(outcome.remark, 400)})" if outcome.remark else ""
+            print(f"gate not met: required {clean(outcome.gate, 400)}, found {found}{remark}", file=sys.stderr)
 
 
 def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""`tunecheck serve`: a local server with a model's answers, recorded, simulated or scripted, for trying things out."""
+"""`tunecheck serve`: a local server with a model's answers, or an agent with a memory, for trying things out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tunecheck.cli.parameters import Debug
 from tunecheck.shown import clean
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints.serve import Served
+    from tunecheck.endpoints.serve_agent import ServedAgent
+    from tunecheck.endpoints.serve_front import Served
     from tunecheck.endpoints.serve_sources import AnswerSource
 
 __all__ = ["serve"]
@@ -29,6 +30,10 @@ SimulatedData = Annotated[
 ScriptFile = Annotated[
     str | None,
     typer.Option("--script", metavar="FILE", help="Scripted answers: a YAML file of rules (docs/endpoints.md)."),
+]
+MemoryAgent = Annotated[
+    bool,
+    typer.Option("--memory-agent", help="A small agent with its own memory: /reply, /reset, /advance."),
 ]
 IdsOf = Annotated[
     str | None,
@@ -53,6 +58,7 @@ def serve(
     replay: ReplayFile = None,
     simulated: SimulatedData = None,
     script: ScriptFile = None,
+    memory_agent: MemoryAgent = False,
     dataset: IdsOf = None,
     host: Host = "127.0.0.1",
     port: Port = 8080,
@@ -63,38 +69,51 @@ def serve(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C."""
+    """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C.
+
+    With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md).
+    """
     from tunecheck.endpoints.serve import serve as run
     from tunecheck.endpoints.serve_guards import parse_faults
 
     run(
-        _source(replay, simulated, script, dataset, seed),
+        _source(replay, simulated, script, memory_agent, dataset, seed),
         host=host,
         port=port,
         key_env=key_env,
         latency_ms=latency_ms,
         faults=parse_faults(fault or []),
         seed=seed or 0,
-        on_ready=lambda url: _say_ready(url, _what(replay, script)),
+        on_ready=lambda url: _say_ready(url, _what(replay, script, memory_agent), memory_agent),
         on_request=None if quiet else _log,
     )
     return 0
 
 
 def _source(
-    replay: str | None, simulated: str | None, script: str | None, dataset: str | None, seed: int | None
-) -> AnswerSource:
+    replay: str | None,
+    simulated: str | None,
+    script: str | None,
+    memory_agent: bool,
+    dataset: str | None,
+    seed: int | None,
+) -> AnswerSource | ServedAgent:
     from tunecheck.cli.answer_source import load_named
     from tunecheck.datasets import open_dataset
     from tunecheck.endpoints.replay import ReplayEndpoint
+    from tunecheck.endpoints.serve_recall import RecallAgent
     from tunecheck.endpoints.serve_script_source import ScriptSource
     from tunecheck.endpoints.serve_sources import EndpointSource
     from tunecheck.errors import ConfigurationError
 
-    if [replay, simulated, script].count(None) != 2:
-        raise ConfigurationError("say what to serve: --replay FILE, or --simulated DATASET, or --script FILE")
+    if [replay, simulated, script, memory_agent or None].count(None) != 3:
+        raise ConfigurationError(
+            "say what to serve: --replay FILE, or --simulated DATASET, or --script FILE, or --memory-agent"
+        )
     if dataset is not None and replay is None:
         raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
+    if memory_agent:
+        return RecallAgent()
     if script is not None:
         return ScriptSource.read(script)
     if simulated is not None:
@@ -103,14 +122,17 @@ def _source(
     return EndpointSource(ReplayEndpoint(replay), open_dataset(dataset).rows() if dataset is not None else None)
 
 
-def _what(replay: str | None, script: str | None) -> str:
+def _what(replay: str | None, script: str | None, memory_agent: bool) -> str:
+    if memory_agent:
+        return "an agent with a memory"
     if replay is not None:
         return f"answers of {replay}"
     return SIMULATED if script is None else f"{SIMULATED} by the script {script}"
 
 
-def _say_ready(url: str, what: str) -> None:
-    print(f"serving {clean(what)} on {url} (POST /score, /v1/chat/completions); Ctrl-C ends it", flush=True)
+def _say_ready(url: str, what: str, memory_agent: bool) -> None:
+    paths = "/reply, /reset, /advance" if memory_agent else "/score, /v1/chat/completions"
+    print(f"serving {clean(what)} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
 
 
 def _log(served: Served) -> None:

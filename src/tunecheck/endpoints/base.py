@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck.jsontext import JSON
@@ -13,7 +14,7 @@ from tunecheck.targets import Row
 if TYPE_CHECKING:
     from tunecheck.endpoints.definition import Definition
 
-__all__ = ["ChatRequest", "Completion", "Endpoint", "Price", "Usage"]
+__all__ = ["ChatRequest", "Completion", "Endpoint", "Price", "Usage", "time_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,9 @@ class ChatRequest:
     """One request: OpenAI-style messages and tools.
 
     `parameters` are laid over the definition's own. `row` is the data set row it is made for, where there is one:
-    recorded and simulated endpoints find their answer by it, and request templates may name its columns.
+    recorded and simulated endpoints find their answer by it, and request templates may name its columns. `sent_at`,
+    with a time zone, is when it is sent by the clock of a conversation that has one of its own: endpoints over HTTP
+    tell it in the header Tunecheck-Time.
     """
 
     messages: Sequence[Mapping[str, JSON]]
@@ -29,6 +32,7 @@ class ChatRequest:
     parameters: Mapping[str, JSON] = field(default_factory=dict)
     idempotency_key: str | None = None
     row: Row | None = None
+    sent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,17 @@ class Completion:
         )
 
 
+def time_text(at: datetime) -> str:
+    """A moment as ISO 8601 in UTC: `2026-03-05T09:30:00Z`, with microseconds where there are any.
+
+    Raises:
+        ValueError: it has no time zone.
+    """
+    if at.tzinfo is None:
+        raise ValueError("a request's sent_at needs a time zone")
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def _text(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -111,6 +126,7 @@ class Endpoint(ABC):
 
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
+    `holds_back`: it keeps to that limit itself, however many calls are made at once.
     """
 
     kind: ClassVar[str]
@@ -118,6 +134,7 @@ class Endpoint(ABC):
     simulated: bool = False
     depends_on_row: bool = False
     concurrency: int | None = None
+    holds_back: ClassVar[bool] = False
     price: Price | None = None
 
     @classmethod

@@ -23,6 +23,8 @@ __all__ = ["Client", "Exchange", "Limits"]
 MOST_REFUSALS = 10
 """After so many refused calls in a row, every further one would be refused as well."""
 
+_MOST_AT_FIRST = 64
+
 _TOKEN_BURST_S = 10.0
 
 _FATAL = frozenset({"certificate"})
@@ -35,6 +37,17 @@ class Limits:
     concurrency: int = 16
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What all attempts of one call share."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    tokens: int
+    text_answers: bool
+    empty_answers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +110,34 @@ class Client:
         other._url, other._live, other._headers = url, None, dict(self._headers)
         return other
 
-    async def post(self, body: bytes, *, key: str, tokens: int = 0, text_answers: bool = False) -> Exchange:
+    async def post(
+        self,
+        body: bytes,
+        *,
+        key: str,
+        tokens: int = 0,
+        headers: Mapping[str, str] | None = None,
+        text_answers: bool = False,
+        empty_answers: bool = False,
+    ) -> Exchange:
         """Send a body until it is answered.
 
         `key` is the idempotency key of all attempts; `tokens` is what the call is expected to use, counted against the
-        limit and corrected by what the service says; with `text_answers` a plain text is an answer too.
+        limit and corrected by what the service says; `headers` go with this call alone. With `text_answers` a plain
+        text is an answer too; with `empty_answers`, so is anything but a web page, nothing included: read as null
+        where it is not JSON.
 
         Raises:
             EndpointError: it failed for good.
             StopRunError: it was refused, and so were the calls before it.
         """
+        sent = {**(headers or {}), "Idempotency-Key": key}
+        call = _Call(body, sent, tokens, text_answers, empty_answers)
         live = self._opened()
         live.check()
         async with live.gate:
             try:
-                exchange = await self._attempts(live, body, key, tokens, text_answers)
+                exchange = await self._attempts(live, call)
             except RefusedError as error:
                 live.refused(self._who, error)
                 raise
@@ -134,17 +160,15 @@ class Client:
             self._live = _Live(loop, transport, self._limits, self._clock)
         return self._live
 
-    async def _attempts(self, live: _Live, body: bytes, key: str, tokens: int, text_answers: bool) -> Exchange:
+    async def _attempts(self, live: _Live, call: _Call) -> Exchange:
         failures = 0
         renewed = False
         while True:
             live.check()
             identity = await self._auth.headers()
-            await live.take(tokens)
-            outcome = await self._attempt(
-                live, body, {**self._headers, **identity, "Idempotency-Key": key}, text_answers
-            )
-            live.use(_used(outcome, tokens) - tokens)
+            await live.take(call.tokens)
+            outcome = await self._attempt(live, call, {**self._headers, **identity, **call.headers})
+            live.use(_used(outcome, call.tokens) - call.tokens)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
                 return outcome
@@ -158,22 +182,20 @@ class Client:
                 raise _final(outcome.error, failures)
             await self._clock.sleep(self._backoff.wait_s(failures, outcome.retry_after_s, self._rng))
 
-    async def _attempt(
-        self, live: _Live, body: bytes, headers: Mapping[str, str], text_answers: bool
-    ) -> Exchange | Failure:
+    async def _attempt(self, live: _Live, call: _Call, headers: Mapping[str, str]) -> Exchange | Failure:
         started = self._clock.now()
         try:
-            reply = await live.transport.post(body, headers)
+            reply = await live.transport.post(call.body, headers)
         except AttemptFailed as failed:
             return self._broken(failed)
-        return self._read(reply, (self._clock.now() - started) * 1000, text_answers)
+        return self._read(reply, (self._clock.now() - started) * 1000, call)
 
     def _broken(self, failed: AttemptFailed) -> Failure:
         message = f"{self._who}: {one_line(self._redactor.text(str(failed)))}"
         kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
         return Failure(kind(message), failed.sort not in _FATAL)
 
-    def _read(self, reply: Reply, latency_ms: float, text_answers: bool) -> Exchange | Failure:
+    def _read(self, reply: Reply, latency_ms: float, call: _Call) -> Exchange | Failure:
         wait_s = retry_after_s(reply.headers, self._clock.wall()) if reply.status >= 400 else None
         failure = reply_failure(reply, self._who, self._redactor, wait_s)
         if failure is not None:
@@ -183,8 +205,10 @@ class Client:
             return Exchange(loads(reply.body), latency_ms, id_)
         except ValueError:
             pass
-        if text_answers and _is_plain_text(reply):
+        if call.text_answers and _is_plain_text(reply):
             return Exchange(reply.body.decode("utf-8", "replace"), latency_ms, id_)
+        if call.empty_answers and not is_page(reply):
+            return Exchange(None, latency_ms, id_)
         return self._no_json(reply)
 
     def _no_json(self, reply: Reply) -> Failure:
@@ -205,8 +229,8 @@ class _Live:
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: Transport, limits: Limits, clock: Clock) -> None:
         self.loop = loop
         self.transport = transport
-        # A limit that somebody wrote is what they take the service to bear: half of it may come at once.
-        self.gate = AdaptiveGate(limits.concurrency, clock=clock, start=min(64, max(10, limits.concurrency // 2)))
+        # A limit is what somebody takes the service to bear: all of it may come at once, unless it is very many.
+        self.gate = AdaptiveGate(limits.concurrency, clock=clock, start=_MOST_AT_FIRST)
         self.refusals = 0
         self._stop: str | None = None
         per_minute, tokens = limits.requests_per_minute, limits.tokens_per_minute

@@ -9,7 +9,9 @@ from tunecheck.jsontext import JSON
 
 __all__ = ["read_headers"]
 
-_RESERVED = frozenset({"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection"})
+_RESERVED = frozenset(
+    {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
+)
 
 
 def read_headers(definition: Definition, redactor: Redactor) -> dict[str, str]:

@@ -7,11 +7,12 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar
 
 from tunecheck.endpoints.answers import Answer, FilteredError, read_usage
 from tunecheck.endpoints.auth import Auth, KeyAuth, TokenCredential, read_auth
-from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price
+from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price, time_text
 from tunecheck.endpoints.client import Client, Exchange, Limits
 from tunecheck.endpoints.definition import Definition
 from tunecheck.endpoints.faults import one_line
@@ -24,7 +25,7 @@ from tunecheck.endpoints.templates import RequestTemplate
 from tunecheck.errors import ContentFilterError, ReplyError
 from tunecheck.jsontext import JSON, dumps
 
-__all__ = ["GivenSecrets", "HttpEndpoint", "read_limits", "read_own_price"]
+__all__ = ["GivenSecrets", "HttpEndpoint", "read_limits", "read_own_price", "time_header"]
 
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 """Settings that say how an endpoint is asked, not what it answers."""
@@ -60,6 +61,7 @@ class HttpEndpoint(Endpoint):
     key_variable: ClassVar[str] = "ENDPOINT_KEY"
     scope: ClassVar[str | None] = None
     text_answers: ClassVar[bool] = False
+    holds_back: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
 
     def __init__(
@@ -138,14 +140,18 @@ class HttpEndpoint(Endpoint):
     async def complete(self, request: ChatRequest) -> Completion:
         """Answer one request over HTTP."""
         parameters = {**self._parameters, **request.parameters}
-        body = dumps(self._body(request, parameters))
-        exchange = await self._client.post(
+        key = request.idempotency_key or uuid.uuid4().hex
+        return self._completion(await self._asked(self._body(request, parameters), key, request.sent_at, parameters))
+
+    async def _asked(self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]) -> Exchange:
+        body = dumps(value)
+        return await self._client.post(
             body,
-            key=request.idempotency_key or uuid.uuid4().hex,
+            key=key,
             tokens=_expected_tokens(body, parameters) if self._counts_tokens else 0,
+            headers=time_header(sent_at),
             text_answers=self.text_answers,
         )
-        return self._completion(exchange)
 
     def settings(self) -> dict[str, JSON]:
         """The definition as it was written (references to the environment, not their values), and the address."""
@@ -233,6 +239,11 @@ def read_own_price(definition: Definition) -> Price | None:
     if not definition.has("price"):
         return None
     return read_price(definition.section("price"))
+
+
+def time_header(sent_at: datetime | None) -> dict[str, str]:
+    """The header that tells when a request is sent, by the clock of a conversation that has one of its own."""
+    return {} if sent_at is None else {"Tunecheck-Time": time_text(sent_at)}
 
 
 def _expected_tokens(body: bytes, parameters: Mapping[str, JSON]) -> int:

@@ -6,6 +6,8 @@ POST /openai/v1/chat/completions                     the same under Azure OpenAI
 POST /openai/deployments/{deployment}/chat/completions
 GET  /v1/models, /openai/v1/models                   the one model there is
 GET  /, /health                                      whether it is up, and what it has counted
+
+With `--memory-agent` it is an agent with its own memory instead: see tunecheck.endpoints.serve_agent.
 """
 
 from __future__ import annotations
@@ -14,28 +16,19 @@ import asyncio
 import contextlib
 import os
 import signal
-import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TypeAlias
 
 from aiohttp import web
 
 from tunecheck.endpoints.base import Completion
-from tunecheck.endpoints.recorded import NoAnswerError
-from tunecheck.endpoints.serve_guards import AnswerStore, Faults, is_loopback, key_is_right
-from tunecheck.endpoints.serve_replies import (
-    Problem,
-    ProblemError,
-    chat_completion,
-    chat_pieces,
-    model_list,
-    score_reply,
-)
-from tunecheck.endpoints.serve_requests import Asked, BadRequestError, chat_question, score_question
+from tunecheck.endpoints.serve_agent import ServedAgent, add_agent
+from tunecheck.endpoints.serve_front import REQUEST_ID, Front, Served, ServeOptions, json_reply
+from tunecheck.endpoints.serve_guards import AnswerStore, is_loopback
+from tunecheck.endpoints.serve_replies import chat_completion, chat_pieces, model_list, score_reply
+from tunecheck.endpoints.serve_requests import Asked, chat_question, score_question
 from tunecheck.endpoints.serve_sources import AnswerSource, TellsHealth
-from tunecheck.errors import ConfigurationError, ContentFilterError, EndpointError, TimedOutError
+from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import dumps
 
 __all__ = ["ServeOptions", "Served", "make_app", "run_server", "running", "serve"]
@@ -43,62 +36,28 @@ __all__ = ["ServeOptions", "Served", "make_app", "run_server", "running", "serve
 MAX_BODY_BYTES = 16 << 20
 """Largest request that is read."""
 
-_REQUEST_ID = "x-request-id"
-_REPLAYED = "Idempotent-Replayed"
-"""The header of a reply that was given before, as payment services call it."""
 
-_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """One request that was answered: what a log line is made of. `repeated`: from an earlier request's answer."""
-
-    method: str
-    path: str
-    status: int
-    duration_ms: float
-    repeated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """How the server behaves.
-
-    `key` is asked of every request but the health check; `latency_ms` is waited before each answer; `faults` gives
-    the rate of error replies by status, drawn with `seed`; `on_request` hears of each request answered.
-    """
-
-    key: str | None = field(default=None, repr=False)
-    latency_ms: float = 0.0
-    faults: Mapping[int, float] = field(default_factory=dict)
-    seed: int = 0
-    on_request: Callable[[Served], None] | None = None
-
-
-@dataclass(slots=True)
-class _Counts:
-    requests: int = 0
-    answers: int = 0
-    repeats: int = 0
-    faults: int = 0
-    refusals: int = 0
-
-
-def make_app(source: AnswerSource, options: ServeOptions | None = None) -> web.Application:
-    """The server as an aiohttp application.
+def make_app(source: AnswerSource | ServedAgent, options: ServeOptions | None = None) -> web.Application:
+    """The server of a model's answers, or of an agent with its own memory, as an aiohttp application.
 
     Raises:
         ConfigurationError: faults that cannot be.
     """
-    server = _Server(source, options or ServeOptions())
-    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[server.outermost])
+    front = Front(options or ServeOptions())
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[front.outermost])
+    if isinstance(source, ServedAgent):
+        add_agent(app, source, front)
+    else:
+        _add_model(app, _Server(source, front))
+    return app
+
+
+def _add_model(app: web.Application, server: _Server) -> None:
     chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
     app.add_routes([web.post(f"{prefix}/chat/completions", server.chat) for prefix in chat])
     app.add_routes([web.get(f"{prefix}/models", server.models) for prefix in chat[:2]])
     app.add_routes([web.post("/score", server.score), web.get("/", server.health), web.get("/health", server.health)])
     app.on_cleanup.append(server.close)
-    return app
 
 
 @contextlib.asynccontextmanager
@@ -125,7 +84,7 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
 
 
 async def run_server(
-    source: AnswerSource,
+    source: AnswerSource | ServedAgent,
     options: ServeOptions | None = None,
     *,
     host: str = "127.0.0.1",
@@ -152,7 +111,7 @@ async def run_server(
 
 
 def serve(
-    source: AnswerSource,
+    source: AnswerSource | ServedAgent,
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -200,36 +159,33 @@ def _stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
 class _Server:
     """The handlers of one application and what they share."""
 
-    def __init__(self, source: AnswerSource, options: ServeOptions) -> None:
+    def __init__(self, source: AnswerSource, front: Front) -> None:
         self._source = source
-        self._options = options
-        self._faults = Faults(options.faults, options.seed)
-        self._answers = AnswerStore()
-        self._counts = _Counts()
+        self._front = front
+        self._answers: AnswerStore[Completion] = AnswerStore()
 
     async def health(self, _: web.Request) -> web.Response:
         """Up, and the counts so far."""
-        counts = {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
         own = self._source.health() if isinstance(self._source, TellsHealth) else {}
-        return _json({"status": "ok", "model": self._source.name, **counts, **own})
+        return json_reply({"status": "ok", "model": self._source.name, **self._front.counts(), **own})
 
     async def models(self, _: web.Request) -> web.Response:
         """The one model there is."""
-        return _json(model_list(self._source.name))
+        return json_reply(model_list(self._source.name))
 
     async def score(self, request: web.Request) -> web.Response:
         """Azure ML's scoring call."""
         completion, headers = await self._completion(request, score_question(await request.read()))
-        return _json(score_reply(completion), headers=headers)
+        return json_reply(score_reply(completion), headers=headers)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """A chat completion, whole or as a stream."""
         asked = chat_question(await request.read())
         completion, headers = await self._completion(request, asked)
         model = request.match_info.get("deployment") or asked.model or self._source.name
-        id_ = headers[_REQUEST_ID]
+        id_ = headers[REQUEST_ID]
         if not asked.stream:
-            return _json(chat_completion(completion, model=model, request_id=id_), headers=headers)
+            return json_reply(chat_completion(completion, model=model, request_id=id_), headers=headers)
         pieces = chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
         return await _streamed(request, pieces, headers)
 
@@ -239,80 +195,20 @@ class _Server:
 
     async def _completion(self, request: web.Request, asked: Asked) -> tuple[Completion, dict[str, str]]:
         """The answer, and what its reply's headers say of it."""
-        if self._options.latency_ms:
-            await asyncio.sleep(self._options.latency_ms / 1000)
+        await self._front.pause()
 
         def ask() -> Awaitable[Completion]:
             return self._source.answer(asked.messages, asked.tools, asked.parameters)
 
-        key = request.headers.get("Idempotency-Key")
-        repeated = key is not None and self._answers.holds(key)
-        self._counts.repeats += repeated
+        key, headers = self._front.repeats(request, self._answers)
         completion = await (ask() if key is None else self._answers.answer(key, asked.digest, ask))
-        self._counts.answers += 1
-        headers = {_REQUEST_ID: _header_text(completion.request_id) or uuid.uuid4().hex}
-        return completion, {**headers, _REPLAYED: "true"} if repeated else headers
-
-    @web.middleware
-    async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """The middleware: key, faults, errors as replies, counting."""
-        started = time.monotonic()
-        response = await self._reply(request, handler)
-        if self._options.on_request:
-            took = (time.monotonic() - started) * 1000
-            repeated = _REPLAYED in response.headers
-            self._options.on_request(Served(request.method, request.path, response.status, took, repeated))
-        return response
-
-    async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        open_to_all = request.path in ("/", "/health")
-        self._counts.requests += not open_to_all
-        key = self._options.key
-        if key and not open_to_all and not key_is_right(key, request.headers):
-            self._counts.refusals += 1
-            return _problem(Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key"))
-        fault = self._faults.draw() if request.method == "POST" else None
-        if fault:
-            self._counts.faults += 1
-            return _problem(Problem(fault, "a fault made on purpose", "server_error", "injected_fault"))
-        try:
-            return await handler(request)
-        except web.HTTPException as error:
-            return _problem(Problem(error.status, f"{request.method} {request.path}: {error.reason}"))
-        except BadRequestError as error:
-            return _problem(Problem(400, str(error)))
-        except ProblemError as error:
-            return _problem(error.problem)
-        except EndpointError as error:
-            return _problem(_of_endpoint(error))
-        except Exception as error:  # noqa: BLE001 - a source is anybody's code; the server goes on
-            return _problem(Problem(500, f"{type(error).__name__}: {error}", "server_error"))
-
-
-def _of_endpoint(error: EndpointError) -> Problem:
-    text = str(error)
-    if isinstance(error, NoAnswerError):
-        return Problem(404, text, code="no_answer")
-    if isinstance(error, ContentFilterError):
-        return Problem(400, text, code="content_filter", param="prompt")
-    status = error.status or (504 if isinstance(error, TimedOutError) else 500)
-    return Problem(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
+        self._front.answered()
+        return completion, {REQUEST_ID: _header_text(completion.request_id) or uuid.uuid4().hex, **headers}
 
 
 def _header_text(text: str | None) -> str:
     """A recorded id as a header can carry it."""
     return "".join(letter for letter in (text or "")[:200] if letter.isascii() and letter.isprintable()).strip()
-
-
-def _json(body: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    headers = headers or {_REQUEST_ID: uuid.uuid4().hex}
-    return web.Response(body=dumps(body), status=status, headers=headers, content_type="application/json")
-
-
-def _problem(problem: Problem) -> web.Response:
-    response = _json(problem.body(), status=problem.status)
-    response.headers.update(problem.headers())
-    return response
 
 
 async def _streamed(

@@ -8,12 +8,14 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from random import Random
+from typing import Generic, TypeVar
 
-from tunecheck.endpoints.base import Completion
 from tunecheck.endpoints.serve_requests import BadRequestError
 from tunecheck.errors import ConfigurationError
 
 __all__ = ["AnswerStore", "Faults", "is_loopback", "key_is_right", "parse_faults"]
+
+T = TypeVar("T")
 
 MAX_STORED = 10_000
 """Answers kept for repeated idempotency keys; the oldest give way."""
@@ -80,18 +82,18 @@ class Faults:
         return None
 
 
-class AnswerStore:
+class AnswerStore(Generic[T]):
     """Answers by idempotency key: one question is answered once, however often and at once it is sent."""
 
     def __init__(self, most: int = MAX_STORED) -> None:
         self._most = most
-        self._stored: OrderedDict[str, tuple[bytes, asyncio.Task[Completion]]] = OrderedDict()
+        self._stored: OrderedDict[str, tuple[bytes, asyncio.Task[T]]] = OrderedDict()
 
     def holds(self, key: str) -> bool:
         """Whether this key was seen before, and its answer is known or on its way."""
         return key in self._stored
 
-    async def answer(self, key: str, question: bytes, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+    async def answer(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
         """The answer to this question, asked for where it is new; one that failed is asked again next time.
 
         Raises:
@@ -114,5 +116,5 @@ class AnswerStore:
             self._stored.popitem(last=False)
 
 
-async def _awaited(ask: Callable[[], Awaitable[Completion]]) -> Completion:
+async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
     return await ask()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tunecheck.endpoints.base import ChatRequest
+from tunecheck.endpoints.base import ChatRequest, time_text
 from tunecheck.endpoints.definition import Section
 from tunecheck.endpoints.masking import ENV_REFERENCE, Redactor, resolved_text
 from tunecheck.jsontext import JSON, dumps
@@ -17,12 +17,12 @@ from tunecheck.suggest import did_you_mean
 __all__ = ["RequestTemplate"]
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
-_NAMES = ("messages", "parameters", "tools")
+_NAMES = ("messages", "parameters", "time", "tools")
 
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """One `${…}` of a template: `name` is messages, parameters, tools or data; `path` leads into a row's columns."""
+    """One `${…}` of a template: `name` is one of `_NAMES`, or data, where `path` leads into a row's columns."""
 
     name: str
     path: ValuePath = ()
@@ -35,8 +35,9 @@ class RequestTemplate:
     """A request body with references, checked when it is made.
 
     `${messages}`, `${tools}`, `${parameters}` and `${data.column}` stand for values where they are a whole text, and
-    for text (JSON where it is not text) within a longer one. A key whose whole value is `${tools}` is left out where
-    there are none. `$${` is a literal `${`. Values of `${env:NAME}` are given to the redactor.
+    for text (JSON where it is not text) within a longer one; `${time}` is when a conversation with a clock of its own
+    sends the request (ISO 8601, UTC), and nothing otherwise. A key whose whole value is `${tools}` or `${time}` is left
+    out where there is none. `$${` is a literal `${`. Values of `${env:NAME}` are given to the redactor.
     """
 
     def __init__(self, body: JSON, section: Section, key: str, redactor: Redactor) -> None:
@@ -50,7 +51,12 @@ class RequestTemplate:
         Raises:
             ValueError: the row lacks a column that the template names.
         """
-        values: dict[str, object] = {"messages": request.messages, "tools": request.tools, "parameters": parameters}
+        values: dict[str, object] = {
+            "messages": request.messages,
+            "tools": request.tools,
+            "parameters": parameters,
+            "time": "" if request.sent_at is None else time_text(request.sent_at),
+        }
         return _rendered(self._root, values, request)  # type: ignore[return-value]
 
     def _compile(self, value: JSON, path: str = "", field: str = "") -> _Node:
@@ -113,7 +119,9 @@ def _rendered(node: _Node, values: Mapping[str, object], request: ChatRequest) -
 
 
 def _left_out(node: _Node, request: ChatRequest) -> bool:
-    return isinstance(node, _Reference) and node.name == "tools" and not request.tools
+    if not isinstance(node, _Reference):
+        return False
+    return (node.name == "tools" and not request.tools) or (node.name == "time" and request.sent_at is None)
 
 
 def _referenced(reference: _Reference, values: Mapping[str, object], request: ChatRequest) -> object:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tunecheck.calls import FunctionCall, canonical_text, read_calls
-from tunecheck.calls.schemas import ToolDefinitions
 from tunecheck.jsontext import JSON, canonical, dumps, plain
+
+if TYPE_CHECKING:
+    from tunecheck.calls.schemas import ToolDefinitions
 
 __all__ = ["data_mark", "defined_tools", "given", "shown"]
 

@@ -32,6 +32,9 @@ _MARK = "data_mark"
 
 _OF_A_VERDICT = ("status",)
 
+_TURNS = 3
+"""How often a row lets the event loop turn before it is read: requests that are ready, and replies, go first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -144,6 +147,8 @@ class PromptyEvaluator(Evaluator):
         """
         if self._loop.started:  # its connections belong to that thread
             await asyncio.to_thread(self._loop.close)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         return await self._judge(calls, inputs)
 
     async def _judge(self, calls: ModelCalls, inputs: Mapping[str, object]) -> Verdict:
@@ -233,8 +238,12 @@ class PromptyEvaluator(Evaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """How many rows at once the endpoint bears."""
-        return self.endpoint.concurrency
+        """How many rows to judge at once: as many as the endpoint takes calls, and some whose request is ready.
+
+        Else a place at the endpoint stands empty while a row is read, rendered and, its verdict found, recorded.
+        """
+        most = self.endpoint.concurrency
+        return 2 * most if most is not None and self.endpoint.holds_back else most
 
     async def close(self) -> None:
         """Close connections; a later call opens new ones."""

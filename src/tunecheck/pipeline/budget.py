@@ -43,14 +43,14 @@ class Spending:
     costs: dict[str, array[float]] = field(default_factory=dict)
     """By currency, each call's: their exact sum does not depend on the order in which calls end."""
 
-    def add(self, usage: Usage, cost: float | None, currency: str | None) -> None:
-        """Count one call; its cost is None where nobody knows the price."""
-        self.calls += 1
+    def add(self, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
+        """Count a call, or several; the cost is None where nobody knows the price."""
+        self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
-        self.uncounted += usage.input_tokens is None and usage.output_tokens is None
+        self.uncounted += calls if usage.input_tokens is None and usage.output_tokens is None else 0
         if cost is None or currency is None:
-            self.unpriced += 1
+            self.unpriced += calls
         else:
             self.costs.setdefault(currency, array("d")).append(cost)
 

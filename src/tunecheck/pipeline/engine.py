@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import cast
 
 from tunecheck.errors import RunError
@@ -63,6 +64,8 @@ class Plan:
     row_kind: Callable[[Mapping[str, object], Mapping[str, object]], str | None]
     group_key: Callable[[Row], str | None] = lambda row: None
     row_count: int | None = None
+    folder: Path | None = None
+    """The run's folder, where a target may keep files of its own."""
     fail_on_evaluator_errors: bool = False
     send_strangers: bool = True
     """Whether evaluators that do not declare themselves `cpu_bound` go to worker processes, too."""
@@ -147,7 +150,15 @@ class Engine:
         for lane in self._lanes:
             for job in lane.take_all():
                 self._count_down(job.state, abandon=True)
+        self._stop_target()
         self._changed.set()
+
+    def _stop_target(self) -> None:
+        try:
+            if self.plan.target is not None:
+                self.plan.target.stop()
+        except Exception as error:  # noqa: BLE001 - somebody's own target: the run stops for another reason already
+            self.tally.notes.append(f"the target did not stop: {type(error).__name__}: {error}")
 
     def _answerers(self) -> int:
         return self.plan.concurrency if self.plan.target is not None else 0
@@ -264,7 +275,9 @@ class Engine:
         found = self._takeover.answer(row.index, input_hash)
         if found is None:
             parts = JournaledParts(self._journal, row, input_hash, self._takeover.steps(row.index, input_hash))
-            context = CallContext(self.plan.run_id, row.id, input_hash or row.fingerprint, parts)
+            context = CallContext(
+                self.plan.run_id, row.id, input_hash or row.fingerprint, parts, self.plan.folder, self._calls
+            )
             values = cast("Mapping[str, JSON]", private_copies(row.values))  # a conversation may grow in its messages
             asked = replace(row, values=values)
             async with self._calls.of_target(target) as spend:

@@ -15,6 +15,7 @@ import functools
 import hashlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +23,7 @@ from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price, U
 from tunecheck.fingerprints import content_hash
 from tunecheck.jsontext import JSON, dumps, loads
 from tunecheck.pipeline.budget import Budget, Spending, cost_of
+from tunecheck.pipeline.instalments import Instalment, Ledger, Purse
 from tunecheck.pipeline.journal import Journal
 from tunecheck.pipeline.recorded import Takeover
 from tunecheck.targets import Target
@@ -44,6 +46,7 @@ class RunCalls:
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
         self._dearest_answer = 0.0
         self._bought = _Bought(journal.path)
+        self._ledgers: defaultdict[str, Ledger] = defaultdict(Ledger)
         for evaluator, columns, cost, currency in takeover.bought():
             completion = Completion.of_columns(columns)
             self._count(evaluator, completion.usage, cost, currency)
@@ -111,11 +114,23 @@ class RunCalls:
             reservation.cost = cost
         return completion
 
-    def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None) -> None:
-        self.spending[evaluator].add(usage, cost, currency)
+    def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
+        self.spending[evaluator].add(usage, cost, currency, calls)
         self._budget.count(usage, cost)
 
     # -- the target's calls
+
+    def purse(self, name: str, endpoint: object) -> Purse:
+        """What a target pays its calls to an endpoint from, one by one; they are counted under `name`."""
+        price = endpoint.price if isinstance(endpoint, Endpoint) else None
+        count = functools.partial(self._count_instalment, name, price)
+        return Purse(price, self._budget, count, self._ledgers[name])
+
+    def _count_instalment(self, name: str, price: Price | None, more: Instalment) -> float | None:
+        cost, currency = _cost(more.usage, price)
+        if more.calls or more.usage.input_tokens or more.usage.output_tokens:
+            self._count(name, more.usage, cost, currency, more.calls)
+        return cost
 
     @contextlib.asynccontextmanager
     async def of_target(self, target: Target) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
@@ -124,7 +139,7 @@ class RunCalls:
         Raises:
             StopRunError: the budget is spent.
         """
-        if _price(target) is None:  # it cannot be held to a budget
+        if _price(target) is None or target.pays_by_call:  # it cannot be held to a budget, or is held to it already
             yield functools.partial(self.count_target, target)
             return
         async with self._budget.reserved(self._dearest_answer) as reservation:
@@ -140,6 +155,10 @@ class RunCalls:
         price = _price(target)
         if answer.get("simulated") is True or (price is None and usage == Usage()):
             return None  # no model was asked, or (a function) nobody knows of any calls
+        if target.pays_by_call:
+            return self._count_instalment(
+                "target", price, self._ledgers["target"].answered(target.calls(answer), usage)
+            )
         cost, currency = _cost(usage, price)
         self._count("target", usage, cost, currency)
         self._dearest_answer = max(self._dearest_answer, cost or 0.0)
@@ -149,7 +168,7 @@ class RunCalls:
         """The request under a key that is the same each time this run asks for it."""
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        return ChatRequest(request.messages, request.tools, request.parameters, digest, request.row)
+        return replace(request, idempotency_key=digest)
 
     def usage(self) -> dict[str, JSON]:
         """What this run has bought, by evaluator, the target's answers under `target`."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, overload
 
+from tunecheck.errors import DataError
 from tunecheck.jsontext import JSON, dumps, dumps_line, loads
 from tunecheck.pipeline.scoring import Failure, Output, error_entry
 from tunecheck.targets import Row
@@ -19,6 +20,7 @@ __all__ = ["ResultRow", "ResultsWriter", "RowState", "RowsView", "result_row"]
 ResultRow = dict[str, JSON]
 
 _COPY_BLOCK = 1 << 20
+_PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
 
 
 @dataclass(slots=True)
@@ -151,7 +153,7 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
 
 
 class RowsView(Sequence[ResultRow]):
-    """The rows of a finished run, read from its file as they are asked for."""
+    """The rows of a finished run, read from its file as they are asked for; one that is damaged is a DataError."""
 
     def __init__(self, path: Path, starts: array[int] | None = None) -> None:
         self.path = path
@@ -162,8 +164,8 @@ class RowsView(Sequence[ResultRow]):
 
     def __iter__(self) -> Iterator[ResultRow]:
         with self.path.open("rb", buffering=_COPY_BLOCK) as file:
-            for line in file:
-                yield _row(line)
+            for number, line in enumerate(file):
+                yield _row(line, self.path, number)
 
     @overload
     def __getitem__(self, index: int) -> ResultRow: ...
@@ -172,8 +174,11 @@ class RowsView(Sequence[ResultRow]):
     def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
         with self.path.open("rb") as file:
             if isinstance(index, slice):
-                return [_row_at(file, start) for start in self._starts[index]]
-            return _row_at(file, self._starts[index])
+                return [self._at(file, number) for number in range(len(self))[index]]
+            return self._at(file, range(len(self))[index])
+
+    def _at(self, file: BinaryIO, number: int) -> ResultRow:
+        return _row_at(file, self._starts[number], self.path, number)
 
     def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
         """Some of the rows, read each time they are iterated."""
@@ -190,20 +195,28 @@ class _Selection:
     positions: Sequence[int]
 
     def __iter__(self) -> Iterator[ResultRow]:
-        with self.path.open("rb") as file:
+        with self.path.open("rb", buffering=_PICKED_BLOCK) as file:
             for position in self.positions:
-                yield _row_at(file, self.starts[position])
+                yield _row_at(file, self.starts[position], self.path, position)
 
 
-def _row_at(file: BinaryIO, start: int) -> ResultRow:
+def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:
     file.seek(start)
-    return _row(file.readline())
+    return _row(file.readline(), path, number)
 
 
-def _row(line: bytes) -> ResultRow:
-    row = loads(line)
-    assert isinstance(row, dict)
-    return row
+def _row(line: bytes, path: Path, number: int) -> ResultRow:
+    what = "not a JSON object"
+    try:
+        row = loads(line)
+    except ValueError as error:
+        what = " ".join(str(error).split())
+    else:
+        if isinstance(row, dict):
+            return row
+    raise DataError(
+        f"{path}: line {number + 1} is no JSON object ({what}): damaged or half-written; copy or write it again"
+    )
 
 
 def _line_starts(path: Path) -> array[int]:

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunecheck.comparison.front import compare
-from tunecheck.comparison.pairing import PAIR_BY, pair
-from tunecheck.comparison.reading import read_run
+from tunecheck.comparison.changes import RunPair
+from tunecheck.comparison.front import compare_runs
+from tunecheck.comparison.measuring import Settings
 from tunecheck.comparison.results import Comparison, MetricComparison
 from tunecheck.comparison.table import RunTable
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.results import ResultRow
-from tunecheck.report.details import DetailReader
+from tunecheck.report.details import DetailReader, Details
 from tunecheck.report.figures import estimated
-from tunecheck.report.reading import Evaluated, ReportedRun, ShapeReader
-from tunecheck.report.table import Outcomes, read_outcomes
-from tunecheck.runs.store import Run
+from tunecheck.report.reading import ReportedRun, ShapeReader
+from tunecheck.report.table import Outcomes, listed_outcomes_of
 
 __all__ = ["Base", "paired_rows"]
-
-_OF_THE_ANSWER = ("verdicts", "errors", "actual", "pairs", "turns", "failed_turn")
-"""What of an opened row the base run's answer can differ in."""
 
 _MOST_NAMED = 100
 
 
-def paired_rows(base: Run, new: Run, pair_by: str = PAIR_BY[0]) -> list[int | None]:
-    """For each row of the new run the number of its row in the base, as `tunecheck compare` pairs them.
-
-    Raises:
-        ConfigurationError: no row of one run is in the other.
-        DataError: a run's files are damaged.
-    """
-    before, after = (read_run(run, Path()) for run in (base, new))
-    pairing = pair(before, after, pair_by)
-    old, now = _rows_by_item(before), _rows_by_item(after)
-    found: list[int | None] = [None] * after.info.rows
-    for one, other in zip(pairing.base, pairing.new, strict=True):
+def paired_rows(runs: RunPair) -> list[int | None]:
+    """For each row of the new run the number of its row in the base, as `tunecheck compare` pairs them."""
+    old, now = _rows_by_item(runs.base), _rows_by_item(runs.new)
+    found: list[int | None] = [None] * runs.new.info.rows
+    for one, other in zip(runs.pairing.base, runs.pairing.new, strict=True):
         for row, at in zip(now[other], old[one], strict=False):  # trials of one item: the first with the first
             found[row] = at
     return found
@@ -58,7 +45,7 @@ def _rows_by_item(table: RunTable) -> list[list[int]]:
 
 @dataclass
 class Base:
-    """The run that another is held against."""
+    """The run that another is held against; `outcomes` are its verdicts in the order of the other's rows."""
 
     run: ReportedRun
     reader: DetailReader
@@ -73,28 +60,33 @@ class Base:
 
     @classmethod
     def of(cls, run: ReportedRun, new: ReportedRun, reader: DetailReader, pair_by: str) -> Base:
-        """Compare the two, and read the base run's verdicts.
+        """Compare the two.
 
         Raises:
             ConfigurationError: no row of one run is in the other, or there is no such way of pairing.
             DataError: a run's files are damaged.
         """
         # Simulated runs may be looked at side by side: the page says that they are.
-        comparison = compare(run.run, new.run, allow_simulated=True, pair_by=pair_by, rows=0)
+        settings = Settings(allow_simulated=True, pair_by=pair_by, rows=0)
+        found = compare_runs([run.run, new.run], Path(), settings)
         shapes = ShapeReader(run.evaluators)
-        outcomes = read_outcomes(run, ((row, shapes.columns(row)) for row in run.run.rows()))
-        return cls(run, reader, comparison, paired_rows(run.run, new.run, pair_by), outcomes, shapes)
+        outcomes = listed_outcomes_of(run, {each.name: each for each in new.evaluators})
+        return cls(run, reader, found.comparison, paired_rows(found.runs[0]), outcomes, shapes)
 
-    def answer(self, row: int) -> JSON:
+    def answer(self, row: int, new: Details) -> JSON:
         """What the base run has for a row of the new one, which are asked for in order; None where it has none."""
         if self.pairs[row] is None:
+            for outcomes in self.outcomes:
+                outcomes.add_none()
             return None
         before = next(self._waiting)
-        shown = self.reader.read(before, self._shapes.columns(before)).shown
-        return {name: shown[name] for name in _OF_THE_ANSWER if name in shown}
+        columns = self._shapes.columns(before)
+        for outcomes, own in zip(self.outcomes, columns.verdicts, strict=True):
+            outcomes.add(before, own)
+        return self.reader.answer(before, columns, new)
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
-        """How the metrics differ, and the base's side of the table."""
+        """How the metrics differ, and the base's side of the table; when all rows have been answered."""
         own = {each.name: outcomes for each, outcomes in zip(self.run.evaluators, self.outcomes, strict=True)}
         pairs = self.comparison.pairs
         return {
@@ -106,7 +98,7 @@ class Base:
             "only_in_new": _named(pairs.only_in_new),
             "metrics": [_line(metric) for metric in self.comparison.metrics.values()],
             "notes": [*self.comparison.notes],
-            "outcomes": [_column(own.get(each.name), each, self.pairs) for each in new.evaluators],
+            "outcomes": [own[each.name].written(each) if each.name in own else None for each in new.evaluators],
         }
 
 
@@ -133,15 +125,3 @@ def _line(metric: MetricComparison) -> JSON:
         "fixed": metric.totals.get("fixed", metric.c),
         "changed": metric.totals.get("changed"),
     }
-
-
-def _column(base: Outcomes | None, evaluator: Evaluated, pairs: Sequence[int | None]) -> JSON:
-    """A base evaluator's results and scores, in the order of the new rows."""
-    if base is None:
-        return None
-    in_order = Outcomes(["-" if at is None else base.results[at] for at in pairs])
-    in_order.scores = {
-        name: array("d", (math.nan if at is None else numbers[at] for at in pairs))
-        for name, numbers in base.scores.items()
-    }
-    return in_order.written(evaluator)

@@ -72,7 +72,7 @@ def _distributions(evaluators: Sequence[Evaluated], outcomes: Sequence[Outcomes]
         for metric in evaluator.graded:
             values = [value for value in found.scores[metric.name] if math.isfinite(value)]
             if len(set(values[:1_000])) > 2 or len(set(values)) > 2:
-                thresholds = [value for value, _ in found.thresholds.most_common(2)]
+                thresholds = [value for value, _ in (found.thresholds or Counter()).most_common(2)]
                 main = metric.name in (evaluator.primary, evaluator.name)
                 only = thresholds[0] if main and len(thresholds) == 1 else None
                 name = evaluator.name if main else f"{evaluator.name} {metric.name}"

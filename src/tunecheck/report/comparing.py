@@ -31,6 +31,7 @@ class Compared:
 
     `pairs` are `[expected call | None, actual call | None, status, [[path, fault], …]]`, where a call is
     `[name, [[argument, value, mark], …]]`. `confused` pairs an expected function with what was called in its place.
+    `wanted` is the ground truth as it was read.
     """
 
     expected: dict[str, JSON] = field(default_factory=dict)
@@ -39,24 +40,36 @@ class Compared:
     expected_names: list[str] = field(default_factory=list)
     called_names: list[str] = field(default_factory=list)
     confused: list[tuple[str, str]] = field(default_factory=list)
+    wanted: Reading | None = None
 
 
 def compare(
-    ground_truth: JSON, response: JSON, text: JSON, tools: JSON, policy: MatchPolicy, *, known_equal: bool
+    ground_truth: JSON,
+    response: JSON,
+    text: JSON,
+    tools: JSON,
+    policy: MatchPolicy,
+    *,
+    known_equal: bool,
+    wanted: Reading | None = None,
 ) -> Compared:
     """Put a response beside its ground truth; `known_equal` where an evaluator has found no difference.
 
-    `text` is what the model said beside its calls. Never raises: what cannot be read is shown as it is.
+    `text` is what the model said beside its calls, `wanted` the ground truth where it was read before. Never raises:
+    what cannot be read is shown as it is.
     """
-    wanted, made = _read(ground_truth), _read(response)
+    wanted = read = _read(ground_truth) if wanted is None else wanted
+    made = _read(response)
     accepted = _possible_answers(ground_truth)
     if accepted:
         wanted, policy = Reading(calls=accepted, format="bfcl"), _ACCEPTED
         made = replace(made, calls=tuple(_renamed(made.calls, accepted)))
-    found = Compared(_side(wanted, ground_truth, None), _side(made, response, text))
+    found = Compared(_side(wanted, ground_truth, None), _side(made, response, text), wanted=read)
     found.expected_names = names_of(wanted.calls)
     found.called_names = names_of(made.calls)
-    if not known_equal or len(wanted.calls) != len(made.calls):
+    if not (wanted.calls and made.calls):
+        found.pairs = [*_alone(wanted.calls, made.calls, alternatives=policy.alternatives)][:_MOST_CALLS]
+    elif not known_equal or len(wanted.calls) != len(made.calls):
         match = _match(made.calls, wanted.calls, policy, tools)
         found.pairs = [*_pairs(match, alternatives=policy.alternatives)][:_MOST_CALLS]
         found.confused = [*_confused(match)]
@@ -121,9 +134,7 @@ def _side(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
 
 
 def _match(made: Sequence[FunctionCall], wanted: Sequence[FunctionCall], policy: MatchPolicy, tools: JSON) -> Match:
-    # Definitions only say which arguments have defaults, and which texts are numbers: nothing of it without calls.
-    definitions = _definitions(tools) if made and wanted else None
-    return match_calls(made, wanted, policy, definitions)
+    return match_calls(made, wanted, policy, _definitions(tools))
 
 
 def _definitions(tools: JSON) -> ToolDefinitions | None:
@@ -150,9 +161,13 @@ def _pairs(match: Match, *, alternatives: bool) -> Iterator[JSON]:
     for pairs, status in ((match.pairs, "same"), (match.moved, "moved"), (match.misnamed, "misnamed")):
         for pair in pairs:
             yield _pair(pair, status, alternatives=alternatives)
-    for call in match.missing:
+    yield from _alone(match.missing, match.extra, alternatives=alternatives)
+
+
+def _alone(missing: Iterable[FunctionCall], extra: Iterable[FunctionCall], *, alternatives: bool) -> Iterator[JSON]:
+    for call in missing:
         yield [shown_call(call, alternatives=alternatives), None, "missing", []]
-    for call in match.extra:
+    for call in extra:
         yield [None, shown_call(call), "extra", []]
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from tunecheck.calls import Reading
+from tunecheck.calls.matching_policy import MatchPolicy
 from tunecheck.jsontext import JSON, dumps
 from tunecheck.report.blocks import Shared
 from tunecheck.report.comparing import Compared, compare
 from tunecheck.report.reading import Columns, ReportedRun, VerdictColumns
+from tunecheck.report.session_log import is_test_log, last_question, shown_log
 from tunecheck.report.texts import as_json, as_text, cut, line
+from tunecheck.report.truth import TruthStates
 from tunecheck.report.turns import is_conversation, shown_messages, shown_turns
 
 __all__ = ["DetailReader", "Details"]
@@ -21,12 +26,49 @@ _SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log"}
 _QUESTIONS = ("query", "question", "prompt", "input")
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """All that a comparison of calls is made of; `known_equal` where an evaluator has found no difference."""
+
+    ground_truth: JSON
+    response: JSON
+    text: JSON
+    tools: JSON
+    policy: MatchPolicy
+    known_equal: bool
+
+    def compared(self) -> Compared:
+        """The comparison."""
+        return self._compared(None)
+
+    def compared_like(self, other: Sides | None, known: Compared) -> Compared:
+        """The same, where another run's answer to the same question was compared before."""
+        if self == other:
+            return known
+        return self._compared(known.wanted if other is not None and self.ground_truth == other.ground_truth else None)
+
+    def _compared(self, wanted: Reading | None) -> Compared:
+        return compare(
+            self.ground_truth,
+            self.response,
+            self.text,
+            self.tools,
+            self.policy,
+            known_equal=self.known_equal,
+            wanted=wanted,
+        )
+
+
 @dataclass(slots=True)
 class Details:
-    """What is shown of an opened row (`shown`), and what of it the table and the charts are made from."""
+    """What is shown of an opened row (`shown`), and what of it the table and the charts are made from.
+
+    `sides` are what was `compared`; None of a conversation.
+    """
 
     shown: dict[str, JSON]
     compared: Compared
+    sides: Sides | None = None
     question: str = ""
     answer: str = ""
     several_turns: bool = False
@@ -41,6 +83,27 @@ class _Conversation:
     used: set[str] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A row's columns, and what stands in them."""
+
+    data: Mapping[str, JSON]
+    target: Mapping[str, JSON]
+    ground_truth: JSON
+    response: JSON
+    asked: _Conversation
+
+    @property
+    def is_conversation(self) -> bool:
+        return self.asked.turns is not None
+
+    @property
+    def log(self) -> JSON:
+        """A memory test's own log; None of every other row."""
+        log = self.target.get("log")
+        return log if is_test_log(log) else None
+
+
 class DetailReader:
     """Reads the rows of one run; long values go to `shared`."""
 
@@ -48,40 +111,60 @@ class DetailReader:
         self._run = run
         self._shared = shared
         self._policy = run.policy
+        self._truth = TruthStates()
         self._checking = [at for at, each in enumerate(run.evaluators) if each.checks_arguments]
 
     def read(self, row: Mapping[str, JSON], columns: Columns) -> Details:
         """A row of the run."""
+        parts = self._parts(row, columns)
+        sides = self._sides(row, columns, parts)
+        compared = Compared() if sides is None else sides.compared()
+        shown = self._answered(row, columns, parts, compared)
+        if not parts.is_conversation:
+            shown |= {"messages": shown_messages(parts.asked.messages), "expected": compared.expected}
+        shown["more"] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
+        said = last_question(parts.log) or _question(parts.asked, parts.data)
+        question, answer = line(said, _MOST_QUESTION), _answer(compared, shown)
+        return Details(shown, compared, sides, question, answer, parts.is_conversation)
+
+    def answer(self, row: Mapping[str, JSON], columns: Columns, other: Details) -> dict[str, JSON]:
+        """What of an opened row is the run's own answer, and what was found of it: `read` without the question.
+
+        `other` is the same row of another run, which often has the same answer.
+        """
+        parts = self._parts(row, columns)
+        sides = self._sides(row, columns, parts)
+        compared = other.compared if sides is None else sides.compared_like(other.sides, other.compared)
+        return self._answered(row, columns, parts, compared)
+
+    def _parts(self, row: Mapping[str, JSON], columns: Columns) -> _Parts:
         data = {name: row[key] for name, key in columns.inputs}
         target = {name: row[key] for name, key in columns.target}
         ground_truth = self._run.ground_truth(data, target)
         response = self._run.response(data, target)
         response = target.get("result") if response is None else response
-        asked = _conversation(data, ground_truth)
-        conversation = asked.turns is not None
-        compared = (
-            Compared()
-            if conversation
-            else compare(
-                ground_truth,
-                response,
-                target.get("text"),
-                self._run.tools(data, target),
-                self._policy,
-                known_equal=self._known_equal(row, columns),
-            )
-        )
+        return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth))
+
+    def _sides(self, row: Mapping[str, JSON], columns: Columns, parts: _Parts) -> Sides | None:
+        if parts.is_conversation:
+            return None
+        text, tools = parts.target.get("text"), self._run.tools(parts.data, parts.target)
+        known_equal = self._known_equal(row, columns)
+        return Sides(parts.ground_truth, parts.response, text, tools, self._policy, known_equal)
+
+    def _answered(
+        self, row: Mapping[str, JSON], columns: Columns, parts: _Parts, compared: Compared
+    ) -> dict[str, JSON]:
         shown: dict[str, JSON] = {"verdicts": [*self._verdicts(row, columns)], "errors": [*_errors(row, columns)]}
-        if conversation:
-            log, result = target.get("inference_log"), target.get("result")
-            shown["turns"] = shown_turns(asked.turns, ground_truth, log, result)
-            shown["failed_turn"] = _failed_turn(row, columns)
-        else:
-            shown["messages"] = shown_messages(asked.messages)
-            shown |= {"expected": compared.expected, "actual": compared.actual, "pairs": compared.pairs}
-        seen = [ground_truth, response, *([target.get("result")] if conversation else [])]
-        shown["more"] = [*self._more(data, target, row.get("row_id"), asked.used, seen)][:_MOST_COLUMNS]
-        return Details(shown, compared, _question(asked, data), _answer(compared, shown), conversation)
+        if parts.log is not None:
+            shown["log"] = shown_log(parts.log)
+        if not parts.is_conversation:
+            return {**shown, "actual": compared.actual, "pairs": compared.pairs}
+        log, result = parts.target.get("inference_log"), parts.target.get("result")
+        truth = partial(self._truth.by_turn, parts.data, parts.ground_truth)
+        shown["turns"] = shown_turns(parts.asked.turns, parts.ground_truth, log, result, truth)
+        shown["failed_turn"] = _failed_turn(row, columns)
+        return shown
 
     def _known_equal(self, row: Mapping[str, JSON], columns: Columns) -> bool:
         """Whether an evaluator that looks at arguments passed the row."""
@@ -93,15 +176,15 @@ class DetailReader:
             if own.any:
                 yield _verdict(evaluator.name, row, own)
 
-    def _more(
-        self, data: Mapping[str, JSON], target: Mapping[str, JSON], row_id: JSON, used: set[str], shown: Sequence[JSON]
-    ) -> Iterator[JSON]:
+    def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
         """The columns that are shown nowhere else, as `[column, text]` or `[column, number of a shared text]`."""
-        elsewhere = [value for value in shown if isinstance(value, (list, dict, str))]
-        for name, value in data.items():
-            if name not in used and value != row_id and not any(value is other for other in elsewhere):
+        shown = [parts.ground_truth, parts.response]
+        shown += [parts.target.get("result")] if parts.is_conversation else []
+        elsewhere = [value for value in (*shown, parts.log) if isinstance(value, (list, dict, str))]
+        for name, value in parts.data.items():
+            if name not in parts.asked.used and value != row_id and not any(value is other for other in elsewhere):
                 yield [cut(name, 200), self._kept(value)]
-        for name, value in target.items():
+        for name, value in parts.target.items():
             if name not in _SHOWN_ELSEWHERE and value is not None and not any(value is other for other in elsewhere):
                 yield [cut(name, 200), self._kept(value)]
 
@@ -181,10 +264,12 @@ def _call_text(call: JSON) -> str:
 
 def _verdict(name: str, row: Mapping[str, JSON], own: VerdictColumns) -> JSON:
     """`[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
-    result, score, threshold, reason, differences, properties = (
-        None if key is None else row[key]
-        for key in (own.result, own.score, own.threshold, own.reason, own.differences, own.properties)
-    )
+    result = row[own.result] if own.result is not None else None
+    score = row[own.score] if own.score is not None else None
+    threshold = row[own.threshold] if own.threshold is not None else None
+    reason = row[own.reason] if own.reason is not None else None
+    differences = row[own.differences] if own.differences is not None else None
+    properties = row[own.properties] if own.properties is not None else None
     others = [[cut(key, 200), as_text(row[column])] for key, column in own.others if row[column] is not None]
     if isinstance(properties, dict):
         others += [[cut(key, 200), as_text(value)] for key, value in properties.items() if value is not None]

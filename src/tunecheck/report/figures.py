@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunecheck.jsontext import JSON
-from tunecheck.report.reading import Evaluated, ReportedRun
+from tunecheck.report.reading import Evaluated, Meaning, ReportedRun
 from tunecheck.report.table import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
 from tunecheck.statistics import Estimate, estimate_mean, estimate_proportion
 
@@ -65,7 +65,7 @@ def _lines(
     names = {metric.name for metric in evaluator.graded} if judged else {each.name for each in evaluator.metrics}
     for metric in evaluator.metrics:
         if metric.name in names and any(map(math.isfinite, outcomes.scores[metric.name])):
-            cells = [_mean(outcomes, metric.name, group, sources) for group in groups]
+            cells = [_mean(outcomes, metric, group, sources) for group in groups]
             label = "mean" if metric.name in (evaluator.primary, evaluator.name) else f"mean {metric.name}"
             line: dict[str, JSON] = {"label": label, "kind": "mean", "metric": metric.name, "cells": cells}
             yield line if metric.higher_is_better else {**line, "lower_is_better": True}
@@ -83,13 +83,14 @@ def _rate(outcomes: Outcomes, group: _Group, sources: Sequence[str]) -> JSON:
     return estimated(estimate_proportion(passed, _clusters(rows, sources))) | {"passed": sum(passed)}
 
 
-def _mean(outcomes: Outcomes, metric: str, group: _Group, sources: Sequence[str]) -> JSON:
-    numbers = outcomes.scores[metric]
+def _mean(outcomes: Outcomes, metric: Meaning, group: _Group, sources: Sequence[str]) -> JSON:
+    numbers = outcomes.scores[metric.name]
     rows = [row for row in group.rows if math.isfinite(numbers[row])]
     if not rows:
         return None
     values = [numbers[row] for row in rows]
-    return estimated(estimate_mean(values, _clusters(rows, sources), resamples=_RESAMPLES))
+    clusters = _clusters(rows, sources)
+    return estimated(estimate_mean(values, clusters, bounds=metric.bounds, resamples=_RESAMPLES))
 
 
 def _clusters(rows: Iterable[int], sources: Sequence[str]) -> list[str] | None:

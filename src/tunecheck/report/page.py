@@ -24,7 +24,10 @@ REPORT, RUNS = "report", "runs"
 _STYLE = "report.css"
 _BASE = ("dom.js", "unpack.js")
 _SCRIPTS = {
-    REPORT: (*_BASE, "charts.js", "summary.js", "changes.js", "rows.js", "filters.js", "table.js", "row.js", "main.js"),
+    REPORT: (
+        *(*_BASE, "charts.js", "timeline.js", "summary.js", "changes.js"),
+        *("rows.js", "filters.js", "table.js", "row.js", "main.js"),
+    ),
     RUNS: (*_BASE, "runs.js"),
 }
 

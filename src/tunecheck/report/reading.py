@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tunecheck.calls.matching_policy import MatchPolicy
+from tunecheck.comparison.declared import read_bounds
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
 from tunecheck.pipeline.mapping import Constant, Mapped, parse_mapping
@@ -25,11 +26,12 @@ _POLICIES = frozenset(MatchPolicy().options())
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What one metric's numbers mean: `kind` is score, binary or count."""
+    """What one metric's numbers mean: `kind` is score, binary or count, `bounds` the lowest and highest there are."""
 
     name: str
     kind: str = "score"
     higher_is_better: bool = True
+    bounds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def read_run(run: Run) -> ReportedRun:
     Raises:
         ConfigurationError: the run has not finished, or its files are damaged.
     """
-    manifest, found = run.manifest(), run.metrics()
+    manifest, found = run.known_manifest(), run.metrics()
     metrics = found.get("metrics")
     known = metrics if isinstance(metrics, dict) else {}
     entries = manifest.get("evaluators")
@@ -107,7 +109,12 @@ def _evaluated(name: str, entry: JSON, metrics: Mapping[str, JSON]) -> Evaluated
     primary = values.get("primary")
     declared = values.get("metrics")
     meanings = [
-        Meaning(str(metric["name"]), str(metric.get("kind")), metric.get("higher_is_better") is not False)
+        Meaning(
+            str(metric["name"]),
+            str(metric.get("kind")),
+            metric.get("higher_is_better") is not False,
+            read_bounds(metric.get("range")),
+        )
         for metric in (declared if isinstance(declared, list) else [])
         if isinstance(metric, dict) and "name" in metric
     ]

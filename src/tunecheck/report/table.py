@@ -24,16 +24,17 @@ __all__ = [
     "Coded",
     "Outcomes",
     "Table",
+    "listed_outcomes_of",
     "outcomes_of",
-    "read_outcomes",
     "rounded",
 ]
 
 MOST_ROWS = 100_000
 """Most rows that a page lists; its summary and charts are of all rows there are."""
 
-PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR = "p", "f", "n", "s", "e"
-"""What came of a row for an evaluator; scored: there is a number, and nothing that passes or fails."""
+PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
+"""What came of a row for an evaluator; scored: there is a number, and nothing that passes or fails; absent: the row is
+not in this run."""
 
 _WORDS = {"pass": PASS, "fail": FAIL, "not_applicable": NOT_APPLICABLE, "not applicable": NOT_APPLICABLE}
 _MOST_KINDS = 1_000  # different values of a column by which rows are found
@@ -69,20 +70,32 @@ class Coded:
 
 @dataclass(slots=True)
 class Outcomes:
-    """What an evaluator found in each row: `results` a letter a row, `scores` numbers by metric, NaN for none."""
+    """What an evaluator found in each row: `results` a letter a row, `scores` numbers by metric, NaN for none.
+
+    `thresholds` are counted, unless they are None.
+    """
 
     results: list[str] = field(default_factory=list)
     scores: dict[str, array[float]] = field(default_factory=dict)
-    thresholds: Counter[float] = field(default_factory=Counter)
+    thresholds: Counter[float] | None = field(default_factory=Counter)
 
     def add(self, row: Mapping[str, JSON], own: VerdictColumns) -> None:
         """One more row."""
         self.results.append(_outcome(row, own))
         for metric, numbers in self.scores.items():
-            numbers.append(_number(row[own.numbers[metric]]) if metric in own.numbers else math.nan)
-        threshold = row[own.threshold] if own.threshold is not None else None
-        if isinstance(threshold, (int, float)) and len(self.thresholds) < _MOST_KINDS:
-            self.thresholds[float(threshold)] += 1
+            key = own.numbers.get(metric)
+            numbers.append(_number(row[key]) if key is not None else math.nan)
+        if self.thresholds is None or own.threshold is None:
+            return
+        threshold = _number(row[own.threshold])
+        if threshold == threshold and (threshold in self.thresholds or len(self.thresholds) < _MOST_KINDS):
+            self.thresholds[threshold] += 1
+
+    def add_none(self) -> None:
+        """A row that is not in this run."""
+        self.results.append(ABSENT)
+        for numbers in self.scores.values():
+            numbers.append(math.nan)
 
     def written(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
         """The first rows as the page reads them: results in one text, and the first graded metric's numbers."""
@@ -100,6 +113,8 @@ def _outcome(row: Mapping[str, JSON], own: VerdictColumns) -> str:
 
 
 def _number(value: JSON) -> float:
+    if type(value) is float:  # nearly always; the other question takes long
+        return value
     if not isinstance(value, (int, float)):
         return math.nan
     try:
@@ -113,13 +128,14 @@ def outcomes_of(run: ReportedRun) -> list[Outcomes]:
     return [Outcomes(scores={metric.name: array("d") for metric in each.metrics}) for each in run.evaluators]
 
 
-def read_outcomes(run: ReportedRun, rows: Iterable[tuple[Mapping[str, JSON], Columns]]) -> list[Outcomes]:
-    """The outcomes of all rows."""
-    found = outcomes_of(run)
-    for row, columns in rows:
-        for outcomes, own in zip(found, columns.verdicts, strict=True):
-            outcomes.add(row, own)
-    return found
+def listed_outcomes_of(run: ReportedRun, listed: Mapping[str, Evaluated]) -> list[Outcomes]:
+    """The same of a run that is held against another one, whose evaluators are `listed`: no more than is written."""
+    return [
+        Outcomes(scores={metric.name: array("d") for metric in listed[each.name].graded[:1]}, thresholds=None)
+        if each.name in listed
+        else Outcomes(thresholds=None)
+        for each in run.evaluators
+    ]
 
 
 class Table:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from tunecheck.calls import FunctionCall, canonical_text, read_calls
 from tunecheck.calls.reading import read_python_calls
 from tunecheck.jsontext import JSON
 from tunecheck.report.comparing import shown_call
 from tunecheck.report.texts import as_json, as_text, changed_part, cut
+from tunecheck.report.truth import States
 
 __all__ = ["is_conversation", "shown_messages", "shown_turns"]
 
@@ -62,12 +63,18 @@ def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
     return []
 
 
-def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> list[JSON]:
-    """The turns of a row: `{"user", "expected", "steps", "changes"}` each; what was not recorded is left out."""
+def shown_turns(
+    turns: JSON, ground_truth: JSON, log: JSON, result: JSON, truth: Callable[[], Sequence[States]] = tuple
+) -> list[JSON]:
+    """The turns of a row: `{"user", "expected", "steps", "changes", "apart"}` each; what is not known is left out.
+
+    `truth` makes the states that the ground truth leaves after each turn; it is asked where the model's were recorded.
+    """
     asked = turns if isinstance(turns, list) else []
     entries = [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
     states = [entry for entry in log if isinstance(entry, list)] if isinstance(log, list) else []
     results = result if isinstance(result, list) else []
+    left = truth() if len(states) > 1 else ()
     count = max(len(asked), len(entries), len(results) if is_conversation(result) else 0)
     shown: list[JSON] = []
     for at in range(min(count, _MOST_TURNS)):
@@ -81,7 +88,10 @@ def shown_turns(turns: JSON, ground_truth: JSON, log: JSON, result: JSON) -> lis
         if isinstance(expected, list):
             turn["expected"] = _expected(expected, made)
         if at + 1 < len(states):
-            turn["changes"] = [*_changes(_states(states[at]), _states(states[at + 1]))][:_MOST_CHANGES]
+            after = _states(states[at + 1])
+            turn["changes"] = [*_changes(_states(states[at]), after)][:_MOST_CHANGES]
+            if at < len(left):
+                turn["apart"] = [*_changes(left[at], after)][:_MOST_CHANGES]
         shown.append(turn)
     return shown
 

@@ -16,9 +16,10 @@ from tunecheck.report.charts import charts
 from tunecheck.report.details import DetailReader
 from tunecheck.report.figures import summary
 from tunecheck.report.page import REPORT, as_data, embedded, page
-from tunecheck.report.reading import ReportedRun, ShapeReader, read_run
+from tunecheck.report.reading import Columns, ReportedRun, ShapeReader, read_run
 from tunecheck.report.table import MOST_ROWS, Table
 from tunecheck.report.texts import as_json
+from tunecheck.report.timeline import Timeline
 from tunecheck.runs.store import Run, replacing
 
 __all__ = ["MOST_BYTES", "write_report"]
@@ -65,6 +66,7 @@ class _Report:
         shared = Shared(self._shared)
         self._reader = DetailReader(run, shared)
         self._table = Table(run)
+        self._timeline = Timeline()
         self._base = None if against is None else Base.of(against, run, DetailReader(against, shared), pair_by)
 
     def write(self, home: str | None) -> None:
@@ -88,7 +90,8 @@ class _Report:
             columns = shapes.columns(row)
             details = self._reader.read(row, columns)
             self._table.add(row, columns, details)
-            before = self._base.answer(at) if self._base is not None else None
+            self._timeline.add(at, row, _score(row, columns))
+            before = self._base.answer(at, details) if self._base is not None else None
             if at < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add(details.shown if before is None else {**details.shown, "base": before})
 
@@ -105,6 +108,7 @@ class _Report:
             "notes": _texts(run.metrics.get("notes")),
             "summary": summary(run, table),
             "charts": charts(run, table),
+            "timeline": self._timeline.written(),
             "blocks": {"rows": [*self._rows.starts], "shared": [*self._shared.starts], "count": self._rows.count},
             "against": None if self._base is None else self._compared(self._base),
             "manifest": as_json(dict(run.manifest), readable=True),
@@ -117,6 +121,16 @@ class _Report:
 
     def _index(self) -> dict[str, JSON]:
         return self._table.written(self._run.evaluators)
+
+
+def _score(row: Mapping[str, JSON], columns: Columns) -> float | None:
+    """The score that the first evaluator to have one gives a row."""
+    scores = (row[own.score] for own in columns.verdicts if own.score is not None)
+    found = next((score for score in scores if isinstance(score, (int, float))), None)
+    try:
+        return None if found is None else float(found)
+    except OverflowError:  # an integer beyond any float
+        return None
 
 
 def _facts(run: ReportedRun) -> Iterator[JSON]:
@@ -134,6 +148,9 @@ def _facts(run: ReportedRun) -> Iterator[JSON]:
     for name, key in (("begun", "created"), ("ended", "ended"), ("taken over from", "parent")):
         if manifest.get(key):
             yield [name, _moment(str(manifest[key]))]
+    status = run.run.status()
+    if manifest.get("status") and status != "finished":
+        yield ["state", f"not finished ({status}): the rows are those of before"]
     tags = _part(manifest, "tags")
     if tags:
         yield ["tags", ", ".join(f"{name}={value}" for name, value in tags.items())]

@@ -217,7 +217,7 @@ class Execution:
         calls = RunCalls(run.id, journal, takeover, Budget(self.max_cost))
         opened.callback(calls.close)
         engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover, calls)
-        engine.tally.notes += notes
+        engine.tally.notes += [*notes, *(self.target.notes if self.target is not None else ())]
         run_engine(engine, self._closing(), self._show())
         engine.tally.simulated |= calls.simulated
         return self._finish(run, manifest, results, aggregator, engine.tally, calls.usage())
@@ -233,6 +233,7 @@ class Execution:
             row_kind=row_kind_reader(self.layers),
             group_key=self._group_key,
             row_count=scan.rows,
+            folder=run.folder,
             fail_on_evaluator_errors=self.fail_on_evaluator_errors,
             send_strangers=self.workers is not None,
         )

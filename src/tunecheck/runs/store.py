@@ -13,13 +13,16 @@ from pathlib import Path
 
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps, loads
-from tunecheck.pipeline.journal import is_held
 from tunecheck.pipeline.results import RowsView
+from tunecheck.records import is_held
 from tunecheck.suggest import did_you_mean
 
 __all__ = ["Run", "create_run", "find_run", "list_runs", "replacing", "utc_now", "write_file"]
 
 Manifest = dict[str, JSON]
+
+NEWEST_FORMAT = 1
+"""Of run folders: what `format` in `run.json` says."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -63,6 +66,21 @@ class Run:
         """
         return _read_object(self.folder / "run.json", self.id)
 
+    def known_manifest(self) -> Manifest:
+        """What `run.json` says, of a run whose files this version can read.
+
+        Raises:
+            ConfigurationError: it is not there, or damaged, or a later version wrote it.
+        """
+        manifest = self.manifest()
+        version = manifest.get("format")
+        if isinstance(version, int) and version > NEWEST_FORMAT:
+            raise ConfigurationError(
+                f"run {self.id} was written by a newer Tunecheck (format {version}; this one reads {NEWEST_FORMAT}): "
+                "update"
+            )
+        return manifest
+
     def metrics(self) -> dict[str, JSON]:
         """What `metrics.json` says: `metrics`, `by`, `rows`.
 
@@ -75,19 +93,28 @@ class Run:
         """The result rows of a finished run.
 
         Raises:
-            ConfigurationError: the run has not finished.
+            ConfigurationError: the run has not finished, or its file is not there, or cannot be opened.
         """
-        if not self.results.exists():
-            raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
-        return RowsView(self.results)
+        if not self.results.is_file():
+            raise ConfigurationError(self._without_results())
+        try:
+            return RowsView(self.results)
+        except OSError as error:
+            raise ConfigurationError(f"{self.results}: cannot be read: {error.strerror or error}") from None
+
+    def _without_results(self) -> str:
+        with contextlib.suppress(ConfigurationError):
+            if self.status() == "finished":
+                return f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
+        return f"run {self.id} has no results yet: finish it with --resume {self.id}"
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace `run.json`."""
         write_file(self.folder / "run.json", dumps_readably(manifest))
 
     def status(self) -> str:
-        """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`."""
-        status = str(self.manifest().get("status"))
+        """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`; `unknown`."""
+        status = str(self.manifest().get("status") or "unknown")
         if status == "running" and not is_held(self.journal):
             return "killed"
         return status
@@ -115,20 +142,24 @@ def dumps_readably(value: JSON) -> bytes:
     return text + b"\n"
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a whole file so that no reader ever sees half of it."""
-    with replacing(path) as temporary:
+def write_file(path: Path, content: bytes, *, synced: bool = True) -> None:
+    """Write a whole file so that no reader ever sees half of it.
+
+    Not `synced`, it is as safe from a killed process, and not from a power cut: for many files that can be made again.
+    """
+    with replacing(path, synced=synced) as temporary:
         temporary.write_bytes(content)
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, synced: bool = True) -> Iterator[Path]:
     """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        if synced:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -10,12 +10,13 @@ async function begin() {
     document.getElementById("rows").scrollIntoView();
     filters.search.focus({ preventScroll: true });
   };
-  const parts = [summarySection(head), changeSection(head, find), chartSection(head, find)].filter(Boolean);
+  let opened = null;
+  const open = (row) => opened && row < head.rows && opened.open(row);
+  const parts = [summarySection(head), changeSection(head, find), chartSection(head, find), timelineSection(head, open)].filter(Boolean);
   const place = section("rows", "Rows", el("p", { class: "loading" }, "Unpacking the rows …"));
   page.replaceChildren(...parts, place);
   page.before(pageHead(head));
   const rows = new Rows(head, await unpack(embedded("index")));
-  let opened = null;
   const table = new Table(rows, (row) => opened.open(row), (column) => filters.sortBy(column));
   opened = new RowWindow(rows, table, head);
   filters = new Filters(rows, facetsOf(rows), (found) => table.show(found, filters.order, filters.down));

@@ -113,9 +113,9 @@ function stepNode(step) {
   return el("li", {}, ...(parts.length ? parts : [el("p", { class: "note" }, "an empty answer")]));
 }
 
-function changesTable(changes) {
+function changesTable(changes, heads = ["state", "before", "after"]) {
   const line = ([path, before, after]) => el("tr", {}, el("th", { scope: "row" }, el("code", {}, name(path))), el("td", {}, ...unlike(before, after)), el("td", {}, ...unlike(after, before)));
-  return el("div", { class: "scroll" }, el("table", { class: "figures left states" }, el("thead", {}, el("tr", {}, ...["state", "before", "after"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...changes.map(line))));
+  return el("div", { class: "scroll" }, el("table", { class: "figures left states" }, el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...changes.map(line))));
 }
 
 function turnNode(turn, at, failed) {
@@ -125,7 +125,18 @@ function turnNode(turn, at, failed) {
   const left = turn.expected ? el("div", {}, el("h4", {}, "Expected calls"), expected.length ? el("ol", { class: "steps" }, ...expected) : el("p", { class: "note" }, "none")) : null;
   const right = el("div", {}, el("h4", {}, "What the model did"), turn.steps.length ? el("ol", { class: "steps" }, ...turn.steps.map(stepNode)) : el("p", { class: "note" }, "nothing was recorded"), turn.left_out ? el("p", { class: "note" }, `and ${counted(turn.left_out, "more step")}`) : null);
   const states = turn.changes ? el("div", {}, el("h4", {}, "What it changed"), turn.changes.length ? changesTable(turn.changes) : el("p", { class: "note" }, "nothing")) : null;
-  return el("details", { class: wrong ? "turn wrong" : "turn", open: true }, title, ...turn.user.map(messageNode), el("div", { class: left ? "pair" : null }, left, right), states);
+  const apart = turn.apart ? el("div", {}, el("h4", {}, "Against the ground truth"), turn.apart.length ? changesTable(turn.apart, ["state", "ground truth", "here"]) : el("p", { class: "note" }, "the same state")) : null;
+  return el("details", { class: wrong ? "turn wrong" : "turn", open: true }, title, ...turn.user.map(messageNode), el("div", { class: left ? "pair" : null }, left, right), states, apart);
+}
+
+/** One entry of a memory test's own log. */
+function entryNode([what, where, said, note]) {
+  const head = el("div", { class: "entry-head" }, el("b", {}, data(what)), el("small", {}, where), note ? el("small", {}, data(note)) : null);
+  return el("li", { class: said.length ? "entry said" : "entry" }, head, ...said.map(([who, text]) => el("div", { class: `message ${who === "test" ? "user" : "assistant"}` }, el("span", { class: "role" }, who), el("div", {}, data(text, "pre")))));
+}
+
+function logNode(entries) {
+  return el("section", { class: "log" }, el("h3", {}, "The test's own log"), el("ol", { class: "entries" }, ...entries.map(entryNode)));
 }
 
 /** The columns shown nowhere else; long values are fetched when they are asked for. */
@@ -146,13 +157,15 @@ function rowNode(rows, details, against) {
   const base = details.base || null;
   const parts = [errors(details.errors, "Errors")];
   const turns = (of, title) => (of ? el("section", {}, el("h3", {}, title), ...of.map((turn, at) => turnNode(turn, at, of === details.turns ? details.failed_turn : base.failed_turn))) : null);
-  if (details.turns) parts.push(verdicts(details.verdicts, "Verdicts"), turns(details.turns, "Turn by turn"));
+  if (details.log) parts.push(verdicts(details.verdicts, "Verdicts"), answers(details, "Expected and actual", "Actual"), logNode(details.log));
+  else if (details.turns) parts.push(verdicts(details.verdicts, "Verdicts"), turns(details.turns, "Turn by turn"));
   else parts.push(answers(details, "Expected and actual", "Actual"));
-  if (!details.turns) {
+  if (!details.turns && !details.log) {
     if (base) parts.push(answers({ ...base, expected: details.expected }, "In the base run", `Actual in ${against.run}`));
     parts.push(verdicts(details.verdicts, "Verdicts"));
     if (details.messages.length) parts.push(el("section", {}, el("h3", {}, "Conversation"), ...details.messages.map(messageNode)));
   }
+  if (base && base.log) parts.push(el("details", {}, el("summary", {}, "The test's own log in ", data(against.run)), logNode(base.log)));
   if (base) parts.push(errors(base.errors, `Errors in ${against.run}`), verdicts(base.verdicts, `Verdicts in ${against.run}`), turns(base.turns, `Turn by turn in ${against.run}`));
   parts.push(moreNode(rows, details.more));
   return el("div", { class: "row-body" }, ...parts.filter(Boolean));

@@ -1,7 +1,7 @@
 // The head of the page and the table of figures.
 
 function pageHead(head) {
-  const links = [["#summary", "Summary"], head.against && ["#changes", "Changes"], ["#charts", "Charts"], ["#rows", "Rows"]];
+  const links = [["#summary", "Summary"], head.against && ["#changes", "Changes"], ["#charts", "Charts"], head.timeline && ["#timeline", "Timeline"], ["#rows", "Rows"]];
   const nav = el("nav", { "aria-label": "Parts of the report" }, ...links.filter(Boolean).map(([to, text]) => el("a", { href: to, "data-part": true }, text)));
   const top = el("header", { class: "top" });
   if (head.home) top.append(el("a", { href: head.home, class: "home" }, "All runs"));

@@ -1,0 +1,418 @@
+"""`tunecheck memory run`: have the long conversations of a benchmark with an agent, and show its scores."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+
+import typer
+
+from tunecheck.cli.console import progress_bar
+from tunecheck.cli.parameters import (
+    RUNNING,
+    Concurrency,
+    Debug,
+    Json,
+    Judge,
+    MaxCost,
+    Prices,
+    Quiet,
+    ResultsDir,
+    RunName,
+)
+from tunecheck.cli.recorded_command import RecordedOptions
+
+if TYPE_CHECKING:
+    from tunecheck.cli.invocation import Invocation
+    from tunecheck.endpoints import Endpoint
+    from tunecheck.jsontext import JSON
+    from tunecheck.memory.clock import ClockName
+    from tunecheck.memory.making import Mode
+    from tunecheck.memory_run import MemoryOutcome
+    from tunecheck.progress import ProgressBar
+
+__all__ = ["MemoryRun", "run"]
+
+_TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
+
+_MOST_LOOKED_AT = 100
+"""Runs, the newest first, among which an unfinished one of the same configuration is looked for."""
+
+_NEVER_RECORDED = ("name", "concurrency", "max_cost", "prices")
+"""Options in which two runs of the same configuration may differ."""
+
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="CONFIG.yml",
+        help="The benchmark's configuration: the GoodAI benchmark's files as published, or one of your own.",
+        rich_help_panel=_TESTING,
+    ),
+]
+EndpointFile = Annotated[
+    str | None,
+    typer.Option(
+        "--endpoint",
+        metavar="FILE",
+        help="The agent: a definition, or the name of one in endpoints/; kind memory_agent has a memory of its own.",
+        rich_help_panel=_TESTING,
+    ),
+]
+MaxPromptSize = Annotated[
+    int | None,
+    typer.Option(
+        "--max-prompt-size",
+        metavar="N",
+        min=1,
+        help="Send the agent at most N tokens of the conversation, the oldest exchanges left out.",
+        rich_help_panel=_TESTING,
+    ),
+]
+Isolated = Annotated[
+    bool,
+    typer.Option(
+        "--isolated",
+        help="Each test in a conversation of its own: nothing in between, and time passes at once.",
+        rich_help_panel=_TESTING,
+    ),
+]
+Clock = Annotated[
+    str | None,
+    typer.Option(
+        "--clock",
+        metavar="CLOCK",
+        help="virtual: a message takes a second, waits none (default); mirrored: the agent is told when time passes; "
+        "real: waits are waited for.",
+        rich_help_panel=_TESTING,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        help="Of definitions and filler; by default the configuration's, and 0.",
+        rich_help_panel=_TESTING,
+    ),
+]
+Repeat = Annotated[
+    int | None,
+    typer.Option(
+        "--repeat",
+        metavar="K",
+        min=1,
+        help="Have the conversation K times, side by side: how reliably is each test passed?",
+        rich_help_panel=_TESTING,
+    ),
+]
+Regenerate = Annotated[
+    bool,
+    typer.Option("--regenerate", help="Make the definitions anew, though they are there.", rich_help_panel=_TEXTS),
+]
+ReuseDefinitions = Annotated[
+    bool,
+    typer.Option(
+        "--reuse",
+        help="Take the definitions that are there as they are, whatever they were made of. By default they are taken "
+        "if they were made of this configuration.",
+        rich_help_panel=_TEXTS,
+    ),
+]
+Definitions = Annotated[
+    str | None,
+    typer.Option(
+        "--definitions",
+        metavar="DIR",
+        help="Where the definitions are kept; by default datasets/memory/<run name>/definitions.",
+        rich_help_panel=_TEXTS,
+    ),
+]
+Filler = Annotated[
+    str | None,
+    typer.Option(
+        "--filler",
+        metavar="FILE",
+        help="Questions and answers to fill the time with; by default a small pool that ships.",
+        rich_help_panel=_TEXTS,
+    ),
+]
+Wording = Annotated[
+    str | None,
+    typer.Option(
+        "--wording", metavar="FILE", help="What is said besides the tests' own texts.", rich_help_panel=_TEXTS
+    ),
+]
+Texts = Annotated[
+    str | None,
+    typer.Option(
+        "--texts",
+        metavar="PATH",
+        help="Books for chapter break, which is left out without them.",
+        rich_help_panel=_TEXTS,
+    ),
+]
+Generator = Annotated[
+    str | None,
+    typer.Option(
+        "--generator",
+        metavar="FILE",
+        help="The model that writes what some kinds of tests are made of: a definition, or the name of one.",
+        rich_help_panel=_TEXTS,
+    ),
+]
+TokenizerName = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="NAME",
+        help="What tokens are counted with; by default cl100k_base.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="RUN",
+        help="Go on with a run where it stopped, with the options it was started with. RUN: its id, the beginning of "
+        "it, its folder, or last.",
+        rich_help_panel=RUNNING,
+    ),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="Begin anew, and do not say that a run of this configuration is unfinished. Without --resume a run is "
+        "always a new one, and nothing is ever deleted.",
+        rich_help_panel=RUNNING,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class MemoryRun(RecordedOptions):
+    """What a run was started with; kept in its manifest, so that it can be finished."""
+
+    recorded_as: ClassVar[str] = "memory_run"
+
+    config: str | None = None
+    endpoint: str | None = None
+    judge: str | None = None
+    generator: str | None = None
+    max_prompt_size: int | None = None
+    isolated: bool = False
+    clock: str | None = None
+    seed: int | None = None
+    repeat: int | None = None
+    regenerate: bool = False
+    reuse: bool = False
+    definitions: str | None = None
+    filler: str | None = None
+    wording: str | None = None
+    texts: str | None = None
+    tokenizer: str | None = None
+    name: str | None = None
+    concurrency: int | None = None
+    max_cost: float | None = None
+    prices: str | None = None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, object]) -> MemoryRun:
+        """From a command's parameters."""
+        return cls(**{field.name: parameters[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+
+    def of_the_same(self) -> dict[str, JSON]:
+        """What makes two runs ones of the same configuration."""
+        return {name: value for name, value in self.given().items() if name not in _NEVER_RECORDED}
+
+
+def run(
+    context: typer.Context,
+    config: Config = None,
+    endpoint: EndpointFile = None,
+    judge: Judge = None,
+    max_prompt_size: MaxPromptSize = None,
+    isolated: Isolated = False,
+    clock: Clock = None,
+    seed: Seed = None,
+    repeat: Repeat = None,
+    regenerate: Regenerate = False,
+    reuse: ReuseDefinitions = False,
+    definitions: Definitions = None,
+    filler: Filler = None,
+    wording: Wording = None,
+    texts: Texts = None,
+    generator: Generator = None,
+    tokenizer: TokenizerName = None,
+    name: RunName = None,
+    resume: Resume = None,
+    fresh: Fresh = False,
+    concurrency: Concurrency = None,
+    max_cost: MaxCost = None,
+    prices: Prices = None,
+    results_dir: ResultsDir = None,
+    quiet: Quiet = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Weave the tests of a configuration into one long conversation with an agent, and score what it remembers.
+
+    A run like any other: journaled message by message, resumed with --resume exactly where it stopped, read with
+    `tunecheck runs` and `tunecheck report`. What the GoodAI benchmark would have written is below RUN/memory/.
+
+    Exit codes:
+    0 done
+    1 the run failed or was interrupted, or every test has an error
+    2 wrong use or configuration
+    """
+    invocation: Invocation = context.obj
+    invocation.results_dir = results_dir or invocation.results_dir
+    invocation.evaluate = f"{invocation.program} memory run"
+    options = _options(MemoryRun.of(context.params), resume, invocation, fresh=fresh)
+    if resume is None and not fresh:
+        _name_unfinished(options, invocation)
+    outcome = _run(options, invocation, resume, progress_bar(options.name or "memory", quiet))
+    invocation.finished = str(outcome.result.run_dir)
+    return _report(options, outcome, as_json=json, quiet=quiet)
+
+
+def _options(given: MemoryRun, resume: str | None, invocation: Invocation, *, fresh: bool) -> MemoryRun:
+    from tunecheck.errors import ConfigurationError
+    from tunecheck.runs.store import find_run
+
+    if resume is not None and fresh:
+        raise ConfigurationError("--resume goes on with a run, --fresh begins a new one: give one of them")
+    if given.regenerate and given.reuse:
+        raise ConfigurationError("--regenerate makes definitions anew, --reuse takes those there are: give one of them")
+    if resume is None:
+        for option, value in (("-c CONFIG.yml", given.config), ("--endpoint FILE", given.endpoint)):
+            if value is None:
+                raise ConfigurationError(f"nothing says what to run: give {option}, or --resume RUN")
+        return given
+    found = find_run(resume, Path(invocation.results_dir))
+    options = MemoryRun.recorded(found)
+    changed = [key for key, value in given.given().items() if value != getattr(options, key)]
+    if set(changed) - {"concurrency", "max_cost"}:
+        option = changed[0].replace("_", "-")
+        raise ConfigurationError(f"--{option}: run {found.id} goes on as it was begun; start a new one with --fresh")
+    return options
+
+
+def _name_unfinished(options: MemoryRun, invocation: Invocation) -> None:
+    """Say that there is an unfinished run of the same configuration, and how to go on with it."""
+    from tunecheck.shown import clean
+
+    unfinished = _unfinished(options, Path(invocation.results_dir))
+    if unfinished is not None:
+        print(
+            f"note: run {clean(unfinished)} of this configuration is unfinished; this is a new one. To go on with that "
+            f"one:  {clean(invocation.resuming(unfinished))}",
+            file=sys.stderr,
+        )
+
+
+def _unfinished(options: MemoryRun, results: Path) -> str | None:
+    """The newest run that was begun with the same options, if it has not finished, nor is being written now."""
+    from tunecheck.errors import ConfigurationError
+    from tunecheck.runs.store import list_runs
+
+    for found in islice(reversed([*list_runs(results)]), _MOST_LOOKED_AT):
+        try:
+            if MemoryRun.recorded(found).of_the_same() == options.of_the_same():
+                return None if found.status() in ("finished", "running") else found.id
+        except ConfigurationError:  # of another command, or damaged
+            continue
+    return None
+
+
+def _run(options: MemoryRun, invocation: Invocation, resume: str | None, progress: ProgressBar | None) -> MemoryOutcome:
+    from tunecheck.memory_run import run_memory
+
+    agent, judge, generator = (_endpoint(name, options.prices) for name in _endpoints(options))
+    assert agent is not None
+    assert options.config is not None
+    mode: Mode | None = "regenerate" if options.regenerate and resume is None else "reuse" if options.reuse else None
+    return run_memory(
+        options.config,
+        agent,
+        judge=judge,
+        generator=generator,
+        definitions=_path(options.definitions),
+        mode=mode,
+        texts=_path(options.texts),
+        filler=_path(options.filler),
+        wording=_path(options.wording),
+        tokenizer=options.tokenizer or "cl100k_base",
+        isolated=options.isolated,
+        seed=options.seed,
+        repeat=options.repeat or 1,
+        max_prompt_size=options.max_prompt_size,
+        clock=cast("ClockName", options.clock or "virtual"),
+        name=options.name,
+        concurrency=options.concurrency,
+        max_cost=options.max_cost,
+        resume=resume,
+        results_dir=invocation.results_dir,
+        progress=progress or False,
+        command=options.command(),
+    )
+
+
+def _endpoints(options: MemoryRun) -> tuple[str | None, str | None, str | None]:
+    return options.endpoint, options.judge, options.generator
+
+
+def _endpoint(name: str | None, prices: str | None) -> Endpoint | None:
+    from tunecheck.cli.answer_source import load_named
+
+    if name is None:
+        return None
+    endpoint = load_named(name)
+    if prices is not None:
+        from tunecheck.endpoints.prices import read_prices
+
+        read_prices(Path(prices)).give(endpoint)
+    return endpoint
+
+
+def _path(option: str | None) -> Path | None:
+    return None if option is None else Path(option)
+
+
+def _report(options: MemoryRun, outcome: MemoryOutcome, *, as_json: bool, quiet: bool) -> int:
+    """Show what came of it; gives the exit code."""
+    from tunecheck.cli.memory_figures import DONE, FAILED, print_figures, write_json
+
+    result = outcome.result
+    if as_json:
+        write_json(outcome)
+    elif quiet:
+        print(result.run_dir)
+    else:
+        print_figures(outcome, [*_errors(outcome)])
+    if result.row_count and result.failed_row_count == result.row_count:
+        print("error: every test ended in an error", file=sys.stderr)
+        return FAILED
+    return DONE
+
+
+def _errors(outcome: MemoryOutcome) -> Iterator[str]:
+    """The kinds of errors, the commonest first, with a test each."""
+    from tunecheck.runs.reasons import read_failures
+    from tunecheck.runs.store import Run
+    from tunecheck.shown import clean, counted
+
+    if not outcome.result.failed_row_count:
+        return
+    failures = read_failures(Run(outcome.result.run_dir).rows(), {})
+    kinds = [kind for of_stage in failures.errors.values() for kind in of_stage.values()]
+    for kind in sorted(kinds, key=lambda kind: -kind.rows):
+        yield f"{clean(kind.words, 200)} ({counted(kind.rows, 'test')}, e.g. {clean(kind.example, 60)})"

@@ -1,0 +1,51 @@
+"""Delayed recall: facts about a country that does not exist, and questions about some of them much later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from tunecheck.jsontext import JSON
+from tunecheck.memory.kind import Kind, Making
+from tunecheck.memory.kinds.content import FactTemplate, draw_values, told_facts
+from tunecheck.memory.kinds.scripts import read_data, scripted_test
+from tunecheck.memory.model import Definition
+
+__all__ = ["DelayedRecall"]
+
+_FACTS, _QUESTIONS = 10, 3
+
+
+class _Country(msgspec.Struct, frozen=True):
+    """What there is to say about a country: facts, words to choose from, and what gets an invented name."""
+
+    opening: str
+    names: tuple[str, ...]
+    lists: dict[str, tuple[str, ...]]
+    facts: tuple[FactTemplate, ...]
+
+
+class DelayedRecall(Kind):
+    """Ten facts in one message, then three questions, far apart."""
+
+    name: ClassVar[str] = "delayed_recall"
+    title: ClassVar[str] = "Delayed Recall"
+    resets: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.arguments: Mapping[str, JSON] = {}
+
+    def definitions(self, count: int, making: Making) -> list[Definition]:
+        """See Kind."""
+        return [self._definition(str(number), making) for number in range(count)]
+
+    def _definition(self, example: str, making: Making) -> Definition:
+        random = making.random(self.title, example)
+        country = read_data("country", _Country)
+        values = draw_values(random, country.lists, country.names)
+        facts = told_facts(random.sample(country.facts, _FACTS), values)
+        told = "\n".join([country.opening.format(**values), *(fact.fact for fact in facts)])
+        asked = random.sample(facts, _QUESTIONS)
+        return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])

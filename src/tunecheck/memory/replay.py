@@ -1,0 +1,116 @@
+"""Replay: a logged run's replies are fed to the scheduler, whose events must then be the logged ones.
+
+Of each event its type, test, words, question mark, tokens and seconds are compared; replies, judgements and times are
+taken from the log. A log that was interrupted and taken up again is replayed by the reference's rules for that
+(`tunecheck.memory.taking_up`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tunecheck.memory.effects import Register, Schedule, SuiteReset
+from tunecheck.memory.legacy_log import EventType, LogEvent
+from tunecheck.memory.log_walk import Difference, Kept, Walk
+from tunecheck.memory.scheduler import Course, Settings, Test
+from tunecheck.memory.taking_up import registered_again, take_up
+
+__all__ = ["Difference", "Replayed", "replay"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How far a replay came: events that are the same, messages among them, times the run was taken up again."""
+
+    events: int
+    messages: int
+    taken_up: int
+    difference: Difference | None = None
+
+
+def replay(
+    events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings, *, assume_seeds: bool = True
+) -> Replayed:
+    """Compare a log with what the scheduler makes of its replies.
+
+    With `assume_seeds`, a dynamic test whose words differ is tried once more
+    with the random numbers that the reference gives it in the process that made the definitions, where the example's
+    number was not yet known: those of "Restaurant - " instead of "Restaurant - 0".
+    """
+    best = replayed = _Replay(events, tests, settings).run()
+    tried: set[str] = set()
+    while assume_seeds and (again := _other_seed(replayed.difference, tests)) is not None and again.id not in tried:
+        tried.add(again.id)
+        tests = [again if test.id == again.id else test for test in tests]
+        replayed = _Replay(events, tests, settings).run()
+        best = max(best, replayed, key=lambda each: each.events)
+    return best
+
+
+def _other_seed(difference: Difference | None, tests: Sequence[Test]) -> Test | None:
+    """The dynamic test whose words are different, with the other seed."""
+    logged = difference.logged if difference else None
+    if logged is None or not logged.sent:
+        return None
+    test = next((test for test in tests if test.id == logged.test and test.kind.consults), None)
+    return replace(test, seed=f"{test.definition.title} - ") if test else None
+
+
+class _Replay:
+    """One pass over a log."""
+
+    def __init__(self, events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings) -> None:
+        self._events = events
+        self._tests = tests
+        self._settings = settings
+        self._resets = [place for place, event in enumerate(events) if event.type is EventType.SUITE_RESET]
+
+    def run(self) -> Replayed:
+        course = Course(self._tests, self._settings)
+        walk = Walk(course, course.run(), self._events, 0)
+        taken_up = 0
+        while (reset := self._interrupted_by(walk)) is not None:
+            following = self._taken_up(walk, reset)
+            if following.place <= reset:
+                break
+            walk = following
+            taken_up += 1
+        messages = sum(event.sent for event in self._events[: walk.place])
+        return Replayed(walk.place, messages, taken_up, walk.difference)
+
+    def _interrupted_by(self, walk: Walk) -> int | None:
+        """The reset that explains why a walk ended where it did: before it come only callbacks registered again."""
+        if walk.difference is None:
+            return None
+        reset = next((place for place in self._resets if place >= walk.place), None)
+        if reset is None or not all(
+            event.type is EventType.REGISTER_CALLBACK for event in self._events[walk.place : reset]
+        ):
+            return None
+        return reset
+
+    def _taken_up(self, before: Walk, reset: int) -> Walk:
+        """Of all that the run may have saved before it died, go on from what explains most of what follows."""
+        best: Walk | None = None
+        for kept in before.kept():
+            walk = self._go_on(before.place, reset, kept)
+            if best is None or walk.place > best.place:
+                best = walk
+            if walk.difference is None or (self._interrupted_by(walk) or 0) > reset:
+                return walk
+        assert best is not None
+        return best
+
+    def _go_on(self, place: int, reset: int, kept: Kept) -> Walk:
+        past = self._events[:place]
+        course = take_up(past, self._tests, self._settings, kept, self._events[reset].at_us)
+        return Walk(course, _taking_up(course, registered_again(past, self._tests)), self._events, place)
+
+
+def _taking_up(course: Course, registered: Sequence[str]) -> Schedule:
+    """What is logged when a run is taken up, and the rest of the run."""
+    for id_ in registered:
+        yield Register(id_)
+    yield SuiteReset()
+    yield from course.go_on()

@@ -1,0 +1,89 @@
+// How the tests of a memory run were woven into one conversation: a lane for each, along the conversation's tokens.
+
+const MARKS = ["statement", "question", "judge", "callback", "callback-over", "wait", "end"];
+const MARK_NAMES = ["statement", "question", "the judge was asked", "callback begins", "callback is over", "waits", "end"];
+
+const LANE = { height: 18, left: 4, right: 8, top: 26, width: 1000 };
+
+/** Seconds in the largest units that say something. */
+function timePassed(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const at = units.findIndex(([size]) => seconds >= size);
+  if (at < 0) return "0 s";
+  const [[size, unit], next] = [units[at], units[at + 1]];
+  const rest = next ? Math.floor((seconds % size) / next[0]) : 0;
+  return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
+}
+
+function scoreKind(score) {
+  if (score === null) return "none";
+  return score >= 1 ? "good" : score > 0 ? "warn" : "bad";
+}
+
+/** The lines of one conversation, as one drawing; names stand beside it. */
+function lanes(session, open) {
+  const { height, left, right, top, width } = LANE;
+  const tests = session.tests;
+  const place = (tokens) => left + ((width - left - right) * tokens) / Math.max(1, session.tokens);
+  const whole_height = top + height * (tests.length + 1);
+  const drawn = svg("svg", { viewBox: `0 0 ${width} ${whole_height}`, width, height: whole_height, class: "lanes", role: "img", "aria-label": `The tests of ${session.name} along its ${whole(session.tokens)} tokens` });
+  for (let step = 0; step <= 4; step++) {
+    const tokens = (session.tokens * step) / 4;
+    const anchor = step === 0 ? "start" : step === 4 ? "end" : "middle";
+    drawn.append(svg("line", { x1: place(tokens), x2: place(tokens), y1: 16, y2: whole_height, class: "grid" }));
+    drawn.append(svg("text", { x: place(tokens), y: 11, "text-anchor": anchor }, whole(Math.round(tokens))));
+  }
+  for (const [tokens, seconds] of session.passed) {
+    const line = svg("line", { x1: place(tokens), x2: place(tokens), y1: 16, y2: whole_height, class: "passed" });
+    line.append(svg("title", {}, `${timePassed(seconds)} pass with nothing said`));
+    drawn.append(line);
+  }
+  tests.forEach((test, lane) => drawn.append(laneOf(test, top + height * lane + height / 2, place, open)));
+  const bottom = top + height * tests.length + height / 2;
+  for (const [from, to] of session.filler) {
+    const block = svg("rect", { x: place(from), y: bottom - 4, width: Math.max(0.5, place(to) - place(from)), height: 8, class: "filler" });
+    block.append(svg("title", {}, `filler: ${whole(to - from)} tokens`));
+    drawn.append(block);
+  }
+  return drawn;
+}
+
+function laneOf(test, y, place, open) {
+  const group = svg("g", { class: `lane ${scoreKind(test.score)}`, click: () => open(test.row) });
+  group.append(svg("line", { x1: place(test.begin), x2: place(test.end), y1: y, y2: y, class: "life" }));
+  for (const [kind, tokens, message, at] of test.marks) {
+    const mark = markOf(kind, place(tokens), y);
+    if (!mark) continue;
+    mark.append(svg("title", {}, `${test.id}: ${MARK_NAMES[kind]}, message ${whole(message)}, ${whole(tokens)} tokens, ${at}`));
+    group.append(mark);
+  }
+  return group;
+}
+
+function markOf(kind, x, y) {
+  const word = MARKS[kind];
+  if (word === undefined || word === "wait") return null;
+  if (word === "question") return svg("path", { d: `M${x} ${y - 6}L${x + 6} ${y}L${x} ${y + 6}L${x - 6} ${y}Z`, class: word });
+  if (word === "statement") return svg("circle", { cx: x, cy: y, r: 3.5, class: word });
+  return svg("line", { x1: x, x2: x, y1: y - 6, y2: y + 6, class: word });
+}
+
+function sessionNode(session, open) {
+  const names = el("ul", { class: "lane-names" });
+  for (const test of session.tests) {
+    const score = test.score === null ? "–" : figure(test.score);
+    names.append(el("li", {}, el("button", { type: "button", class: "link", title: "open this test", click: () => open(test.row) }, data(test.id)), el("small", { class: scoreKind(test.score) }, score)));
+  }
+  names.append(el("li", {}, el("span", { class: "note" }, "filler")));
+  const left = session.left_out ? el("p", { class: "note" }, `and ${counted(session.left_out, "more test")}`) : null;
+  const title = el("h3", {}, data(session.name), el("small", {}, ` ${counted(session.tests.length + session.left_out, "test")}, ${counted(session.messages, "message")}, ${counted(session.tokens, "token")}`));
+  return el("article", { class: "card session" }, title, el("div", { class: "timeline" }, names, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Timeline of ${session.name}` }, lanes(session, open))), left);
+}
+
+/** The timeline of a memory run; null where the run is none. `open(row)` opens a test. */
+function timelineSection(head, open) {
+  if (!head.timeline) return null;
+  const shape = (word, text) => el("span", { class: "pair" }, svg("svg", { viewBox: "0 0 14 14", width: 14, height: 14, class: "lanes key", "aria-hidden": "true" }, svg("g", { class: "lane good" }, markOf(MARKS.indexOf(word), 7, 7))), text);
+  const key = el("p", { class: "note" }, "Each line is a test, along the tokens of the conversation: ", shape("statement", "statement"), shape("question", "question"), shape("callback", "callback or judge"), ". Dashed lines: time passes with nothing said. The colour is the score: all, some, none of it.");
+  return section("timeline", "Timeline", key, ...head.timeline.map((session) => sessionNode(session, open)));
+}

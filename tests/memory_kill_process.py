@@ -1,0 +1,102 @@
+"""A warm process that forks one run after another, each of which may be killed at a certain record of its event log.
+
+    python memory_kill_process.py
+
+Reads a line of JSON from standard input for each run: `{"folder", "config", "endpoint", "isolated", "resume", "die"}`,
+where `die` is null or `[record, bytes]`: SIGKILL when that record of the log is due, so many bytes of it being written
+(-1: all of it). Prints `pid N` when it has forked, then `ended N` with what the run came to: 0, or minus the signal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from tunecheck.endpoints import load_endpoint
+from tunecheck.jsontext import dumps_line
+from tunecheck.memory import kinds
+from tunecheck.memory.tokens import Tokenizer, load_tokenizer
+from tunecheck.memory_run import run_memory
+from tunecheck.records import RecordFile
+
+LATE = (
+    "aiohttp",
+    "yaml",
+    "tunecheck.endpoints.chat",
+    "tunecheck.endpoints.memory_agent",
+    "tunecheck.evaluators.memory_score",
+    "tunecheck.memory.judging",
+    "tunecheck.memory.run_files",
+    *(f"tunecheck.memory.kinds.{module.name}" for module in iter_modules(kinds.__path__)),
+)
+"""What a run imports only when it needs it; here once for all."""
+
+
+def die_at(record: int, written: int) -> None:
+    """SIGKILL to this very process, when the record of that number (from 0) of an event log is to be written."""
+    real, count = RecordFile.append, [0]
+
+    def append(self: RecordFile, value: Mapping[str, object]) -> int:
+        if self.path.name == "events.jsonl":
+            count[0] += 1
+            if count[0] - 1 == record:
+                line = dumps_line(value)
+                os.write(self._file.fileno(), line if written < 0 else line[:written])
+                os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, value)
+
+    RecordFile.append = append  # type: ignore[method-assign,assignment]
+
+
+def run(order: Mapping[str, Any], tokenizer: Tokenizer) -> None:
+    """One run, in this process."""
+    os.chdir(order["folder"])
+    if order["die"] is not None:
+        die_at(*order["die"])
+    run_memory(
+        order["config"],
+        load_endpoint(order["endpoint"], name="agent"),
+        isolated=order["isolated"],
+        max_prompt_size=order["max_prompt_size"],
+        tokenizer=tokenizer,
+        resume="last" if order["resume"] else None,
+        clock=order["clock"],
+    )
+
+
+def forked(order: Mapping[str, Any], tokenizer: Tokenizer) -> int:
+    """The pid of a process that does it."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        run(order, tokenizer)
+    except BaseException:  # said, and the process ends
+        traceback.print_exc()
+        os._exit(1)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def main() -> None:
+    """Fork until standard input ends."""
+    for module in LATE:
+        import_module(module)
+    tokenizer = load_tokenizer()
+    tokenizer.count("warm")
+    for line in sys.stdin:
+        pid = forked(json.loads(line), tokenizer)
+        print(f"pid {pid}", flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(f"ended {os.waitstatus_to_exitcode(status)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What the tests of memory scoring share: recorded rows, and tests put together in a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tunecheck.memory.model import Given, Score
+from tunecheck.memory.scoring import judge_by_words
+
+__all__ = ["ROUTE", "recorded", "score", "told", "verdict_of"]
+
+ROUTE = """(One way of several)
+From Bakery, go 4km East to Cinema.
+From Cinema, go 3km West to Fish Market.
+From Fish Market, go 3km South to Windmill.
+From Windmill, go 2km East to Fountain of Lions.
+From Fountain of Lions, go 1km North to Tram Stop."""
+"""An expected route as definitions of the benchmark have it."""
+
+
+def recorded(shared_data: Path) -> Iterator[dict[str, Any]]:
+    """The rows of the benchmark's recorded scores."""
+    with (shared_data / "ltm" / "recorded_scores.jsonl").open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def told(title: str, expected: list[Any], *responses: str, **more: Any) -> Given:
+    """A finished test."""
+    return Given(title, expected, list(responses), **more)
+
+
+def verdict_of(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> Any:
+    """What the rules make of a test."""
+    return judge_by_words(told(title, expected, *responses, **more), compat=compat)
+
+
+def score(title: str, expected: list[Any], *responses: str, compat: bool = False, **more: Any) -> float:
+    """Its score; the rules must have one."""
+    found = verdict_of(title, expected, *responses, compat=compat, **more)
+    assert isinstance(found, Score), found
+    return found.score

@@ -1,0 +1,172 @@
+"""What the tests of memory sessions share: a few tests of several kinds, an agent in the same process, a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tunecheck.memory.agents import AgentReply
+from tunecheck.memory.books import SessionBook
+from tunecheck.memory.clock import Clock, VirtualClock
+from tunecheck.memory.event_log import EventLog, read_events
+from tunecheck.memory.filler import FillerPool
+from tunecheck.memory.kind import Kind, Making
+from tunecheck.memory.kinds.colours import Colours
+from tunecheck.memory.kinds.jokes import Jokes
+from tunecheck.memory.kinds.prospective_memory import ProspectiveMemory
+from tunecheck.memory.kinds.restaurant import Restaurant
+from tunecheck.memory.kinds.shopping import Shopping
+from tunecheck.memory.model import AskJudge, Definition, Wait
+from tunecheck.memory.scheduler import Settings, Test, schedule
+from tunecheck.memory.session import Session
+from tunecheck.memory.word_judge import WordJudge
+from tunecheck.memory.wording import load_wording
+
+SPAN = 900
+POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")
+
+
+class Words:
+    """A tokenizer whose tokens are words."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def some_kinds() -> list[Kind]:
+    """A scripted, a temporal, a dynamic kind, one with a callback, and one that is told to forget."""
+    return [Colours(), Jokes(), ProspectiveMemory(), Restaurant(), Shopping()]
+
+
+def some_tests(examples: int = 2, kinds: Sequence[Kind] | None = None) -> list[Test]:
+    making = Making(seed=3, memory_span=SPAN)
+    found = some_kinds() if kinds is None else kinds
+    return [Test(definition, kind) for kind in found for definition in kind.definitions(examples, making)]
+
+
+def some_settings(**changes: Any) -> Settings:
+    known: dict[str, Any] = {"wording": load_wording(), "filler": POOL, "tokenizer": Words(), "memory_span": SPAN}
+    return Settings(**(known | changes))
+
+
+def said_to(message: str) -> str:
+    """What the agent says: depends on the message alone."""
+    if "to look over" in message or "menu" in message.lower():
+        return "I would like a glass of water, please."
+    return f"Noted, {len(message)} characters."
+
+
+@dataclass
+class Scripted:
+    """An agent in the same process: what it was told, under which key, and what it was shown of before."""
+
+    answer: Callable[[str], str] = said_to
+    name: str = "scripted"
+    simulated: bool = False
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    observed: list[tuple[str, str]] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    resets: list[str] = field(default_factory=list)
+    advanced: list[tuple[int, int]] = field(default_factory=list)
+    dies_at: int | None = None
+    """The message, counted from 0, at which it fails."""
+
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
+        self.times.append(at_us)
+        if self.dies_at is not None and len(self.asked) == self.dies_at:
+            raise KeyboardInterrupt
+        self.asked.append((key, message))
+        if suggested is not None:
+            return AgentReply(suggested, adopted=True)
+        return AgentReply(self.answer(message), 10.0, len(message.split()), 3)
+
+    async def reset(self, key: str, at_us: int) -> None:
+        self.resets.append(key)
+
+    async def advance(self, from_us: int, to_us: int, key: str) -> None:
+        self.advanced.append((from_us, to_us))
+
+    def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
+        self.observed.append((message, reply))
+
+    def observe_reset(self) -> None:
+        self.observed.append(("reset", ""))
+
+
+class CountingJudge:
+    """The judge by words, and how often it was asked."""
+
+    def __init__(self) -> None:
+        self._judge = WordJudge()
+        self.keys: list[str] = []
+
+    async def ask(self, request: AskJudge, *, key: str) -> str:
+        self.keys.append(key)
+        return await self._judge.ask(request, key=key)
+
+
+@dataclass
+class Had:
+    """A session that was had: its books, its log's file, and who took part."""
+
+    path: Path
+    book: SessionBook
+    agent: Any
+    judge: CountingJudge
+    session: Session
+    ended: list[str]
+
+    @property
+    def stream(self) -> list[Any]:
+        """Every event with what it came to."""
+        return [(event.effect, event.outcome) for event in read_events(self.path)]
+
+
+def session_in(
+    folder: Path,
+    tests: Sequence[Test] | None = None,
+    settings: Settings | None = None,
+    *,
+    agent: Any = None,
+    clock: Clock | None = None,
+    made_of: dict[str, Any] | None = None,
+) -> Had:
+    """A session whose log is in the folder; it is taken up where it stands."""
+    tests = some_tests() if tests is None else tests
+    clock = clock or VirtualClock()
+    log = EventLog(folder / "session-1" / "events.jsonl", clock.now(), made_of or {"tests": "t"})
+    chosen = some_settings(start_us=log.start_us) if settings is None else settings
+    book = SessionBook(chosen.tokenizer.count)
+    agent, judge, ended = agent or Scripted(), CountingJudge(), list[str]()
+    session = Session(
+        schedule=lambda: schedule(tests, chosen),
+        agent=agent,
+        judge=lambda: judge,
+        clock=clock,
+        log=log,
+        key=lambda number: f"key-{number}",
+        book=book,
+        ended=lambda test: ended.append(test.id),
+    )
+    return Had(folder / "session-1" / "events.jsonl", book, agent, judge, session, ended)
+
+
+def have(folder: Path, tests: Sequence[Test] | None = None, settings: Settings | None = None, **more: Any) -> Had:
+    """A session, had to its end."""
+    had = session_in(folder, tests, settings, **more)
+    try:
+        asyncio.run(had.session.run())
+    finally:
+        had.session._log.close()
+    return had
+
+
+def joined_tests(waits_s: int) -> list[Test]:
+    """One test of a statement and a question, with so many seconds between."""
+    waits = (Wait(seconds=waits_s), Wait())
+    return [Test(Definition("Colours", "0", ("Red.", "Which?"), (False, True), waits, ["red"]), Colours())]

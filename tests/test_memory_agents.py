@@ -1,0 +1,414 @@
+"""A model as a memory agent: the window that each prompt holds, and what becomes of every sort of answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.agent_parts import NOON_US, Words, contents
+from tests.endpoint_parts import HandClock, definition
+from tests.fault_server import (
+    HANG,
+    RESET,
+    FaultServer,
+    Plan,
+    Step,
+    answer,
+    busy,
+    failing,
+    filtered,
+    page,
+    raw,
+    truncated,
+)
+
+from tunecheck.endpoints import ChatRequest, Completion, Endpoint, load_endpoint
+from tunecheck.endpoints.base import Usage
+from tunecheck.endpoints.chat import OpenAIEndpoint
+from tunecheck.errors import (
+    ConfigurationError,
+    ContentFilterError,
+    EndpointError,
+    RefusedError,
+    ReplyError,
+    StopRunError,
+    ThrottledError,
+    TimedOutError,
+)
+from tunecheck.jsontext import JSON
+from tunecheck.memory.agents import MAX_REPLY_CHARACTERS, AgentReply, EndpointAgent, RememberingAgent, agent_for
+from tunecheck.memory.window import MESSAGE_TOKENS, Window
+
+WORDS = st.text(alphabet="ab ", max_size=60)
+TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)
+
+
+class Asked(Endpoint):
+    """An endpoint in this process that remembers its requests and answers by plan."""
+
+    kind = "asked"
+    name = "asked"
+
+    def __init__(self, *answers: Completion | Exception) -> None:
+        self.requests: list[ChatRequest] = []
+        self._answers = list(answers)
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.requests.append(request)
+        planned = self._answers.pop(0) if self._answers else Completion(f"reply {len(self.requests)}")
+        if isinstance(planned, Exception):
+            raise planned
+        return planned
+
+    def settings(self) -> dict[str, JSON]:
+        return {}
+
+    @property
+    def last(self) -> list[str]:
+        """The texts of the last prompt."""
+        return contents(self.requests[-1].messages)
+
+
+def tokens(messages: Sequence[Any]) -> int:
+    return sum(len(text.split()) + MESSAGE_TOKENS for text in contents(messages))
+
+
+async def say(agent: EndpointAgent, *messages: str) -> list[AgentReply]:
+    return [await agent.reply(text, key=f"k{index}", at_us=NOON_US) for index, text in enumerate(messages)]
+
+
+# -- the window -------------------------------------------------------------------------------------------------------
+
+
+async def test_without_a_limit_every_prompt_holds_the_whole_conversation() -> None:
+    endpoint = Asked()
+    await say(EndpointAgent(endpoint, Words()), "one", "two", "three")
+    assert endpoint.last == ["one", "reply 1", "two", "reply 2", "three"]
+    assert [message["role"] for message in endpoint.requests[-1].messages] == ["user", "assistant"] * 2 + ["user"]
+
+
+async def test_the_oldest_exchange_goes_whole_where_a_message_finds_no_room() -> None:
+    endpoint = Asked()
+    # An exchange takes 1 + 2 words and 2 · 4 tokens beside them: 11. Two of them and a message (5) make 27.
+    await say(EndpointAgent(endpoint, Words(), 27), "one", "two", "three", "four")
+    assert endpoint.last == ["two", "reply 2", "three", "reply 3", "four"]
+    await say(EndpointAgent(other := Asked(), Words(), 26), "one", "two", "three", "four")
+    assert other.last == ["three", "reply 3", "four"]
+
+
+async def test_the_system_message_stays_and_counts() -> None:
+    endpoint = Asked()
+    await say(EndpointAgent(endpoint, Words(), 27 + 6, "be brief"), "one", "two", "three", "four")
+    assert endpoint.last == ["be brief", "two", "reply 2", "three", "reply 3", "four"]
+    await say(EndpointAgent(other := Asked(), Words(), 27 + 5, "be brief"), "one", "two", "three", "four")
+    assert other.last == ["be brief", "three", "reply 3", "four"]
+
+
+async def test_a_message_larger_than_the_window_is_sent_whole_and_alone() -> None:
+    endpoint = Asked()
+    large = " ".join(["word"] * 100)
+    agent = EndpointAgent(endpoint, Words(), 30, "be brief")
+    await say(agent, "one", large)
+    assert endpoint.last == ["be brief", large]
+    await say(agent, "and now")
+    assert endpoint.last == ["be brief", "and now"]
+
+
+async def test_what_the_service_makes_of_too_large_a_message_is_its_error_and_the_conversation_is_as_before() -> None:
+    endpoint = Asked(Completion("yes"), EndpointError("endpoint 'x' answered 400: context length", status=400))
+    agent = EndpointAgent(endpoint, Words(), 20)
+    await say(agent, "one")
+    with pytest.raises(EndpointError, match="context length"):
+        await say(agent, "two")
+    await say(agent, "two")
+    assert endpoint.last == ["one", "yes", "two"]
+
+
+@pytest.mark.parametrize(("limit", "system"), [(0, None), (-1, None), (6, "be brief"), (1, "be brief")])
+def test_a_window_without_room_is_a_mistake_of_the_configuration(limit: int, system: str | None) -> None:
+    with pytest.raises(ConfigurationError, match="has no room"):
+        EndpointAgent(Asked(), Words(), limit, system)
+
+
+@given(TALK, st.integers(8, 120), st.one_of(st.none(), st.just("be brief")))
+def test_a_prompt_never_exceeds_the_limit_and_holds_the_newest(
+    talk: list[tuple[str, str]], limit: int, system: str | None
+) -> None:
+    window = Window(Words(), limit, system)
+    said: list[str] = []
+    fixed = [] if system is None else [system]
+    for message, reply in talk:
+        prompt = window.prompt(message)
+        alone = tokens([{"content": text} for text in [*fixed, message]])
+        assert tokens(prompt) <= max(limit, alone)
+        texts = contents(prompt)
+        kept = texts[len(fixed) : -1]
+        assert texts == [*fixed, *said[len(said) - len(kept) :], message]
+        assert len(kept) % 2 == 0
+        window.keep(message, reply)
+        said += [message, reply]
+
+
+@given(TALK, st.integers(8, 120))
+def test_as_much_as_fits_is_kept(talk: list[tuple[str, str]], limit: int) -> None:
+    """Seen against a window that is worked out anew for each message: nothing goes before it has to."""
+    window = Window(Words(), limit)
+    kept: list[tuple[str, str]] = []
+    for message, reply in talk:
+
+        def size(message: str = message) -> int:
+            return tokens([{"content": text} for pair in kept for text in pair]) + tokens([{"content": message}])
+
+        while kept and size() > limit:
+            kept.pop(0)
+        assert contents(window.prompt(message)) == [*(text for pair in kept for text in pair), message]
+        window.keep(message, reply)
+        kept.append((message, reply))
+
+
+@given(
+    st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["said", "suggested", "declined", "reset"])), max_size=30),
+    st.data(),
+)
+def test_a_conversation_taken_over_from_a_journal_has_the_same_window(
+    talk: list[tuple[str, str, str]], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(talk)))
+    unbroken, resumed = asyncio.run(_prompts(talk, 0)), asyncio.run(_prompts(talk, cut))
+    assert resumed == unbroken[len(unbroken) - len(resumed) :]
+
+
+async def _prompts(talk: list[tuple[str, str, str]], journaled: int) -> list[list[str]]:
+    """The prompts of a conversation whose beginning is taken over from a journal."""
+    endpoint = Asked()
+    agent = EndpointAgent(endpoint, Words(), 40)
+    for number, (message, reply, how) in enumerate(talk):
+        if how == "reset":
+            if number < journaled:
+                agent.observe_reset()
+            else:
+                await agent.reset(f"k{number}", NOON_US)
+        elif number < journaled:
+            agent.observe(message, "" if how == "declined" else reply, declined=how == "declined")
+        else:
+            endpoint._answers = [ContentFilterError("no") if how == "declined" else Completion(reply)]
+            suggested = reply if how == "suggested" else None
+            got = await agent.reply(message, key=f"k{number}", at_us=NOON_US, suggested=suggested)
+            assert got.text == ("" if how == "declined" else reply)
+    return [contents(request.messages) for request in endpoint.requests]
+
+
+async def test_every_text_is_counted_once_however_long_the_conversation() -> None:
+    tokenizer = Words()
+    endpoint = Asked()
+    await say(EndpointAgent(endpoint, tokenizer, 60), *(f"message {number}" for number in range(300)))
+    assert len(tokenizer.counted) == 600
+    # An exchange takes 12, a message 6: (60 - 6) // 12 exchanges beside the message.
+    assert max(len(request.messages) for request in endpoint.requests) == 2 * 4 + 1
+
+
+async def test_without_a_limit_nothing_is_counted() -> None:
+    tokenizer = Words()
+    await say(EndpointAgent(Asked(), tokenizer, None, "be brief"), "one", "two")
+    assert tokenizer.counted == []
+
+
+async def test_a_message_that_failed_and_is_asked_again_finds_the_same_window() -> None:
+    endpoint = Asked(Completion("a a a"), Completion("b b b"), TimedOutError("late"))
+    agent = EndpointAgent(endpoint, Words(), 26)
+    await say(agent, "one", "two")
+    with pytest.raises(TimedOutError):
+        await say(agent, "three")
+    failed = endpoint.last
+    await say(agent, "three")
+    assert endpoint.last == failed == ["two", "b b b", "three"]
+
+
+async def test_a_reset_forgets_all_but_the_system_message() -> None:
+    endpoint = Asked()
+    agent = EndpointAgent(endpoint, Words(), 40, "be brief")
+    await say(agent, "one")
+    await agent.reset("r1", NOON_US)
+    await say(agent, "two")
+    assert endpoint.last == ["be brief", "two"]
+
+
+# -- what comes back --------------------------------------------------------------------------------------------------
+
+
+async def test_a_reply_carries_what_the_service_said_of_it() -> None:
+    endpoint = Asked(Completion("hi", usage=Usage(12, 3), latency_ms=40.0, simulated=True))
+    (reply,) = await say(EndpointAgent(endpoint, Words()), "hello")
+    assert reply == AgentReply("hi", 40.0, 12, 3, simulated=True)
+
+
+async def test_a_suggested_reply_is_adopted_without_asking() -> None:
+    endpoint = Asked()
+    agent = EndpointAgent(endpoint, Words())
+    reply = await agent.reply("Q: 1+1, A: 2", key="k", at_us=NOON_US, suggested='["2"]')
+    assert reply == AgentReply('["2"]', adopted=True)
+    assert endpoint.requests == []
+    await say(agent, "and?")
+    assert endpoint.last == ["Q: 1+1, A: 2", '["2"]', "and?"]
+
+
+async def test_an_empty_suggested_reply_is_one() -> None:
+    agent = EndpointAgent(endpoint := Asked(), Words())
+    assert await agent.reply("x", key="k", at_us=NOON_US, suggested="") == AgentReply("", adopted=True)
+    assert endpoint.requests == []
+
+
+async def test_a_declined_message_is_answered_with_nothing_and_not_sent_again() -> None:
+    endpoint = Asked(Completion("a"), ContentFilterError("declined"))
+    agent = EndpointAgent(endpoint, Words())
+    replies = await say(agent, "one", "something terrible", "three")
+    assert replies[1] == AgentReply("", declined=True)
+    assert endpoint.last == ["one", "a", "three"]
+
+
+async def test_a_model_that_says_nothing_keeps_what_it_was_told() -> None:
+    endpoint = Asked(Completion(None), Completion(""))
+    await say(EndpointAgent(endpoint, Words()), "one", "two", "three")
+    assert endpoint.last == ["one", "", "two", "", "three"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ThrottledError("slow"), RefusedError("no"), TimedOutError("late"), ReplyError("what"), StopRunError("stop")],
+)
+async def test_every_other_failure_ends_the_session(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        await say(EndpointAgent(Asked(error), Words()), "one")
+
+
+async def test_an_endpoint_that_needs_a_rows_column_is_no_agent() -> None:
+    with pytest.raises(ConfigurationError, match=r"endpoint 'asked' cannot be an agent: .*column"):
+        await say(EndpointAgent(Asked(ValueError("names a column")), Words()), "one")
+
+
+async def test_a_reply_beyond_all_measure_is_an_error() -> None:
+    agent = EndpointAgent(Asked(Completion("x" * (MAX_REPLY_CHARACTERS + 1))), Words())
+    with pytest.raises(ReplyError, match="1,048,577 characters"):
+        await say(agent, "one")
+    (longest,) = await say(EndpointAgent(Asked(Completion("x" * MAX_REPLY_CHARACTERS)), Words()), "one")
+    assert len(longest.text) == MAX_REPLY_CHARACTERS
+
+
+async def test_half_a_character_is_replaced() -> None:
+    endpoint = Asked(Completion("a\ud83d b \ud83d\ude00"))
+    (reply,) = await say(EndpointAgent(endpoint, Words()), "one")
+    assert reply.text == "a\ufffd b 😀"
+
+
+async def test_a_clock_beyond_the_calendar_is_a_mistake_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match="9999"):
+        await EndpointAgent(Asked(), Words()).reply("x", key="k", at_us=10**18)
+
+
+# -- over HTTP --------------------------------------------------------------------------------------------------------
+
+
+def chat(text: object, **more: object) -> Step:
+    return answer({"choices": [{"message": {"role": "assistant", "content": text}}], **more})
+
+
+def openai_agent(server: FaultServer, **values: Any) -> EndpointAgent:
+    given = definition(kind="openai", model="m", url=server.url.replace("/score", "/v1"), timeout_s=1, **values)
+    return EndpointAgent(OpenAIEndpoint(given, clock=HandClock()), Words(), 100)
+
+
+async def test_each_request_tells_the_time_and_its_key() -> None:
+    with FaultServer(lambda seen, attempt: chat("hi")) as server:
+        agent = openai_agent(server)
+        await agent.reply("one", key="run/1", at_us=NOON_US)
+        await agent.reply("two", key="run/2", at_us=NOON_US + 3_600_000_001)
+    sent = [(seen.key, seen.headers["tunecheck-time"]) for seen in server.requests]
+    assert sent == [("run/1", "2026-03-05T12:00:00Z"), ("run/2", "2026-03-05T13:00:00.000001Z")]
+    assert "time" not in json.dumps(server.requests[1].json())
+
+
+async def test_a_template_can_send_the_time_in_the_body() -> None:
+    template = {"chat": "${messages}", "now": "${time}", "say": "it is ${time}"}
+    with FaultServer(lambda seen, attempt: answer({"result": "hi"})) as server:
+        endpoint = load_endpoint({"kind": "azure_ml", "url": server.url, "request": template, "response": "result"})
+        await say(EndpointAgent(endpoint, Words()), "one")
+        await endpoint.complete(ChatRequest([{"role": "user", "content": "without"}]))
+        await endpoint.close()
+    assert server.requests[0].json() == {
+        "chat": [{"role": "user", "content": "one"}],
+        "now": "2026-03-05T12:00:00Z",
+        "say": "it is 2026-03-05T12:00:00Z",
+    }
+    assert server.requests[1].json() == {"chat": [{"role": "user", "content": "without"}], "say": "it is "}
+    assert "tunecheck-time" not in server.requests[1].headers
+
+
+def test_the_header_of_the_time_is_not_for_definitions() -> None:
+    with pytest.raises(ConfigurationError, match=r"headers\.Tunecheck-Time: is set for each request"):
+        load_endpoint({"kind": "azure_ml", "url": "http://127.0.0.1:1", "headers": {"Tunecheck-Time": "now"}})
+
+
+def once(bad: Step) -> Plan:
+    return lambda seen, attempt: bad if attempt == 0 else chat("hi")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [busy("1"), failing(500), failing(503), RESET, truncated({"choices": []}), HANG, raw(b"not json"), raw(b"")],
+    ids=["429", "500", "503", "reset", "truncated", "hang", "no json", "empty"],
+)
+async def test_a_passing_fault_is_overcome_under_one_key_and_said_once(bad: Step) -> None:
+    with FaultServer(once(bad)) as server:
+        agent = openai_agent(server, retries=2)
+        agent_replies = await say(agent, "one", "two")
+    assert [reply.text for reply in agent_replies] == ["hi", "hi"]
+    assert server.answered == {"k0": 1, "k1": 1}
+    last: Any = server.requests[-1].json()
+    assert contents(last["messages"]) == ["one", "hi", "two"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        (busy("1"), ThrottledError),
+        (failing(500), EndpointError),
+        (failing(401), RefusedError),
+        (RESET, EndpointError),
+        (truncated({"choices": []}), ReplyError),
+        (page(), ReplyError),
+        (raw(b"[1, 2]"), ReplyError),
+        (chat({"text": "hi"}), ReplyError),
+        (chat(7), ReplyError),
+        (answer({"choices": "none"}), ReplyError),
+    ],
+)
+async def test_a_lasting_fault_ends_as_a_typed_error(bad: Step, kind: type[Exception]) -> None:
+    with FaultServer(lambda seen, attempt: bad) as server, pytest.raises(kind):
+        await say(openai_agent(server, retries=1), "one")
+
+
+async def test_a_filter_over_http_is_an_empty_answer_and_the_talk_goes_on() -> None:
+    with FaultServer(lambda seen, attempt: filtered() if b"terrible" in seen.body else chat("hi")) as server:
+        replies = await say(openai_agent(server), "one", "terrible", "three")
+    assert [(reply.text, reply.declined) for reply in replies] == [("hi", False), ("", True), ("hi", False)]
+
+
+# -- which agent ------------------------------------------------------------------------------------------------------
+
+
+def test_an_endpoint_with_a_memory_is_told_each_message_once() -> None:
+    remembering = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:1"})
+    assert isinstance(agent_for(remembering, Words(), conversation="c"), RememberingAgent)
+    assert isinstance(agent_for(Asked(), Words(), conversation="c", max_prompt_size=50), EndpointAgent)
+
+
+@pytest.mark.parametrize("given", [{"max_prompt_size": 5}, {"system": "be brief"}])
+def test_an_endpoint_with_a_memory_has_no_window_of_ours(given: dict[str, Any]) -> None:
+    remembering = load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:1"}, name="mine")
+    with pytest.raises(ConfigurationError, match="endpoint 'mine' keeps the conversation itself"):
+        agent_for(remembering, Words(), conversation="c", **given)

@@ -1,0 +1,119 @@
+"""The page about memory agents does what it shows: its requests get its answers, and its own agent works."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.agent_parts import NOON_US, Words, memory_agent, serving, told
+from tests.cli_parts import ROOT, process, workspace
+
+from tunecheck.endpoints.serve_guards import MAX_STORED
+from tunecheck.endpoints.serve_recall import MAX_CHARACTERS, MAX_CONVERSATIONS
+from tunecheck.memory.agents import agent_for
+
+PAGE = (ROOT / "docs" / "memory-agents.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.S | re.M)
+
+
+@contextmanager
+def own_agent(folder: Path) -> Iterator[str]:
+    """The page's own agent as a process; gives its address."""
+    (code,) = blocks("python")
+    (folder / "my_agent.py").write_text(code, "utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    argv = [sys.executable, "my_agent.py", str(port)]
+    with subprocess.Popen(argv, cwd=folder, stderr=subprocess.DEVNULL) as server:
+        try:
+            for _ in range(500):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.02)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+async def test_the_pages_requests_get_the_answers_that_it_shows() -> None:
+    (block,) = blocks("console")
+    line, shown = block.removeprefix("$ tunecheck serve ").strip().split("\n")
+    options = shlex.split(line.replace("--port 8080", "").replace("--memory-agent", ""))
+    said: list[str] = []
+    with serving(*options, log=said) as url:
+        assert said[0].strip() == shown.replace("http://127.0.0.1:8080", url)
+        for exchange in blocks("http"):
+            request, _, response = exchange.partition("\n\n")
+            head, key, body = request.split("\n")
+            status, answer = response.strip().split("\n")
+            got = await told(url, head.removeprefix("POST "), key.removeprefix("Idempotency-Key: "), **json.loads(body))
+            assert got[:2] == (int(status), json.loads(answer)), exchange
+
+
+async def test_what_the_page_shows_is_what_an_endpoint_sends() -> None:
+    """The fields of each request, in their order, by the tests' own recording server."""
+    from tests.fault_server import FaultServer, answer
+
+    with FaultServer(lambda seen, attempt: answer({"reply": "x"})) as server:
+        agent = agent_for(memory_agent(server.url.replace("/score", "")), Words(), conversation="run-1")
+        await agent.reply("x", key="1", at_us=NOON_US)
+        await agent.reply("x", key="2", at_us=NOON_US, suggested="y")
+        await agent.advance(NOON_US, NOON_US + 10_800_000_000, "3")
+        await agent.reset("4", NOON_US)
+    shown = {tuple(json.loads(exchange.split("\n")[2])) for exchange in blocks("http")}
+    assert {tuple(json.loads(seen.body)) for seen in server.requests} == shown
+
+
+async def test_the_pages_own_agent_keeps_the_protocol(tmp_path: Path) -> None:
+    with own_agent(tmp_path) as url:
+        endpoint = memory_agent(url)
+        first = agent_for(endpoint, Words(), conversation="a")
+        other = agent_for(endpoint, Words(), conversation="b")
+        said = await first.reply("I live in Oslo.", key="1", at_us=NOON_US)
+        again = await first.reply("I live in Oslo.", key="1", at_us=NOON_US)
+        assert said.text == again.text == "You have told me 1 things; the first was: I live in Oslo."
+        assert (await first.reply("Q", key="2", at_us=NOON_US, suggested="A")).adopted
+        await first.advance(NOON_US, NOON_US + 1_000_000, "3")
+        assert "2 things" in (await first.reply("And?", key="4", at_us=NOON_US)).text
+        assert "1 things" in (await other.reply("I live in Rome.", key="5", at_us=NOON_US)).text
+        await first.reset("6", NOON_US)
+        assert "the first was: Anew." in (await first.reply("Anew.", key="7", at_us=NOON_US)).text
+        await endpoint.close()
+
+
+def test_the_pages_definition_is_checked_as_it_says(tmp_path: Path) -> None:
+    (definition,) = blocks("yaml")
+    folder = workspace(tmp_path)
+    with own_agent(tmp_path) as url:
+        (folder / "agent.yaml").write_text(definition.replace("http://127.0.0.1:8080", url), "utf-8")
+        checked = process(folder, "endpoints", "check", "agent.yaml")
+    assert checked.code == 0, checked.err
+    assert "You have told me 1 things" in checked.out
+
+
+def test_the_bounds_that_the_page_names_are_those_of_the_code() -> None:
+    bounds = f"{MAX_CONVERSATIONS} conversations of {MAX_CHARACTERS:,} characters, {MAX_STORED:,} answers by key"
+    assert bounds in " ".join(PAGE.split())
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)]+)\)", PAGE))
+def test_the_page_links_to_files_and_headings_that_are_there(target: str) -> None:
+    name, _, anchor = target.partition("#")
+    text = (ROOT / "docs" / name).read_text("utf-8") if name else PAGE
+    titles = re.findall(r"^#+ (.*)$", text, re.M)
+    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+    assert not anchor or anchor in anchors

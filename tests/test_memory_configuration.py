@@ -1,0 +1,157 @@
+"""Configurations: the published ones as they are, and errors that name the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.memory.configuration import Configuration, read_configuration
+
+SMALL = """\
+config:
+  run_name: Small
+  debug: True
+  incompatibilities:
+    - - names
+      - name_list
+datasets:
+  args:
+    memory_span: 5000
+    dataset_examples: 2
+    seed: 7
+  datasets:
+    - name: colours
+      args:
+        colour_changes: 4
+    - name: jokes
+      args: {dataset_examples: 5, memory_span: 9000, seed: 8}
+"""
+
+PUBLISHED = {"1k": 1_000, "32k": 32_000, "120k": 120_000, "200k": 200_000, "500k": 500_000}
+
+
+def read(folder: Path, content: str, seed: int | None = None) -> Configuration:
+    (folder / "a.yml").write_text(content, "utf-8")
+    return read_configuration(folder / "a.yml", seed=seed)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_published_configurations_are_read_as_they_are(shared_data: Path, name: str) -> None:
+    found = read_configuration(shared_data / "ltm" / "configurations" / f"benchmark-v3-{name}.yml")
+    assert found.run_name == f"Benchmark 3 - {name}"
+    assert {each.memory_span for each in found.data_sets} == {found.memory_span} == {PUBLISHED[name]}
+    titles = [each.title for each in found.data_sets]
+    assert titles == [
+        "Colours", "Shopping", "Locations Directions", "NameList", "Jokes", "SallyAnne", "Prospective Memory",
+        "Trigger Response", "Spy Meeting", *(["ChapterBreak"] if name != "1k" else []), "Restaurant",
+    ]  # fmt: skip
+    assert {each.examples for each in found.data_sets} == {3}
+    assert found.incompatibilities == (
+        frozenset({"Names", "NameList"}),
+        frozenset({"Locations", "Locations Directions"}),
+    )
+    arguments = {each.title: each.kind.arguments for each in found.data_sets}
+    assert arguments["Colours"]["colour_changes"] == 3
+    assert arguments["Shopping"]["item_changes"] == 6
+    assert arguments["Jokes"]["jokes_told"] == 4
+    assert arguments["SallyAnne"]["question_type"] == "theory_of_mind"
+    assert found.seed == 0
+
+
+@pytest.mark.parametrize("name", ["benchmark-1k", "benchmark-10k", "benchmark-v2-1k", "benchmark-v2-10k"])
+def test_configurations_of_old_versions_are_told_what_has_changed(shared_data: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="line 12: 'filler_tokens_low' is of the benchmark's versions 1 and 2"):
+        read_configuration(shared_data / "ltm" / "configurations" / "legacy" / f"{name}.yml")
+
+
+def test_the_configuration_that_stands_with_published_definitions_is_read(shared_data: Path) -> None:
+    folder = shared_data / "ltm" / "tests" / "Benchmark 3 - 32k" / "definitions"
+    assert len(read_configuration(folder / "config.yml").data_sets) == 11
+
+
+def test_a_data_set_overrides_what_all_have(tmp_path: Path) -> None:
+    colours, jokes = read(tmp_path, SMALL).data_sets
+    assert (colours.examples, colours.memory_span, colours.seed) == (2, 5000, 7)
+    assert (jokes.examples, jokes.memory_span, jokes.seed) == (5, 9000, 8)
+
+
+def test_a_seed_from_outside_goes_before_the_files(tmp_path: Path) -> None:
+    found = read(tmp_path, SMALL, seed=99)
+    assert found.seed == 99
+    assert {each.seed for each in found.data_sets} == {99}
+
+
+def test_an_argument_for_all_goes_to_those_that_take_it(tmp_path: Path) -> None:
+    found = read(tmp_path, SMALL.replace("    seed: 7\n", "    colour_changes: 9\n    jokes_told: 2\n"))
+    assert [dict(each.kind.arguments) for each in found.data_sets] == [
+        {"colour_changes": 4},
+        {"jokes_told": 2, "minutes_low": 30, "minutes_high": 240, "joke_prefix": ""},
+    ]
+
+
+def test_what_may_be_left_out_has_a_default(tmp_path: Path) -> None:
+    found = read(tmp_path, "datasets: {datasets: [{name: colours}]}\n")
+    assert (found.run_name, found.memory_span, found.seed, found.isolated) == ("a", 32_000, 0, False)
+    assert found.data_sets[0].examples == 1
+    assert found.incompatibilities == ()
+
+
+def test_a_configuration_written_out_reads_as_the_same(tmp_path: Path) -> None:
+    import yaml
+
+    first = read(tmp_path, SMALL)
+    second = read(tmp_path, yaml.safe_dump(first.settings()))
+    assert [each.recipe() for each in first.data_sets] == [each.recipe() for each in second.data_sets]
+    assert (first.incompatibilities, first.run_name) == (second.incompatibilities, second.run_name)
+    assert first.settings() == second.settings()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("run_name", "run_nam", r"a\.yml, line 2: config has no key 'run_nam'; did you mean 'run_name'"),
+        ("run_name: Small", "run_name: a/b", "line 2: run_name is a folder's name"),
+        ("run_name: Small", "run_name: ' .. '", "line 2: run_name must be a text"),
+        ("run_name: Small", "run_name: 3", "line 2: run_name must be a text"),
+        ("debug: True", "debug: maybe", "line 3: debug must be true or false"),
+        ("- name_list", "- name_lst", r"line 5: there is no data set 'name_lst'; did you mean 'name_list'"),
+        ("- name_list", "- [a]", "line 5: a group of incompatible data sets must be a list of their names"),
+        ("memory_span: 5000", "memory_span: 0", "line 9: memory_span must be a whole number from 1"),
+        ("memory_span: 5000", "memory_spam: 1", "no data set here has an argument 'memory_spam'; did you mean 'mem"),
+        ("memory_span: 5000", "item_changes: 3", "line 9: no data set here has an argument 'item_changes'"),
+        ("dataset_examples: 2", "dataset_examples: 2.5", "line 10: dataset_examples must be a whole number"),
+        ("seed: 7", "seed: abc", "line 11: seed must be a whole number"),
+        ("name: colours", "name: colors", r"line 13: there is no data set 'colors'; did you mean 'colours'"),
+        ("name: colours", "nam: colours", r"line 13: datasets\.datasets\.0 has no key 'nam'; did you mean 'name'"),
+        ("colour_changes: 4", "color_changes: 4", "line 15: the data set 'colours' has no argument 'color_changes'"),
+        ("colour_changes: 4", "colour_changes: four", "line 15: colour_changes must be a whole number"),
+        ("colour_changes: 4", "filler_tokens_low: 4", "line 15: 'filler_tokens_low' is of the benchmark's versions"),
+        ("name: jokes", "name: colours", "line 16: the data set 'Colours' stands here a second time"),
+        ("  datasets:\n", "  dataset:\n", r"datasets has no key 'dataset'; did you mean 'datasets'"),
+        ("name: jokes", "name: kinds/own.py", r"line 16: .*own\.py: there is no such file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    assert old in SMALL
+    with pytest.raises(ConfigurationError, match=problem) as error:
+        read(tmp_path, SMALL.replace(old, new, 1))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "[]", "3", "datasets: 3", "datasets: {datasets: []}", "datasets: {datasets: [3]}",
+        "datasets: {datasets: [{}]}", "config: [1]\ndatasets: {}",
+    ],
+)  # fmt: skip
+def test_what_is_no_configuration_is_refused(tmp_path: Path, content: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"a\.yml"):
+        read(tmp_path, content)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.yml: cannot be read"):
+        read_configuration(tmp_path / "none.yml")

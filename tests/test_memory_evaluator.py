@@ -1,0 +1,277 @@
+"""The evaluator of memory tests: words first, then a judge, else not applicable with a reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import ROOT, ReferenceEnvironment
+from tests.judge_parts import Asked, JudgeServer, Scripted
+from tests.pipeline_parts import column, metrics_of, run
+from tests.reference_environments import AZURE
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.evaluators.memory_score import MemoryEvaluator
+from tunecheck.plugins import find
+from tunecheck.prompts import load_prompt
+
+RECALL: dict[str, Any] = {
+    "dataset": "Delayed Recall",
+    "expected": ["two sisters", "a grey heron"],
+    "responses": ["Two sisters do.", "A white swan."],
+    "questions": ["Who runs the lighthouse?", "Which bird nests there?"],
+    "script": ["Two sisters run the lighthouse. A grey heron nests there.", "Who runs the lighthouse?"],
+}
+PROMPTS = ("recall", "how_to_think", "conflicting_info", "joke", "route", "trigger")
+
+
+def says(right: bool, reason: str = "1 yes, 2 yes, 3 yes") -> str:
+    return json.dumps({"reason": reason, "right": right})
+
+
+def test_it_is_found_by_name() -> None:
+    assert find("tunecheck.evaluators", "memory") is MemoryEvaluator
+
+
+def test_words_decide_without_a_judge() -> None:
+    assert MemoryEvaluator()(dataset="Colours", expected=["Red"], responses=["Red, of course"]) == {
+        "memory": 1.0,
+        "memory_score": 1.0,
+        "memory_passed": True,
+        "memory_result": "pass",
+        "memory_reason": "the reply says 'red'",
+        "memory_status": "completed",
+        "memory_threshold": 0.5,
+        "memory_properties": {"dataset": "Colours", "by": "words"},
+    }
+
+
+def test_a_judge_is_not_asked_where_words_decide() -> None:
+    model = Scripted()
+    assert MemoryEvaluator(model)(dataset="Colours", expected=["Red"], responses=["Blue"])["memory"] == 0
+    assert model.requests == []
+
+
+def test_without_a_judge_what_needs_one_is_not_applicable() -> None:
+    found = MemoryEvaluator()(**RECALL)
+    assert found["memory"] is None
+    assert found["memory_result"] == "not_applicable"
+    assert found["memory_status"] == "skipped"
+    assert "--judge" in str(found["memory_reason"])
+
+
+def test_a_judge_is_asked_about_each_question() -> None:
+    model = Scripted(says(True), says(False, "1 no, 2 no, 3 yes"))
+    found = MemoryEvaluator(model)(**RECALL)
+    assert found["memory"] == 0.5
+    assert found["memory_reason"] == "1 yes, 2 yes, 3 yes; 1 no, 2 no, 3 yes"
+    properties: Any = found["memory_properties"]
+    assert (properties["by"], properties["prompt"]) == ("judge", "memory_recall")
+    assert (properties["input_tokens"], properties["output_tokens"]) == (200, 20)
+    first, second = (str(request.messages[-1]["content"]) for request in model.requests)
+    assert "Who runs the lighthouse?" in first and "Two sisters do." in first
+    assert "Which bird nests there?" in second and "a grey heron" in second
+    assert "A grey heron nests there." in first
+
+
+def test_a_question_that_was_never_answered_is_wrong() -> None:
+    model = Scripted(says(True), says(True))
+    found = MemoryEvaluator(model)(**{**RECALL, "expected": ["two sisters", "a grey heron", "c", "d"]})
+    assert found["memory"] == 0.5
+
+
+def test_one_reply_to_everything_is_judged_as_a_whole() -> None:
+    model = Scripted(says(True))
+    found = MemoryEvaluator(model)(**{**RECALL, "responses": ["Two sisters, and a grey heron."]})
+    assert found["memory"] == 1.0
+    assert "two sisters\na grey heron" in str(model.requests[0].messages[-1]["content"])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "prompt"),
+    [
+        ("Instruction Recall", "memory_recall"),
+        ("How to think", "memory_how_to_think"),
+        ("Conflicting Personal Information", "memory_conflicting_info"),
+        ("My own kind", "memory_recall"),
+    ],
+)
+def test_each_sort_of_test_has_its_prompt(dataset: str, prompt: str) -> None:
+    found: Any = MemoryEvaluator(Scripted(says(True)))(dataset=dataset, expected=["x"], responses=["x"])
+    assert found["memory_properties"]["prompt"] == prompt
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected", "prompt"),
+    [
+        ("Jokes", "A joke of eight words, or even of more.", "memory_joke"),
+        ("Locations Directions", "From A, go 1km North to B.", "memory_route"),
+        ("Trigger Response", "The umbrella hangs there", "memory_trigger"),
+    ],
+)
+def test_doubtful_answers_are_asked_about_where_that_is_wanted(dataset: str, expected: str, prompt: str) -> None:
+    row: Any = {"dataset": dataset, "expected": [expected], "responses": ["Hm."]}
+    by_words: Any = MemoryEvaluator(Scripted())(**row)
+    assert by_words["memory_properties"]["by"] == "words"
+    asked: Any = MemoryEvaluator(Scripted(says(True)), doubtful=True)(**row)
+    assert (asked["memory"], asked["memory_properties"]["prompt"]) == (1.0, prompt)
+
+
+def test_doubtful_answers_that_are_word_by_word_right_are_not_asked_about() -> None:
+    model = Scripted()
+    found = MemoryEvaluator(model, doubtful=True)(
+        dataset="Trigger Response", expected=["Bless you"], responses=["Bless you"]
+    )
+    assert found["memory"] == 1.0
+    assert model.requests == []
+
+
+def test_points_are_scored_as_they_were_counted() -> None:
+    found: Any = MemoryEvaluator()(
+        dataset="Restaurant", expected=[], responses=[], points={"points": 3, "most": 5}, reasons=["ordered", "noticed"]
+    )
+    assert found["memory"] == 0.6
+    assert found["memory_reason"] == "ordered; noticed"
+    assert found["memory_properties"]["by"] == "points"
+
+
+def test_the_score_of_somebodys_own_kind_is_taken() -> None:
+    found: Any = MemoryEvaluator()(dataset="Haiku", expected=["x"], responses=["y"], own_score=0.75)
+    assert (found["memory"], found["memory_properties"]["by"]) == (0.75, "rules")
+
+
+def test_columns_may_be_json_text_as_csv_files_have_them() -> None:
+    found = MemoryEvaluator()(
+        dataset="Shopping",
+        expected='[["soap", 2]]',
+        responses='["[{\\"item\\": \\"soap\\", \\"quantity\\": 2}]"]',
+        arguments=float("nan"),
+    )
+    assert found["memory"] == 1.0
+
+
+@pytest.mark.parametrize("dataset", [None, "", 3, ["Colours"], float("nan")])
+def test_a_row_without_a_data_set_is_an_error(dataset: object) -> None:
+    with pytest.raises(ValueError, match="dataset must be the title"):
+        MemoryEvaluator()(dataset=dataset, expected=["Red"], responses=["Red"])
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, True, "half"])
+def test_a_threshold_is_a_share(threshold: Any) -> None:
+    with pytest.raises(ConfigurationError, match="threshold must be a number from 0 to 1"):
+        MemoryEvaluator(threshold=threshold)
+
+
+def test_the_threshold_decides_what_passes() -> None:
+    row: Any = {"dataset": "NameList", "expected": ["Ann", "Ben"], "responses": ['["Ann"]']}
+    assert MemoryEvaluator(threshold=0.5)(**row)["memory_passed"] is True
+    assert MemoryEvaluator(threshold=0.6)(**row)["memory_passed"] is False
+
+
+def test_it_can_be_pickled_and_names_its_arguments() -> None:
+    judge = MemoryEvaluator(threshold=0.7, compat=True)
+    assert pickle.loads(pickle.dumps(judge)).arguments == judge.arguments
+    assert judge.arguments["threshold"] == 0.7
+
+
+def test_another_prompt_in_the_workspace_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "prompty"
+    folder.mkdir()
+    before = MemoryEvaluator(Scripted()).arguments["judges"]
+    own = Path(load_prompt_file("recall")).read_text(encoding="utf-8").replace("Is the reply right?", "Well?")
+    (folder / "memory_recall.prompty").write_text(own, encoding="utf-8")
+    model = Scripted(says(True))
+    judge = MemoryEvaluator(model)
+    judge(**{**RECALL, "responses": ["x"]})
+    assert str(model.requests[0].messages[-1]["content"]).rstrip().endswith("Well? Reply with the JSON object only.")
+    assert judge.arguments["judges"] != before
+
+
+def load_prompt_file(name: str) -> str:
+    from tunecheck.evaluators import memory_judges
+
+    return str(Path(memory_judges.__file__).parents[1] / "prompts" / "files" / f"memory_{name}.prompty")
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_every_prompt_shows_its_data_between_marks(name: str) -> None:
+    prompt = load_prompt(load_prompt_file(name))
+    values = {
+        "told": "TOLD",
+        "question": "QUESTION",
+        "expected": "EXPECTED",
+        "response": "RESPONSE",
+        "data_mark": "MARK",
+    }
+    text = str(prompt.render(values)[-1]["content"])
+    for word in ("TOLD", "QUESTION", "EXPECTED", "RESPONSE"):
+        before, _, after = text.partition(f"\n{word}\n")
+        assert before.rpartition("\n")[2].startswith("=== ") and "MARK" in before.rpartition("\n")[2]
+        assert after.startswith("=== end MARK ===")
+
+
+# -- in a run
+
+
+def rows() -> list[dict[str, Any]]:
+    return [
+        {"id": "c0", "dataset": "Colours", "expected": ["Red"], "responses": ["Red"]},
+        {"id": "c1", "dataset": "Colours", "expected": ["Red"], "responses": ["Blue"]},
+        {"id": "n0", "dataset": "NameList", "expected": ["Ann", "Ben"], "responses": ['["Ann", "Ben"]']},
+        {"id": "d0", **RECALL},
+    ]
+
+
+def test_a_run_has_the_mean_of_each_data_set_and_of_all(tmp_path: Path) -> None:
+    result = run(tmp_path, rows(), evaluators={"memory": MemoryEvaluator()})
+    assert column(result, "outputs.memory.memory") == [1.0, 0.0, 1.0, None]
+    metrics = metrics_of(result)
+    assert metrics["memory.memory"] == pytest.approx(2 / 3)
+    assert metrics["memory.mean_colours"] == 0.5
+    assert metrics["memory.mean_namelist"] == 1.0
+    assert metrics["memory.score"] == 1.5
+    assert metrics["memory.accuracy"] == 0.75
+    assert metrics["memory.not_applicable_count"] == 1
+
+
+def test_a_run_asks_its_judge_through_the_journal(tmp_path: Path) -> None:
+    def reply(asked: Asked) -> str:
+        return says("Two sisters do." in asked["messages"][-1]["content"])
+
+    with JudgeServer(reply) as server:
+        result = run(tmp_path, rows(), evaluators={"memory": MemoryEvaluator(server.endpoint())})
+    assert column(result, "outputs.memory.memory") == [1.0, 0.0, 1.0, 0.5]
+    assert len(server.asked) == 2
+    usage: Any = result.usage["memory"]
+    assert usage["calls"] == 2
+
+
+@pytest.mark.slow
+def test_azures_evaluate_takes_it_unchanged(tmp_path: Path, reference_env: ReferenceEnvironment) -> None:
+    data, out = tmp_path / "rows.jsonl", tmp_path / "out.json"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows()[:3]), encoding="utf-8")
+    program = (
+        "import sys, json\n"
+        "from azure.ai.evaluation import evaluate\n"
+        "from tunecheck.evaluators.memory_score import MemoryEvaluator\n"
+        "if __name__ == '__main__':\n"
+        "    found = evaluate(data=sys.argv[1], evaluators={'memory': MemoryEvaluator()})\n"
+        "    open(sys.argv[2], 'w').write(json.dumps([row['outputs.memory.memory'] for row in found['rows']]))\n"
+    )
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        [str(reference_env("azure", *AZURE)), str(tmp_path / "program.py"), str(data), str(out)],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(out.read_text(encoding="utf-8")) == [1.0, 0.0, 1.0]

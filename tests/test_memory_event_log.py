@@ -1,0 +1,197 @@
+"""The event log of a session: what was recorded is read back exactly, torn or not, and damage is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pipeline_parts import strict_lines
+
+from tunecheck.errors import ConfigurationError, RunError
+from tunecheck.jsontext import dumps, loads
+from tunecheck.memory.effects import (
+    Begin,
+    Consult,
+    Deregister,
+    Effect,
+    End,
+    Jump,
+    Outcome,
+    Register,
+    ResetAgent,
+    Send,
+    SuiteReset,
+    Waiting,
+)
+from tunecheck.memory.event_data import effect_data, outcome_data, read_effect, read_outcome
+from tunecheck.memory.event_log import EventLog, read_events
+from tunecheck.memory.model import AskJudge, Points
+
+MADE_OF: dict[str, Any] = {"tests": "a", "clock": "virtual"}
+
+texts = st.text(st.characters(codec=None), max_size=20)
+whole = st.integers(0, 2**60)
+numbers = st.floats(0, 1e9, allow_nan=False)
+effects = st.one_of(
+    st.builds(Send, texts, texts, st.booleans(), st.none() | texts, st.lists(whole, max_size=5).map(tuple)),
+    st.builds(Consult, texts, st.builds(AskJudge, texts, st.dictionaries(texts, st.none() | texts | whole))),
+    st.builds(Begin, texts, whole),
+    st.builds(End, texts, st.none() | st.builds(Points, numbers, numbers, st.lists(texts, max_size=3).map(tuple))),
+    st.builds(Waiting, texts, whole, whole),
+    st.builds(Register, texts),
+    st.builds(Deregister, texts),
+    st.builds(ResetAgent, texts),
+    st.builds(Jump, whole),
+    st.just(SuiteReset()),
+)
+outcomes = st.builds(
+    Outcome,
+    whole,
+    st.none() | texts,
+    st.none() | numbers,
+    st.none() | whole,
+    st.none() | whole,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def log_in(folder: Path, made_of: dict[str, Any] = MADE_OF) -> EventLog:
+    return EventLog(folder / "session-1" / "events.jsonl", 1_000, made_of)
+
+
+def path_in(folder: Path) -> Path:
+    return folder / "session-1" / "events.jsonl"
+
+
+def written(folder: Path) -> Path:
+    """A log of three events, the last of them in flight."""
+    log = log_in(folder)
+    log.intend(Send("", "Hello?", draws=(3, 1)), "k0", 1_000)
+    log.done(Outcome(2_000, "Yes."))
+    log.did(Begin("Colours - 0", 4), Outcome(2_000))
+    log.intend(Send("Colours - 0", "Red."), "k2", 2_000)
+    log.close()
+    return path_in(folder)
+
+
+@given(effects)
+def test_an_effect_comes_back_as_it_was(effect: Effect) -> None:
+    assert read_effect(loads(dumps(effect_data(effect)))) == effect  # type: ignore[arg-type]
+
+
+@given(outcomes)
+def test_an_outcome_comes_back_as_it_was(outcome: Outcome) -> None:
+    assert read_outcome(loads(dumps(outcome_data(outcome)))) == outcome  # type: ignore[arg-type]
+
+
+def test_each_record_is_strict_json_on_a_line_of_its_own(tmp_path: Path) -> None:
+    kinds = [record["k"] for record in strict_lines(written(tmp_path))]
+    assert kinds == ["session", "do", "done", "did", "do"]
+
+
+def test_a_log_that_is_taken_up_has_the_events_of_before(tmp_path: Path) -> None:
+    written(tmp_path)
+    log = log_in(tmp_path)
+    log.close()
+    assert [event.effect for event in log.recorded] == [
+        Send("", "Hello?", draws=(3, 1)),
+        Begin("Colours - 0", 4),
+        Send("Colours - 0", "Red."),
+    ]
+    assert [event.outcome for event in log.recorded] == [Outcome(2_000, "Yes."), Outcome(2_000), None]
+    assert (log.recorded[-1].key, log.recorded[-1].at_us) == ("k2", 2_000)
+
+
+def test_the_outcome_of_what_was_in_flight_follows_it(tmp_path: Path) -> None:
+    written(tmp_path)
+    log = log_in(tmp_path)
+    log.redone(Outcome(3_000, "Noted."))
+    log.did(End("Colours - 0"), Outcome(3_000))
+    log.close()
+    assert [event.outcome for event in read_events(path_in(tmp_path))][2:] == [Outcome(3_000, "Noted."), Outcome(3_000)]
+
+
+def test_the_clock_of_a_log_that_is_taken_up_began_when_it_was_begun(tmp_path: Path) -> None:
+    written(tmp_path)
+    log = EventLog(path_in(tmp_path), 77_000, MADE_OF)
+    log.close()
+    assert log.start_us == 1_000
+
+
+def test_a_log_torn_at_any_byte_keeps_every_whole_record(tmp_path: Path) -> None:
+    raw = written(tmp_path).read_bytes()
+    ends = [at + 1 for at, byte in enumerate(raw) if byte == ord("\n")]
+    for cut in range(len(raw) + 1):
+        path_in(tmp_path).write_bytes(raw[:cut])
+        log = log_in(tmp_path)
+        log.close()
+        whole_records = sum(end <= cut for end in ends)
+        assert len(log.recorded) == [0, 0, 1, 1, 2, 3][whole_records]
+        assert path_in(tmp_path).read_bytes().count(b"\n") == max(1, whole_records)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"tests": "b", "clock": "virtual"}, "other tests"),
+        ({"tests": "b", "clock": "real"}, "other tests and other clock"),
+    ],
+)
+def test_a_log_that_was_begun_with_something_else_is_refused(
+    tmp_path: Path, changed: dict[str, Any], named: str
+) -> None:
+    written(tmp_path)
+    with pytest.raises(ConfigurationError, match=f"session-1 was begun with {named}: .*--fresh"):
+        log_in(tmp_path, changed)
+    log_in(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"no json",
+        b"17",
+        b'{"k":"did","n":9,"effect":{"do":"suite_reset"},"outcome":{"at":1}}',
+        b'{"k":"did","n":2,"effect":{"do":"jumps"},"outcome":{"at":1}}',
+        b'{"k":"did","n":2,"effect":{"do":"jump","until":"x"},"outcome":{"at":1}}',
+        b'{"k":"did","n":2,"effect":{"do":"jump","until":3},"outcome":{}}',
+        b'{"k":"did","n":2,"effect":{"do":"end","test":"x","points":{"points":true}},"outcome":{"at":1}}',
+        b'{"k":"do","n":2,"effect":{"do":"jump","until":3}}',
+        b'{"k":"done","n":1,"outcome":{"at":1}}',
+        b'{"k":"what"}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_damaged_record_is_named_by_its_line(tmp_path: Path, record: bytes) -> None:
+    lines = written(tmp_path).read_bytes().split(b"\n")
+    path_in(tmp_path).write_bytes(b"\n".join([*lines[:4], record, b""]))
+    with pytest.raises(ConfigurationError, match=r"events\.jsonl, line 5: .*--fresh"):
+        log_in(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "first", [b"{}", b'{"k":"session","start":"x"}', b'{"k":"session","format":9,"start":1,"made_of":{}}']
+)
+def test_a_file_that_is_no_event_log_is_refused(tmp_path: Path, first: bytes) -> None:
+    path_in(tmp_path).parent.mkdir()
+    path_in(tmp_path).write_bytes(first + b"\n")
+    with pytest.raises(ConfigurationError, match="line 1"):
+        log_in(tmp_path)
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    with pytest.raises(RunError, match="session session-1 is being written by another process"):
+        log_in(tmp_path)
+    log.close()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "session-1").write_text("a file")
+    with pytest.raises(RunError, match="cannot make the folder"):
+        log_in(tmp_path)

@@ -1,0 +1,310 @@
+"""Expected answers, worked out again from nothing but the lines that are said to the agent."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.memory_kinds_parts import test_of, tests_of, texts
+
+from tunecheck.memory.kind import Scene
+from tunecheck.memory.kinds.jokes import Jokes
+from tunecheck.memory.kinds.prospective_memory import ProspectiveMemory
+from tunecheck.memory.kinds.scripts import read_words
+from tunecheck.memory.kinds.spy_meeting import spy_words
+from tunecheck.memory.model import Definition, Given
+from tunecheck.memory.scoring import score_by_words
+from tunecheck.memory.wording import load_wording
+
+seeds = st.integers(0, 2**62)
+many = settings(max_examples=120)
+
+HOUR, MINUTE = 3_600_000_000, 60_000_000
+
+
+@many
+@given(seeds, st.integers(1, 20))
+def test_the_last_colour_counts_and_no_colour_comes_twice(seed: int, changes: int) -> None:
+    test = test_of("colours", seed, colour_changes=changes)
+    said = [_only(line, "colours") for line in test.script[:-1]]
+    assert len(said) == len(set(said)) == changes
+    assert list(test.expected) == [said[-1]]
+
+
+@many
+@given(seeds, st.integers(1, 20))
+def test_the_last_name_counts(seed: int, changes: int) -> None:
+    test = test_of("names", seed, name_changes=changes)
+    said = [_only(line, "first_names") for line in test.script[:-1]]
+    assert len(set(said)) == changes
+    assert list(test.expected) == [said[-1]]
+
+
+@many
+@given(seeds, st.integers(1, 20))
+def test_the_list_of_names_has_all_of_them_in_order(seed: int, changes: int) -> None:
+    test = test_of("name_list", seed, name_changes=changes)
+    assert list(test.expected) == [_only(line, "first_names") for line in test.script[:-1]]
+
+
+def _only(line: str, words: str) -> str:
+    found = [word for word in read_words(words) if re.search(rf"\b{word}\b", line)]
+    assert len(found) == 1, (line, found)
+    return found[0]
+
+
+@many
+@given(seeds, st.integers(1, 60))
+def test_the_shopping_list_is_what_its_changes_come_to(seed: int, changes: int) -> None:
+    test = test_of("shopping", seed, item_changes=changes)
+    bought: dict[str, int] = {}
+    assert len(test.script) == changes + 1
+    for line in test.script[:-1]:
+        count, item = _change(line)
+        if "off" in line or "remove" in line:
+            bought[item] -= count
+            assert bought[item] >= 0
+        else:
+            assert ("another" in line or "more than" in line) == (bought.get(item, 0) > 0)
+            bought[item] = bought.get(item, 0) + count
+    assert bought
+    assert {item: count for item, count in bought.items() if count} == dict(test.expected)  # type: ignore[arg-type]
+
+
+def _change(line: str) -> tuple[int, str]:
+    found = re.search(r"(\d+) × (.+?)(?= on my| off my| from a| more than|, so add| on it)", line)
+    assert found is not None, line
+    return int(found[1]), found[2]
+
+
+def test_items_are_taken_off_and_added_to_as_well() -> None:
+    lines = [line for test in tests_of("shopping", 0, 40, item_changes=6) for line in test.script]
+    assert sum("off" in line or "remove" in line for line in lines) > 20
+    assert sum("another" in line or "more than" in line for line in lines) > 20
+
+
+MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a line says: where one place is, seen from another."""
+
+    start: str
+    kilometres: int
+    direction: str
+    end: str
+
+
+def told(line: str) -> Told:
+    names = "|".join(sorted(read_words("places"), key=len, reverse=True))
+    places: list[str] = re.findall(rf"\b(?:{names})\b", line)
+    distance = re.search(r"(\d+) km", line)
+    direction = re.search(r"\b(north|south|east|west)\b", line)
+    assert len(places) == 2 and distance and direction, line
+    seen_from_the_first = line.startswith(("From the", "Whoever", "Go "))
+    start, end = places if seen_from_the_first else reversed(places)
+    return Told(start, int(distance[1]), direction[1], end)
+
+
+@many
+@given(seeds, st.integers(2, 40))
+def test_the_route_leads_through_all_places_to_the_last(seed: int, places: int) -> None:
+    test = test_of("locations_directions", seed, known_locations=places)
+    steps = [told(line) for line in test.script[1:-1]]
+    assert len(test.script) == places + 1
+    here, points = (0, 0), [(0, 0)]
+    for step in steps:
+        east, north = MOVES[step.direction]
+        here = (here[0] + east * step.kilometres, here[1] + north * step.kilometres)
+        points.append(here)
+    assert len(set(points)) == places
+    assert [step.end for step in steps[:-1]] == [step.start for step in steps[1:]]
+    assert texts(test.expected)[0].splitlines() == [
+        f"From {step.start}, go {step.kilometres}km {step.direction.title()} to {step.end}." for step in steps
+    ]
+    assert f"from the {steps[0].start} to the {steps[-1].end} " in test.script[-1]
+    assert steps[0].start in test.script[0]
+
+
+@many
+@given(seeds, st.integers(2, 20))
+def test_the_way_back_goes_the_other_way(seed: int, places: int) -> None:
+    test = test_of("locations", seed, known_locations=places)
+    steps = {(step.start, step.end): step for step in map(told, test.script[:-1])}
+    found = re.search(r"at the (.+?) of my town .* to the (.+?)\. In which", test.script[-1])
+    assert found is not None
+    step = steps[found[2], found[1]]
+    back = {"north": "South", "south": "North", "east": "West", "west": "East"}[step.direction]
+    assert list(test.expected) == [f"From {found[1]}, go {step.kilometres}km {back} to {found[2]}."]
+
+
+@many
+@given(seeds, st.integers(1, 300), st.integers(0, 4))
+def test_the_value_stands_under_the_keys_that_are_asked_for(seed: int, pairs: int, levels: int) -> None:
+    test = test_of("kv", seed, num_kv_pairs=pairs, nested_levels=levels)
+    value = json.loads(test.script[0].partition("\n")[2])
+    assert _leaves(value) == pairs
+    keys: list[str] = re.findall(r'"([0-9a-f-]{36})"', test.script[1])
+    assert len(keys) == levels + 1
+    for key in reversed(keys):
+        value = value[key]
+    assert list(test.expected) == [value]
+
+
+def _leaves(value: Any) -> int:
+    return sum(map(_leaves, value.values())) if isinstance(value, dict) else 1
+
+
+@many
+@given(seeds, st.integers(1, 10))
+def test_each_occasion_gets_the_sentence_of_the_order(seed: int, times: int) -> None:
+    test = test_of("trigger_response", seed, trigger_activations=times)
+    quoted = re.findall("“(.+?)”", test.script[0])
+    assert list(test.expected) == quoted * times
+    assert test.is_question == (False,) + (True,) * times
+
+
+@many
+@given(seeds)
+def test_three_spies_tell_a_time_a_place_and_a_thing(seed: int) -> None:
+    test = test_of("spy_meeting", seed)
+    names = re.search(r"veiled words: (.+?), (.+?) and (.+?)\.", test.script[0])
+    assert names is not None
+    senders = [line.removeprefix("Message from ").partition(":")[0] for line in test.script[1:4]]
+    assert sorted(senders) == sorted(names.groups())
+    assert len(test.expected) == 3
+    assert all(words in [list(each) for each in spy_words()] for words in test.expected)
+
+
+def test_no_spy_message_gives_away_its_own_answer_or_shares_it_with_another() -> None:
+    tests = tests_of("spy_meeting", 0, 300)
+    for test in tests:
+        for message, words in zip(test.script[1:4], test.expected, strict=True):
+            said = message.partition(":")[2].lower()
+            assert not any(re.search(rf"\b{re.escape(str(word).lower())}\b", said) for word in words)  # type: ignore[union-attr]
+    every = [word.lower() for words in spy_words() for word in words]
+    assert len(set(every)) == len(every)
+
+
+@many
+@given(seeds)
+def test_the_saying_is_due_in_a_reply_from_the_second_to_the_eighth(seed: int) -> None:
+    test = test_of("prospective_memory", seed)
+    saying, author, number = test.expected[0]  # type: ignore[misc, str-unpack]
+    assert test.script[0] == f"“{saying}” — {author}"
+    due = re.search(r"(\d)(?:st|nd|rd|th) reply", test.script[1])
+    assert due is not None
+    assert int(due[1]) == number
+    assert 2 <= int(str(number)) <= 8
+    assert str(author) in test.script[1]
+    assert test.uses_callback
+
+
+def test_a_callback_is_over_with_the_reply_that_is_to_have_the_saying_and_not_before() -> None:
+    test = Definition("Prospective Memory", "0", expected=[["A saying", "Somebody", 4]])
+    kind = ProspectiveMemory()
+    over = [kind.is_over(test, ["A saying"] * replies) for replies in range(6)]
+    assert over == [False, False, False, False, True, True]
+
+
+@pytest.mark.parametrize("expected", [[], [None], [[]], [["A saying", "Somebody"]], [{}]])
+def test_a_callback_whose_definition_does_not_say_when_is_over_with_the_first_reply(expected: list[Any]) -> None:
+    test = Definition("Prospective Memory", "0", expected=expected)
+    assert not ProspectiveMemory().is_over(test, [])
+    assert ProspectiveMemory().is_over(test, ["Yes"])
+
+
+@many
+@given(seeds, st.integers(1, 10), st.integers(1, 500), st.integers(0, 500), st.sampled_from(["", "Listen: "]))
+def test_jokes_are_told_apart_by_so_many_minutes(seed: int, told: int, low: int, more: int, prefix: str) -> None:
+    test = test_of("jokes", seed, jokes_told=told, minutes_low=low, minutes_high=low + more, joke_prefix=prefix)
+    assert len(set(test.script)) == told
+    assert all(line.startswith(prefix) for line in test.script)
+    assert f"{prefix}{test.expected[0]}" in test.script
+    assert all(low * 60 <= wait.seconds <= (low + more) * 60 for wait in test.waits[:-1])
+    assert test.is_temporal
+    assert test.is_question == (False,) * told + (True,)
+
+
+def test_any_of_the_jokes_may_be_asked_for() -> None:
+    tests = tests_of("jokes", 0, 60, jokes_told=4)
+    assert {test.script.index(str(test.expected[0])) for test in tests} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("ago", "elapsed"),
+    [
+        (2 * HOUR + 21 * MINUTE, "2 hours 21 minutes "),
+        (2 * HOUR + 21 * MINUTE + 59_999_999, "2 hours 21 minutes "),
+        (HOUR, "1 hours 0 minutes "),
+        (59 * MINUTE, "59 minutes "),
+        (MINUTE - 1, ""),
+        (27 * HOUR + 3 * MINUTE, "27 hours 3 minutes "),
+    ],
+)
+def test_the_question_counts_hours_and_minutes_since_the_joke_was_told(ago: int, elapsed: str) -> None:
+    test = Definition("Jokes", "0", ("one", "two", "three"), expected=["two"], is_temporal=True)
+    scene = Scene(now_us=lambda: 10**15, random=Random(0), wording=_wording())
+    assert Jokes().temporal_question(test, [0, 10**15 - ago, 10**15 - 1], scene) == f"<{elapsed}>"
+
+
+def test_the_joke_is_found_behind_its_prefix() -> None:
+    test = Definition("Jokes", "0", ("Ha: one", "Ha: two"), expected=["two"], is_temporal=True)
+    scene = Scene(now_us=lambda: 5 * HOUR, random=Random(0), wording=_wording())
+    asked = Jokes(joke_prefix="Ha: ").temporal_question(test, [0, 2 * HOUR], scene)
+    assert asked == "<3 hours 0 minutes >"
+
+
+def _wording() -> Any:
+    return SimpleNamespace(jokes=SimpleNamespace(question="<{elapsed}>"))
+
+
+def test_our_own_wording_asks_for_a_joke() -> None:
+    assert "{elapsed}" in load_wording().jokes.question
+
+
+@many
+@given(seeds)
+def test_countries_have_ten_facts_three_of_which_are_asked_for(seed: int) -> None:
+    test = test_of("delayed_recall", seed)
+    facts = test.script[0].splitlines()[1:]
+    assert len(facts) == len(set(facts)) == 10
+    assert len(test.expected) == 3
+    for answer in texts(test.expected):
+        assert any(answer.removeprefix("by ") in fact for fact in facts), (answer, facts)
+
+
+@many
+@given(seeds)
+def test_manuals_answer_the_questions_about_their_steps_and_rules(seed: int) -> None:
+    test = test_of("instruction_recall", seed)
+    lines = test.script[0].splitlines()
+    steps = [line.partition(". ")[2] for line in lines if re.match(r"\d\. ", line)]
+    assert len(set(steps)) == 6
+    assert len(lines) == 11
+    for question, answer in zip(test.script[1:], texts(test.expected), strict=True):
+        if "very first step" in question:
+            assert answer == steps[0]
+        elif step := re.search("“(.+?)”", question):
+            assert answer == steps[steps.index(step[1]) + 1]
+        else:
+            parts = answer.split(", with ")
+            assert any(all(part.removesuffix(" on it") in line for part in parts) for line in lines[7:])
+
+
+def test_each_of_our_jokes_is_recognised_when_it_is_told_again() -> None:
+    jokes = read_words("jokes")
+    for at, joke in enumerate(jokes):
+        told = [joke, *(jokes[(at + ahead) % len(jokes)] for ahead in (1, 7, 19))]
+        score = score_by_words(Given("Jokes", [joke], [joke], script=told))
+        assert score is not None
+        assert score.score == 1, (joke, score)
+        assert not [other for other in jokes if other != joke and other in joke]

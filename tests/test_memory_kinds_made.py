@@ -1,0 +1,133 @@
+"""Tests of every kind, made from any seed: whole, repeatable, and scored full marks when answered as expected."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.memory_kinds_parts import DATA, SCRIPTED, replies_since, right_replies, test_of, tests_of
+
+from tunecheck.memory.kind import Making
+from tunecheck.memory.kinds import find_kind, kind_by_title
+from tunecheck.memory.model import Definition, Given
+from tunecheck.memory.scoring import score_by_words
+
+kinds = st.sampled_from(SCRIPTED)
+seeds = st.integers(-(2**63), 2**63)
+
+JUDGED = ("delayed_recall", "instruction_recall", "how_to_think")
+
+
+@settings(max_examples=150)
+@given(kinds, seeds)
+def test_every_test_is_whole(name: str, seed: int) -> None:
+    test = test_of(name, seed)
+    lines = len(test.script)
+    assert len(test.is_question) == len(test.waits) == lines + test.is_temporal
+    assert any(test.is_question)
+    assert test.is_question[-1]
+    assert test.waits[-1].is_none
+    assert all(line.strip() for line in test.script)
+    assert test.expected
+    assert not any("{" in line and name != "kv" and '{"answer"' not in line for line in test.script)
+
+
+@settings(max_examples=100)
+@given(kinds, seeds)
+def test_waits_spread_the_lines_evenly_over_nine_tenths_of_the_span(name: str, seed: int) -> None:
+    test = test_of(name, seed)
+    lines = len(test.is_question)
+    assert [wait.percentage for wait in test.waits[:-1]] == pytest.approx(
+        [(at + 1) * 90 / (lines - 1) for at in range(lines - 1)]
+    )
+    assert all(wait.tokens == 0 for wait in test.waits)
+    assert all((wait.seconds > 0) == (name == "jokes") for wait in test.waits[:-1])
+
+
+@settings(max_examples=60)
+@given(kinds, seeds, st.integers(1, 5), st.integers(1, 5))
+def test_a_test_is_the_same_however_many_are_made(name: str, seed: int, few: int, more: int) -> None:
+    one, other = tests_of(name, seed, few), tests_of(name, seed, few + more)
+    assert other[:few] == one
+    assert [test.example for test in other] == [str(number) for number in range(few + more)]
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_another_seed_and_another_number_give_another_test(name: str) -> None:
+    scripts = {test.script for seed in range(4) for test in tests_of(name, seed, 4)}
+    assert len(scripts) > 10
+
+
+def test_tests_do_not_depend_on_how_a_process_orders_its_sets() -> None:
+    program = (
+        "from tests.memory_kinds_parts import SCRIPTED, tests_of\nprint([tests_of(name, 5, 12) for name in SCRIPTED])\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=DATA.parents[2],
+            env={**os.environ, "PYTHONHASHSEED": salt, "PYTHONPATH": str(DATA.parents[2])},
+            capture_output=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        for salt in ("1", "2", "3")
+    }
+    assert len(outputs) == 1
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([name for name in SCRIPTED if name not in JUDGED]), seeds)
+def test_the_expected_answer_scores_full_marks(name: str, seed: int) -> None:
+    test = test_of(name, seed)
+    score = score_by_words(_answered(test))
+    assert score is not None
+    assert score.score == pytest.approx(1.0), (test, score)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from([name for name in SCRIPTED if name not in JUDGED]), seeds)
+def test_no_answer_scores_nothing(name: str, seed: int) -> None:
+    test = test_of(name, seed)
+    silence = Given(
+        test.title, test.expected, ["I do not know."] * sum(test.is_question), since_question=["…"] * 9,
+        script=test.script,
+    )  # fmt: skip
+    score = score_by_words(silence)
+    assert score is None or score.score == 0
+
+
+def _answered(test: Definition) -> Given:
+    return Given(
+        test.title,
+        test.expected,
+        right_replies(test) if not test.uses_callback else ["All right."],
+        questions=[line for line, asked in zip(test.script, test.is_question, strict=False) if asked],
+        since_question=replies_since(test) if test.uses_callback else (),
+        script=test.script,
+    )
+
+
+@pytest.mark.parametrize("name", SCRIPTED)
+def test_a_kind_is_found_by_its_title_as_well_as_by_its_name(name: str) -> None:
+    kind = find_kind(name)
+    assert type(kind_by_title(kind.title)) is type(kind)
+    assert kind.definitions(1, Making(0, 32_000))[0].title == kind.title
+
+
+def test_those_kinds_say_goodbye_whose_content_would_disturb_the_next() -> None:
+    resetting = {name for name in (*SCRIPTED, "chapterbreak", "restaurant") if find_kind(name).resets}
+    assert resetting == {
+        "chapterbreak", "delayed_recall", "instruction_recall", "locations", "locations_directions", "name_list",
+        "prospective_memory", "restaurant", "shopping", "trigger_response",
+    }  # fmt: skip
+
+
+def test_kinds_that_speak_of_the_same_share_a_topic() -> None:
+    assert find_kind("names").topics & find_kind("name_list").topics
+    assert find_kind("locations").topics & find_kind("locations_directions").topics
+    assert not find_kind("names").topics & find_kind("locations").topics

@@ -1,0 +1,267 @@
+"""`tunecheck memory replay`: what it says, how it exits, and where it takes the memory span from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import Said, here
+from tests.memory_core_parts import logged, run, settings
+
+from tunecheck.memory.definitions import write_definitions
+from tunecheck.memory.filler import load_filler
+from tunecheck.memory.kinds import kind_by_title
+from tunecheck.memory.legacy_log import LogEvent, log_line
+from tunecheck.memory.model import Definition, Wait
+from tunecheck.memory.scheduler import Test
+from tunecheck.memory.tokens import load_tokenizer
+from tunecheck.memory.wording import load_wording
+
+COLOURS = Definition(
+    "Colours",
+    "0",
+    ("Red is my favourite.", "Which is my favourite?"),
+    (False, True),
+    (Wait(percentage=90), Wait()),
+    ["Red"],
+)
+NAMES = Definition("Names", "0", ("I am Ada.", "Who am I?"), (False, True), (Wait(percentage=50), Wait()), ["Ada"])
+NAME_LIST = Definition(
+    "NameList", "0", ("I am Eve.", "List my names."), (False, True), (Wait(percentage=50), Wait()), ["Eve"]
+)
+CONFIG = "config: {run_name: mine}\ndatasets:\n  args: {memory_span: 500}\n  datasets:\n    - name: colours\n"
+
+OURS = settings(500, wording=load_wording(), filler=load_filler(), tokenizer=load_tokenizer())
+
+
+def events(*definitions: Definition, memory_span: int = 500, **more: object) -> list[LogEvent]:
+    tests = [Test(each, kind_by_title(each.title)) for each in definitions]
+    return logged(run(tests, replace(OURS, memory_span=memory_span, **more)))  # type: ignore[arg-type]
+
+
+def benchmark(
+    folder: Path,
+    logged_events: list[LogEvent],
+    *definitions: Definition,
+    name: str = "Benchmark",
+    config: str | None = CONFIG,
+) -> Path:
+    """A benchmark's folder with one agent's results; gives these."""
+    place = folder / name
+    write_definitions(definitions or [COLOURS], place / "definitions")
+    if config is not None:
+        (place / "definitions" / "config.yml").write_text(config, "utf-8")
+    run_dir = place / "results" / "agent"
+    run_dir.mkdir(parents=True)
+    (run_dir / "master_log.jsonl").write_bytes(b"".join(map(log_line, logged_events)))
+    return run_dir
+
+
+def replay(capsys: pytest.CaptureFixture[str], run_dir: Path, *more: str) -> Said:
+    return here(capsys, "memory", "replay", str(run_dir), *more)
+
+
+def test_an_identical_run_exits_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = replay(capsys, benchmark(tmp_path, events(COLOURS)))
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("identical: ") and "memory span 500 from " in said.out
+
+
+def test_the_first_difference_is_shown_and_exits_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = events(COLOURS)
+    place = next(place for place, event in enumerate(changed) if event.text == COLOURS.script[0])
+    changed[place] = replace(changed[place], text="Blue is my favourite.\x1b[2J")
+    said = replay(capsys, benchmark(tmp_path, changed))
+    assert said.code == 3
+    assert f"first difference: event {place + 1}, line {place + 1} of " in said.out
+    assert "Blue is my favourite." in said.out and "Red is my favourite." in said.out
+    assert "\x1b" not in said.out
+
+
+def test_of_long_messages_what_differs_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = events(COLOURS)
+    place = [place for place, event in enumerate(changed) if event.type == 3][-1]
+    changed[place] = replace(changed[place], text=f"{changed[place].text}And one more?")
+    said = replay(capsys, benchmark(tmp_path, changed))
+    assert said.code == 3
+    shown = [line for line in said.out.splitlines() if line.startswith("  ")]
+    assert [len(line) < 450 for line in shown] == [True, True]
+    assert "And one more?" in shown[0] and "And one more?" not in shown[1]
+
+
+def test_the_result_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = benchmark(tmp_path, events(COLOURS)[:-1])
+    said = replay(capsys, run_dir, "--json")
+    result = json.loads(said.out)
+    assert said.code == 3
+    assert result["identical"] is False
+    assert result["events"] == result["logged_events"] == len(events(COLOURS)) - 1
+    assert result["difference"] == {
+        "event": len(events(COLOURS)),
+        "line": None,
+        "logged": None,
+        "ours": "END 'Colours - 0'",
+    }
+
+
+def test_a_run_that_is_not_over_is_the_same_so_far_if_that_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = benchmark(tmp_path, events(COLOURS)[:-1])
+    assert replay(capsys, run_dir).code == 3
+    assert replay(capsys, run_dir, "--unfinished").code == 0
+
+
+def test_the_log_itself_may_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay(capsys, benchmark(tmp_path, events(COLOURS)) / "master_log.jsonl").code == 0
+
+
+def test_without_a_configuration_the_span_is_in_the_folders_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_dir = benchmark(tmp_path, events(COLOURS, memory_span=2_000), name="Benchmark 3 - 2k", config=None)
+    said = replay(capsys, run_dir)
+    assert said.code == 0
+    assert "memory span 2,000 from the folder's name, 'Benchmark 3 - 2k'" in said.out
+
+
+def test_a_span_that_is_given_wins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = benchmark(tmp_path, events(COLOURS, memory_span=700))
+    assert replay(capsys, run_dir).code == 3
+    assert replay(capsys, run_dir, "--memory-span", "700").code == 0
+
+
+def test_a_data_set_may_have_its_own_span_in_the_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = CONFIG.replace("name: colours", "{name: colours, args: {memory_span: 900}}")
+    assert replay(capsys, benchmark(tmp_path, events(COLOURS, memory_span=900), config=config)).code == 0
+
+
+def test_where_no_span_is_said_one_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = replay(capsys, benchmark(tmp_path, events(COLOURS), config=None))
+    assert said.code == 2
+    assert "give --memory-span or --configuration" in said.err
+
+
+def test_an_isolated_run_needs_no_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = benchmark(tmp_path, events(COLOURS, NAMES, isolated=True), COLOURS, NAMES, config=None)
+    assert replay(capsys, run_dir).code == 0
+
+
+def test_incompatibilities_are_those_of_the_configuration_else_by_topics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apart = events(NAMES, NAME_LIST, by_topics=True)
+    together = events(NAMES, NAME_LIST, by_topics=False)
+    declared = CONFIG.replace("config: {", "config: {incompatibilities: [[names, name_list, kv]], ")
+    assert apart != together
+    for name, log, config in [("a 1k", apart, declared), ("b", together, CONFIG), ("c", apart, None)]:
+        run_dir = benchmark(tmp_path / name, log, NAMES, NAME_LIST, config=config)
+        more = ["--memory-span", "500"] if config is None else []
+        assert replay(capsys, run_dir, *more).code == 0, name
+
+
+def test_another_seed_of_the_filler_can_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_dir = benchmark(tmp_path, events(COLOURS, seed=5))
+    assert replay(capsys, run_dir).code == 3
+    assert replay(capsys, run_dir, "--seed", "5").code == 0
+
+
+def test_a_run_of_ours_says_the_seed_of_its_filler_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours = CONFIG.replace("run_name: mine", "run_name: mine, isolated: false").replace("500", "500, seed: 5")
+    assert replay(capsys, benchmark(tmp_path / "ours", events(COLOURS, seed=5), config=ours)).code == 0
+    # A configuration of the reference may have a seed as well, its data sets': its filler has always the same.
+    theirs = ours.replace(", isolated: false", "")
+    assert replay(capsys, benchmark(tmp_path / "theirs", events(COLOURS), config=theirs)).code == 0
+
+
+def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tunecheck.memory.kinds import find_kind
+
+    (tmp_path / "mine.py").write_text(
+        "from tunecheck.memory.kind import Kind\n"
+        "class Mine(Kind):\n"
+        "    name, title, resets, arguments = 'mine', 'Mine', True, {}\n"
+        "    def definitions(self, count, making):\n        return []\n"
+        "    def is_over(self, definition, replies):\n        return len(replies) > 3\n",
+        "utf-8",
+    )
+    test = Definition("Mine", "0", ("Remember?",), (True,), (Wait(),), uses_callback=True)
+    config = CONFIG.replace("colours", "mine.py")
+    (tmp_path / "given.yml").write_text(config, "utf-8")
+    log = logged(run([Test(test, find_kind("mine.py", folder=tmp_path))], OURS))
+    run_dir = benchmark(tmp_path, log, test, config=config)
+    assert replay(capsys, run_dir).code == 3
+    assert replay(capsys, run_dir, "--configuration", str(tmp_path / "given.yml")).code == 0
+
+
+def test_a_data_set_that_is_not_known_is_replayed_by_its_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tunecheck.memory.legacy_run import ScriptedKind
+
+    strange = replace(COLOURS, title="Strange Things")
+    log = logged(run([Test(strange, ScriptedKind.of("Strange Things"))], OURS))
+    assert replay(capsys, benchmark(tmp_path, log, strange)).code == 0
+
+
+def test_a_run_that_was_taken_up_is_the_same_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = events(COLOURS)
+    again = next(place for place, event in enumerate(log) if event.type == 7)
+    place = next(place for place, event in enumerate(log) if event.type == 6) + 1
+    said = replay(capsys, benchmark(tmp_path, [*log[:place], log[again], *log[place:]]))
+    assert said.code == 0
+    assert "interrupted and taken up 1 time" in said.out
+
+
+def test_a_reference_run_without_its_texts_gets_a_hint(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.memory_core_parts import replayable_runs
+
+    said = replay(capsys, replayable_runs(shared_data)[0])
+    assert said.code == 3
+    assert "give --wording and --filler" in said.err
+
+
+@pytest.mark.parametrize(
+    ("break_it", "problem"),
+    [
+        (lambda run: (run / "master_log.jsonl").unlink(), "has no master_log.jsonl"),
+        (lambda run: (run / "master_log.jsonl").write_text(""), "holds no events"),
+        (lambda run: (run / "master_log.jsonl").write_text("{}\n"), "master_log.jsonl, line 1: "),
+        (lambda run: shutil.rmtree(run.parent.parent / "definitions"), "definitions: holds no definitions"),
+        (lambda run: (run.parent.parent / "definitions/Colours/0.def.json").write_text("{"), "0.def.json: not JSON"),
+        (lambda run: (run.parent.parent / "definitions/config.yml").write_text("a: b: c"), "config.yml, line 1"),
+        (
+            lambda run: (run.parent.parent / "definitions/config.yml").write_text(
+                "datasets:\n  args: {memory_span: x}"
+            ),
+            "config.yml, line 2: memory_span must be a whole number over 0",
+        ),
+        (
+            lambda run: (run.parent.parent / "definitions/Colours/0.def.json").rename(
+                run.parent.parent / "definitions/Colours/1.def.json"
+            ),
+            "the test 'Colours - 0' has no definition in ",
+        ),
+    ],
+)
+def test_what_is_missing_or_wrong_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], break_it: object, problem: str
+) -> None:
+    run_dir = benchmark(tmp_path, events(COLOURS))
+    break_it(run_dir)  # type: ignore[operator]
+    said = replay(capsys, run_dir)
+    assert said.code == 2
+    assert problem in said.err and said.err.startswith("error: ") and said.err.count("\n") == 1
+
+
+def test_the_help_says_where_the_span_comes_from(capsys: pytest.CaptureFixture[str]) -> None:
+    said = here(capsys, "memory", "replay", "--help")
+    assert said.code == 0
+    assert "Benchmark 3 - 32k" in " ".join(said.out.replace("│", " ").split())

@@ -1,0 +1,163 @@
+"""The published runs, replayed: our events are theirs, to the letter; and what is not the same is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import here
+from tests.memory_core_parts import replayable_runs
+
+from tunecheck.memory.filler import load_filler
+from tunecheck.memory.legacy_log import EventType, LogEvent
+from tunecheck.memory.legacy_run import LegacyRun, read_legacy_run
+from tunecheck.memory.message_size import replay_any_size
+from tunecheck.memory.replay import Replayed, replay
+from tunecheck.memory.scheduler import Settings
+from tunecheck.memory.tokens import load_tokenizer
+from tunecheck.memory.wording import load_wording
+
+RUNS = range(7)
+
+
+@lru_cache
+def read_run(shared: Path, number: int) -> tuple[LegacyRun, Settings]:
+    run = read_legacy_run(replayable_runs(shared)[number])
+    texts = shared / "ltm"
+    wording, filler = load_wording(texts / "wording.yml"), load_filler(texts / "trivia" / "trivia.json")
+    return run, run.settings(wording, filler, load_tokenizer(), max_message_tokens=4096)
+
+
+def replayed(shared: Path, number: int, events: Sequence[LogEvent] | None = None) -> Replayed:
+    run, settings = read_run(shared, number)
+    return replay(run.log.events if events is None else events, run.tests, settings)
+
+
+@pytest.mark.parametrize("number", RUNS)
+def test_a_published_run_gives_the_identical_event_stream(shared_data: Path, number: int) -> None:
+    expected = json.loads((shared_data / "ltm" / "replayable_runs.json").read_text("utf-8"))[number]
+    result = replayed(shared_data, number)
+    assert result.difference is None
+    assert (result.events, result.taken_up) == (len(read_run(shared_data, number)[0].log.events), 0)
+    assert result.messages == expected["messages"]
+
+
+@pytest.mark.parametrize("number", RUNS)
+def test_the_command_says_so_and_exits_with_0(
+    shared_data: Path, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = replayable_runs(shared_data)[number]
+    texts = shared_data / "ltm"
+    said = here(
+        capsys,
+        "memory",
+        "replay",
+        str(run),
+        "--wording",
+        f"{texts}/wording.yml",
+        "--filler",
+        f"{texts}/trivia/trivia.json",
+    )
+    assert said.code == 0
+    assert said.out.startswith("identical: ")
+
+
+def other_text(event: LogEvent) -> LogEvent:
+    return replace(event, text=f"{event.text}.")
+
+
+def other_tokens(event: LogEvent) -> LogEvent:
+    return replace(event, tokens=event.tokens + 1)
+
+
+CHANGES: list[tuple[EventType, Callable[[LogEvent], LogEvent]]] = [
+    (EventType.SEND_MESSAGE, other_text),
+    (EventType.SEND_MESSAGE, lambda event: replace(event, question=not event.question)),
+    (EventType.SEND_FILL, other_text),
+    (EventType.BEGIN, other_tokens),
+    (EventType.WAIT, other_tokens),
+    (EventType.WAIT, lambda event: replace(event, seconds=event.seconds + 1)),
+    (EventType.END, lambda event: replace(event, test="Jokes - 7")),
+    (EventType.REGISTER_CALLBACK, lambda event: replace(event, type=EventType.DEREGISTER_CALLBACK)),
+    (EventType.DEREGISTER_CALLBACK, lambda event: replace(event, test="")),
+    (EventType.SUITE_RESET, lambda event: replace(event, test="x")),
+]
+
+
+@pytest.mark.parametrize(("kind", "change"), CHANGES)
+def test_a_changed_event_is_the_first_difference(
+    shared_data: Path, kind: EventType, change: Callable[[LogEvent], LogEvent]
+) -> None:
+    events = list(read_run(shared_data, 5)[0].log.events)
+    places = [place for place, event in enumerate(events) if event.type is kind]
+    place = places[len(places) // 2]
+    events[place] = change(events[place])
+    result = replayed(shared_data, 5, events)
+    assert result.events == place
+    assert result.difference is not None and result.difference.logged == events[place]
+    assert result.difference.ours is not None and result.difference.ours != events[place]
+
+
+@pytest.mark.parametrize("kind", list(EventType))
+def test_a_missing_event_is_found_where_it_is_missing(shared_data: Path, kind: EventType) -> None:
+    events = list(read_run(shared_data, 5)[0].log.events)
+    place = [place for place, event in enumerate(events) if event.type is kind][-1]
+    result = replayed(shared_data, 5, events[:place] + events[place + 1 :])
+    # A reply that is gone is missed by the message that had it, a judgement by what the test says next.
+    assert result.difference is not None and 0 <= result.events - place <= 1
+
+
+def test_a_longer_reply_moves_all_that_comes_after_it(shared_data: Path) -> None:
+    events = list(read_run(shared_data, 5)[0].log.events)
+    place = next(place for place, event in enumerate(events) if event.type is EventType.RESPONSE_MESSAGE)
+    events[place] = replace(events[place], text="something that takes more than two tokens")
+    result = replayed(shared_data, 5, events)
+    # The wait takes the reply off, and the tokens that the reply took as well: what differs is the next test's start.
+    assert result.difference is not None
+    assert events[result.events].type in (EventType.WAIT, EventType.BEGIN)
+
+
+def test_a_log_that_ends_too_early_is_not_the_same(shared_data: Path) -> None:
+    events = read_run(shared_data, 5)[0].log.events
+    result = replayed(shared_data, 5, events[:-1])
+    assert result.events == len(events) - 1
+    assert result.difference is not None and result.difference.logged is None
+    assert result.difference.ours is not None and result.difference.ours.type is EventType.END
+
+
+def test_a_log_that_goes_on_too_long_is_not_the_same(shared_data: Path) -> None:
+    events = list(read_run(shared_data, 5)[0].log.events)
+    result = replayed(shared_data, 5, [*events, events[-1]])
+    assert result.difference is not None and result.difference.ours is None
+    assert result.events == len(events)
+
+
+def test_another_memory_span_or_seed_or_pool_order_is_noticed(shared_data: Path) -> None:
+    run, settings = read_run(shared_data, 3)
+    others = [
+        replace(settings, memory_span=31_999),
+        replace(settings, seed=1),
+        replace(settings, filler=replace(settings.filler, pairs=settings.filler.pairs[::-1])),
+        replace(settings, max_message_tokens=2_048),
+    ]
+    assert all(replay(run.log.events, run.tests, other).difference is not None for other in others)
+
+
+@pytest.mark.parametrize("size", [1024, 3000, 1500])
+def test_the_largest_message_of_a_run_is_found_from_its_log(shared_data: Path, size: int) -> None:
+    from tests.memory_core_parts import logged, run
+
+    published, settings = read_run(shared_data, 3)
+    tests = [test for test in published.tests if not test.kind.consults]
+    events = logged(run(tests, replace(settings, max_message_tokens=size)), settings.start_us)
+    mine = replace(published, tests=tests, log=replace(published.log, events=tuple(events)))
+    result, found = replay_any_size(
+        mine, wording=settings.wording, filler=settings.filler, tokenizer=settings.tokenizer
+    )
+    assert result.difference is None
+    # What is found explains every message; where several sizes do, the roundest is taken.
+    assert abs(found - size) < 64

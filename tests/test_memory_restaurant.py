@@ -1,0 +1,319 @@
+"""A visit to the restaurant: what the waiter says, when it waits, what ends it, and what it is worth."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.memory_restaurant_parts import (
+    Visit,
+    dish,
+    drink,
+    nothing,
+    order,
+    ordered,
+    reference_replays,
+    said_yes,
+    visit,
+)
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.memory.kind import Making
+from tunecheck.memory.kinds.restaurant import Restaurant
+from tunecheck.memory.menu import Menu
+from tunecheck.memory.model import Definition, Say
+from tunecheck.memory.wording import load_wording
+
+GUEST = ["yes", "a drink", "a dish", "thanks", "another dish", "thanks", "that is wrong", "thanks", "the drink"]
+
+MENU = load_wording().restaurant.menu
+
+
+def served(made: Visit, names: dict[str, str]) -> list[str]:
+    """The dishes of the waiter's line that brings them."""
+    line = next(said for said in made.said if said.startswith(names["served"]))
+    listed = line.removeprefix(names["served"]).removesuffix(names["end"])
+    return [entry for entry in MENU.dishes.values() for _ in range(listed.count(entry))]
+
+
+SERVED = {"served": "Waiter: Your meal is ready: ", "end": ". I hope that it will be to your liking."}
+
+
+# -- the reference's own visits
+
+
+def test_every_visit_of_the_reference_replays_with_the_same_words_and_the_same_score(shared_data: Path) -> None:
+    wording = load_wording(shared_data / "ltm" / "wording.yml")
+    rows = reference_replays(shared_data)
+    assert len(rows) == 60
+    for row in rows:
+        *visited, farewell = row["pairs"]
+        made = visit([reply for _, reply in visited], row["llm"], seed=row["seed"], wording=wording)
+        assert made.said == [message for message, _ in visited]
+        assert made.total / 5 == pytest.approx(row["score"])
+        assert len(made.asked) == len(row["llm"])
+        assert farewell[0] == wording.farewell("Restaurant")
+
+
+# -- how a visit goes
+
+
+def test_definitions_are_empty_scripts_numbered_from_0() -> None:
+    made = Restaurant().definitions(3, Making(seed=1, memory_span=1_000))
+    assert made == [Definition("Restaurant", example) for example in ("0", "1", "2")]
+    assert [each.id for each in made] == ["Restaurant - 0", "Restaurant - 1", "Restaurant - 2"]
+
+
+def test_a_guest_who_remembers_everything_has_all_five_points() -> None:
+    made = visit(GUEST, ordered())
+    assert made.points is not None
+    assert (made.points.points, made.points.most) == (5, 5)
+    assert len(made.points.reasons) == 5
+
+
+def test_the_visit_waits_until_so_many_percent_of_the_span_after_each_part() -> None:
+    assert visit(GUEST, ordered()).waits == [20, 40, 60, 80, 90]
+
+
+def test_only_what_the_guest_has_to_answer_is_a_question() -> None:
+    steps = [step for step in visit(GUEST, ordered()).steps if isinstance(step, Say)]
+    assert [step.question for step in steps] == [False, True, True, False, True, False, True, False, True]
+
+
+def test_every_line_but_the_first_is_the_waiters() -> None:
+    first, *others = visit(GUEST, ordered()).said
+    assert not first.startswith("Waiter: ")
+    assert all(line.startswith("Waiter: ") for line in others)
+
+
+def test_the_menu_is_numbered_through_its_sections_in_the_files_order() -> None:
+    shown = visit(GUEST, ordered()).said[1]
+    entries = [entry for section in MENU.sections.values() for entry in section]
+    places = [shown.index(f"\n{number}. {entry}") for number, entry in enumerate(entries, 1)]
+    assert places == sorted(places)
+
+
+def test_lists_are_spoken_with_commas_and_an_and() -> None:
+    made = visit(GUEST, ordered("tea", 3, 4, 5))
+    three = f"{MENU.dishes[3]}, {MENU.dishes[4]} and {MENU.dishes[5]}"
+    assert made.said[3] == f"Waiter: A fine choice. I will have {three} prepared for you."
+    assert made.said[2] == "Waiter: There you go, your tea. And which dishes would you like?"
+
+
+def test_braces_in_what_is_ordered_are_left_as_they_are() -> None:
+    made = visit(GUEST, ordered("{list} {menu} {0}"))
+    assert "your {list} {menu} {0}." in made.said[2]
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(),
+    st.lists(st.sampled_from(sorted(MENU.dishes)), min_size=1, max_size=6, unique=True),
+    st.sampled_from(sorted(MENU.dishes)),
+)
+def test_one_dish_of_the_same_section_is_brought_by_mistake_and_never_the_one_that_is_out(
+    seed: int, numbers: list[int], instead: int
+) -> None:
+    made = visit(GUEST, ordered("tea", *numbers, instead=instead), seed=str(seed))
+    if instead in numbers:
+        assert made.total == 2
+        return
+    out = next(MENU.dishes[number] for number in numbers if f"out of {MENU.dishes[number]}." in made.said[4])
+    wanted = Counter([*(MENU.dishes[number] for number in numbers if MENU.dishes[number] != out), MENU.dishes[instead]])
+    brought = Counter(served(made, SERVED))
+    (missing,), (wrong,) = (wanted - brought).elements(), (brought - wanted).elements()
+    assert wrong != out
+    assert any(missing in section and wrong in section for section in MENU.sections.values())
+    assert made.said[-1].startswith(f"Waiter: And this is your {missing}, the way you wanted it.")
+
+
+def test_the_same_random_numbers_make_the_same_visit() -> None:
+    one, other = (visit(GUEST, ordered("tea", 1, 2, 9, instead=12), seed="a") for _ in range(2))
+    assert one.steps == other.steps
+
+
+def test_what_the_judge_is_asked_needs_nothing_else() -> None:
+    role, drinks, dishes, others, noticed, recalls = visit(GUEST, ordered("tea", 1, instead=2)).asked
+    assert role.purpose == "restaurant_follows_role"
+    assert role.values["reply"] == "a drink"
+    assert (drinks.purpose, drinks.values["wanted"]) == ("restaurant_extraction", "drinks")
+    assert Menu.of_text(str(drinks.values["menu"])) == MENU
+    assert (dishes.values["wanted"], dishes.values["reply"]) == ("dishes", "a dish")
+    assert MENU.dishes[1] in str(others.values["line"])
+    assert noticed.values["ordered"] == [MENU.dishes[2]]
+    assert noticed.values["served"] != noticed.values["ordered"]
+    assert recalls.values["drinks"] == ["tea"]
+    for request in (role, drinks, dishes, others, noticed, recalls):
+        assert json.loads(json.dumps(request.values)) == request.values
+
+
+def test_of_an_endless_reply_the_judge_is_shown_the_beginning() -> None:
+    made = visit(["yes", "a" * 10_000_000], [said_yes("follows_role", False)])
+    assert len(str(made.asked[0].values["reply"])) == 20_000
+
+
+# -- what ends it
+
+
+def ends(answers: list[str]) -> tuple[float, str]:
+    made = visit(GUEST, answers)
+    return made.total, made.last_reason
+
+
+FULL = ordered()
+
+
+def test_who_does_not_play_the_guest_has_no_point() -> None:
+    assert ends([said_yes("follows_role", False)]) == (0, "The agent did not play the guest.")
+
+
+def test_who_orders_nothing_goes_no_further() -> None:
+    assert ends([FULL[0], nothing]) == (0, "Nothing was ordered.")
+    assert ends([*FULL[:2], nothing]) == (1, "Nothing was ordered.")
+
+
+def test_a_dish_for_a_drink_and_a_drink_for_a_dish_end_the_visit() -> None:
+    assert ends([FULL[0], order(drink("tea"), dish(3, "stew"))]) == (
+        0,
+        "Asked for something to drink, the agent ordered stew.",
+    )
+    assert ends([*FULL[:2], order(dish(3), drink("tea"))]) == (1, "Asked for something to eat, the agent ordered tea.")
+
+
+def test_a_drink_may_be_one_that_the_menu_does_not_have() -> None:
+    assert visit(GUEST, ordered("a glass of tap water")).total == 5
+
+
+def test_a_dish_that_the_menu_does_not_have_ends_the_visit() -> None:
+    assert ends([*FULL[:2], order(dish(None, "pizza", off_menu=True))]) == (1, "pizza is not on the menu.")
+    assert ends([*FULL[:2], order(dish(1, "pizza", off_menu=True))]) == (1, "pizza is not on the menu.")
+
+
+def test_words_of_the_menu_are_on_the_menu_whatever_the_judge_says() -> None:
+    answers = list(FULL)
+    answers[2] = order(dish(1, MENU.dishes[1].upper()[3:12], off_menu=True))
+    assert visit(GUEST, answers).total == 5
+
+
+@pytest.mark.parametrize("number", [None, 0, -1, 26, 31, 1000, True, 1.5, "", "one", "1 or 2", [1], "9" * 5000])
+def test_a_number_that_no_dish_has_ends_the_visit(number: object) -> None:
+    total, reason = ends([*FULL[:2], order(dish(number, "stew"))])
+    assert (total, reason) == (1, "stew has no number among the menu's dishes.")
+
+
+@pytest.mark.parametrize("number", [3, "3", " 3 ", "#3", "3.", 3.0])
+def test_a_number_may_be_written_as_text(number: object) -> None:
+    answers = list(FULL)
+    answers[2] = order(dish(number))
+    made = visit(GUEST, answers)
+    assert made.total == 5
+    assert MENU.dishes[3] in made.said[3]
+
+
+def test_ordering_the_same_dish_again_earns_no_point() -> None:
+    answers = [*FULL[:2], order(dish(1), dish(5)), order(dish(9), dish(5))]
+    assert ends(answers) == (2, f"The agent ordered {MENU.dishes[5]} again.")
+
+
+def test_who_does_not_notice_the_wrong_dish_keeps_three_points() -> None:
+    assert ends([*FULL[:4], said_yes("noticed", False)]) == (3, "The agent did not notice the wrong dish.")
+
+
+def test_who_does_not_recall_the_drink_keeps_four_points() -> None:
+    assert ends([*FULL[:5], said_yes("recalls", False)]) == (4, "The agent did not recall its drink.")
+
+
+# -- judges that say anything
+
+
+@pytest.mark.parametrize("at", range(6))
+@pytest.mark.parametrize(
+    "answer", ["", "no JSON", "{", "[]", "null", "{}", '{"order": 3}', "[" * 100_000, '{"order": [[]]}', "\0", "�"]
+)
+def test_a_reply_that_cannot_be_read_ends_the_visit_with_a_reason(at: int, answer: str) -> None:
+    total, reason = ends([*FULL[:at], answer])
+    assert total == max(0, at - 1)
+    assert reason.startswith("The judge's reply ")
+    assert len(reason) < 250
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+        st.sampled_from(["has_ordered_something", "order", "is_drink", "item", "menu_nr", "off_menu", "noticed"]), inner
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 5), VALUES | st.text())
+def test_no_reply_of_a_judge_crashes_a_visit(at: int, value: object) -> None:
+    made = visit(GUEST, [*FULL[:at], value if isinstance(value, str) else json.dumps(value), *FULL[at + 1 :]])
+    assert made.points is not None
+    assert 0 <= made.points.points <= 5
+    assert all(len(reason) < 2_000 for reason in made.points.reasons)
+
+
+def test_a_judge_may_list_only_so_many_items() -> None:
+    total, reason = ends([*FULL[:2], order(*[dish(1)] * 51)])
+    assert (total, reason) == (1, "The judge lists 51 items, and 50 at most are read.")
+
+
+def test_yes_and_no_may_be_words() -> None:
+    answers = [json.dumps({"follows_role": "Yes"}), *FULL[1:4], '```json\n{"noticed": "no"}\n```']
+    assert ends(answers) == (3, "The agent did not notice the wrong dish.")
+
+
+# -- menus
+
+
+def test_the_reference_menu_reads_and_shows_itself(shared_data: Path) -> None:
+    menu = load_wording(shared_data / "ltm" / "wording.yml").restaurant.menu
+    assert len(menu.entries) == 37
+    assert sorted(menu.dishes) == list(range(1, 32))
+    assert menu.drinks[34] == "Lemonade"
+    assert Menu.of_text(menu.text) == menu
+
+
+def test_no_dish_of_our_menu_stands_within_another() -> None:
+    for entry in MENU.dishes.values():
+        assert [other for other in MENU.dishes.values() if entry in other] == [entry]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ([], "a menu is a mapping of sections to lists"),
+        ({"Soups": "soup"}, "the section 'Soups' must be a list of texts"),
+        ({"Soups": ["a", "b", 3]}, "the section 'Soups' must be a list of texts"),
+        ({"Soups": ["a", "b", " "]}, "the section 'Soups' must be a list of texts"),
+        ({"Soups": ["a", "b"]}, "the section 'Soups' needs three entries or more"),
+        ({"Soups": ["a", "b", "b"]}, "the section 'Soups' needs three entries or more"),
+        ({"Beverages": ["tea"]}, "no section but 'Beverages', so there is nothing to eat"),
+        ({"Soups": ["a\n2. b", "c", "d"]}, "must be one line of 500 characters at most"),
+        ({"Soups": ["a" * 501, "c", "d"]}, "must be one line of 500 characters at most"),
+        ({"S": [str(number) for number in range(1_001)]}, "more than 1,000 entries"),
+    ],
+)
+def test_what_is_no_menu_is_refused_with_a_reason(value: object, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^menu\.json: .*") as caught:
+        Menu.read(value, "menu.json")  # type: ignore[arg-type]
+    assert problem in str(caught.value)
+
+
+def test_our_menu_is_not_the_references(shared_data: Path) -> None:
+    theirs = load_wording(shared_data / "ltm" / "wording.yml").restaurant.menu
+    assert not set(theirs.entries) & set(MENU.entries)
+
+
+def test_random_numbers_of_others_do_not_matter() -> None:
+    random.seed(1)
+    one = visit(GUEST, ordered("tea", 1, 2, 9, instead=12))
+    random.seed(2)
+    assert visit(GUEST, ordered("tea", 1, 2, 9, instead=12)).steps == one.steps

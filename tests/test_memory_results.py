@@ -1,0 +1,212 @@
+"""A memory run's figures, and the files that the GoodAI benchmark would have left of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
+from tests.pipeline_parts import strict_json, strict_lines
+
+from tunecheck.memory.books import SessionBook
+from tunecheck.memory.clock import START_US
+from tunecheck.memory.definitions import write_definitions
+from tunecheck.memory.effects import Outcome, Send
+from tunecheck.memory.figures import Scored, read_scored, run_figures
+from tunecheck.memory.kept_definitions import safe_name
+from tunecheck.memory.legacy_files import LegacyScore, agent_folder, write_results
+from tunecheck.memory.legacy_log import EventType, read_log
+
+SECOND = 1_000_000
+
+
+def book_of(*exchanges: tuple[str, str, float | None, bool]) -> SessionBook:
+    """Books of filler: message, reply, milliseconds, adopted."""
+    book = SessionBook(lambda text: len(text.split()))
+    for message, reply, latency_ms, adopted in exchanges:
+        book.note(Send("", message), Outcome(START_US, reply, latency_ms, adopted=adopted))
+    return book
+
+
+def scored(title: str, *scores: float | None, tokens: int = 100) -> list[Scored]:
+    return [Scored(title, 1, score, tokens) for score in scores]
+
+
+# -- figures, by hand
+
+
+def test_the_score_is_the_sum_of_the_data_sets_means() -> None:
+    figures = run_figures([*scored("Colours", 1.0, 0.0, 0.5), *scored("Shopping", 1.0)], [])
+    assert figures.score == pytest.approx(1.5)
+    assert figures.most == 2
+    assert figures.accuracy == pytest.approx(0.75)
+
+
+def test_deviations_are_those_of_a_population() -> None:
+    figures = run_figures([*scored("Colours", 1.0, 0.0), *scored("Shopping", 0.2, 0.4, 0.6)], [])
+    assert figures.datasets[0].deviation == pytest.approx(0.5)
+    assert figures.datasets[1].deviation == pytest.approx(math.sqrt(0.08 / 3))
+    assert figures.deviation == pytest.approx(0.5 + math.sqrt(0.08 / 3))
+
+
+def test_tests_without_a_score_are_counted_and_do_not_lower_any_mean() -> None:
+    figures = run_figures([*scored("Colours", 1.0, None), *scored("Locations", None)], [])
+    assert [(each.tests, each.scored, each.mean) for each in figures.datasets] == [(2, 1, 1.0), (1, 0, None)]
+    assert (figures.score, figures.most) == (1.0, 1)
+
+
+def test_the_span_is_that_of_tests_with_the_full_score() -> None:
+    tests = [
+        *scored("Colours", 1.0, tokens=100),
+        *scored("Colours", 1.0, tokens=300),
+        *scored("Jokes", 0.9, tokens=900),
+    ]
+    figures = run_figures(tests, [])
+    assert (figures.span, figures.longest) == (200, 900)
+
+
+def test_speed_leaves_out_ready_made_replies_and_those_nobody_timed() -> None:
+    book = book_of(("q", "a b c d", 1000.0, False), ("q", "ready made reply", 0.1, True), ("q", "x y", None, False))
+    figures = run_figures([], [book])
+    assert figures.tokens_per_second == pytest.approx(4.0)
+    assert figures.verbosity == 4 + 3 + 2
+
+
+def test_several_conversations_are_averaged() -> None:
+    figures = run_figures(
+        [], [book_of(("a b", "c", 1.0, False)), book_of(("a b", "c d e", 1.0, False), ("f", "g", 1.0, False))]
+    )
+    assert (figures.sessions, figures.messages, figures.tokens, figures.verbosity) == (2, 1.5, 5.0, 2.5)
+    assert figures.fillers == 1.5
+
+
+def test_a_run_without_any_test_has_figures_of_nothing() -> None:
+    figures = run_figures([], [])
+    assert (figures.score, figures.most, figures.accuracy, figures.span, figures.tokens_per_second) == (
+        0,
+        0,
+        None,
+        None,
+        None,
+    )
+    json.dumps(figures.data(), allow_nan=False)
+
+
+def test_the_figures_of_recorded_runs_are_those_that_the_benchmark_reports(shared_data: Path) -> None:
+    """Its definition of a score: the mean of each data set's tests, summed."""
+    for file in sorted((shared_data / "ltm" / "tests").glob("*/results/*/scores.jsonl")):
+        rows = strict_lines(file)
+        by_title: dict[str, list[float]] = {}
+        for row in rows:
+            by_title.setdefault(row["dataset"], []).append(row["score"] / row["max_score"])
+        expected = sum(sum(scores) / len(scores) for scores in by_title.values())
+        tests = [Scored(row["dataset"], 1, row["score"] / row["max_score"], row["tokens"]) for row in rows]
+        figures = run_figures(tests, [])
+        assert figures.score == pytest.approx(expected)
+        perfect = [row["tokens"] for row in rows if row["score"] == row["max_score"]]
+        assert figures.span == (pytest.approx(sum(perfect) / len(perfect)) if perfect else None)
+
+
+def test_rows_are_read_by_the_column_of_their_score() -> None:
+    rows: list[Any] = [
+        {"inputs.dataset": "Colours", "outputs.tokens": 7, "outputs.memory.memory": 0.5, "inputs.trial": 2},
+        {"inputs.dataset": "Colours", "outputs.tokens": 7, "outputs.memory.memory": None},
+        {"inputs.dataset": "Colours", "error.target": {}},
+    ]
+    assert read_scored(rows, "outputs.memory.memory") == [Scored("Colours", 2, 0.5, 7), Scored("Colours", 1, None, 7)]
+
+
+# -- the benchmark's own files
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Had:
+    return have(tmp_path_factory.mktemp("session"), settings=some_settings(start_us=START_US))
+
+
+@pytest.fixture(scope="module")
+def results(session: Had, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = agent_folder(tmp_path_factory.mktemp("legacy") / "Bench", "the/agent", 1)
+    definitions = {test.id: test.definition for test in some_tests()}
+    scores = {"Colours - 0": LegacyScore(0.5, ["half of it"])}
+    write_results(folder, session.path, session.book, definitions, scores, {"agent_costs_usd": 1.25})
+    write_definitions(definitions.values(), folder.parent.parent / "definitions")
+    return folder
+
+
+def test_the_folders_are_those_of_the_benchmark(results: Path) -> None:
+    assert results.relative_to(results.parents[2]).as_posix() == "Bench/results/the_agent"
+    files = {path.relative_to(results).as_posix() for path in results.rglob("*") if path.is_file()}
+    assert {"master_log.jsonl", "runstats.json", "Colours/0_0.json", "Restaurant/1_0.json"} <= files
+    assert len(files) == 2 + len(some_tests())
+
+
+def test_repetitions_have_folders_of_their_own(tmp_path: Path) -> None:
+    assert [agent_folder(tmp_path, "a", trial).name for trial in (1, 2)] == ["a", "a #2"]
+
+
+@pytest.mark.parametrize(("name", "file"), [("a/b", "a_b"), ("..", "run"), ("x\n:y", "x__y"), (" .é. ", "é")])
+def test_names_of_files_are_safe(name: str, file: str) -> None:
+    assert safe_name(name) == file
+
+
+def test_the_master_log_has_every_message_and_reply_in_order(session: Had, results: Path) -> None:
+    log = read_log(results / "master_log.jsonl")
+    sends = [(effect, outcome) for effect, outcome in session.stream if isinstance(effect, Send)]
+    said = [event for event in log.events if event.sent]
+    answered = [event for event in log.events if event.answered]
+    assert [event.text for event in said] == [effect.message for effect, _ in sends]
+    assert [event.text for event in answered] == [outcome.text for _, outcome in sends]
+    assert [event.at_us for event in answered] == [outcome.at_us for _, outcome in sends]
+    assert all(one.at_us == other.at_us - SECOND for one, other in zip(said, answered, strict=True))
+    kinds = {event.type for event in log.events}
+    assert kinds == set(EventType), "every type that there is"
+
+
+def test_a_result_file_says_what_the_benchmark_s_does(session: Had, results: Path) -> None:
+    result = strict_json((results / "Colours" / "0_0.json").read_bytes())
+    assert list(result) == [
+        "task_log",
+        "actual_responses",
+        "score",
+        "max_score",
+        "reasoning",
+        "tokens",
+        "characters",
+        "full_log",
+        "expected_responses",
+        "needles",
+    ]
+    book = session.book.tests["Colours - 0"]
+    assert (result["score"], result["max_score"], result["reasoning"]) == (0.5, 1, ["half of it"])
+    assert result["actual_responses"] == book.responses
+    assert result["needles"] == 3
+    assert len(result["task_log"]) == 2 * 4, "three statements and a question, each with its reply"
+    assert result["task_log"][0].startswith("Test (2025-01-06 09:00:0")
+    assert result["full_log"][0].endswith("Test 'Colours - 0' BEGINS")
+    assert any("WAITING for" in line and "TOKENS, 0:00:00 TIME." in line for line in result["full_log"])
+    assert result["full_log"][-1].endswith("Test 'Colours - 0' ENDS")
+
+
+def test_a_test_without_a_score_has_none(results: Path) -> None:
+    assert strict_json((results / "Colours" / "1_0.json").read_bytes())["score"] is None
+
+
+def test_the_statistics_are_those_of_the_conversation(session: Had, results: Path) -> None:
+    stats = strict_json((results / "runstats.json").read_bytes())
+    assert (stats["total_tokens"], stats["agent_tokens"]) == (session.book.tokens, session.book.agent_tokens)
+    assert stats["agent_costs_usd"] == 1.25
+    assert stats["duration"] == pytest.approx(session.book.generated_ms / 1000)
+
+
+def test_a_test_that_waits_for_days_says_so_in_the_log(tmp_path: Path) -> None:
+    had = have(tmp_path, joined_tests(waits_s=200_000))
+    definitions = {test.id: test.definition for test in joined_tests(waits_s=200_000)}
+    write_results(tmp_path / "r", had.path, had.book, definitions, {}, {})
+    log = read_log(tmp_path / "r" / "master_log.jsonl")
+    assert 200_000 in [event.seconds for event in log.events]
+    result = strict_json((tmp_path / "r" / "Colours" / "0_0.json").read_bytes())
+    assert any("2 days, 7:33:20 TIME." in line for line in result["full_log"])

@@ -1,0 +1,285 @@
+"""A run of the memory benchmark from a configuration to its files, which replay identically."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from tests.pipeline_parts import strict_json
+from tests.report_parts import report_of
+
+from tunecheck.cli.app import main
+from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.errors import ConfigurationError, EndpointError, RunError
+from tunecheck.evaluate import score
+from tunecheck.jsontext import JSON
+from tunecheck.memory_run import MemoryOutcome, run_memory
+from tunecheck.runs.store import Run, list_runs
+
+CONFIG = """\
+config:
+  run_name: Small benchmark
+  incompatibilities: [[names, name_list]]
+datasets:
+  args: {memory_span: 900, dataset_examples: 2}
+  datasets:
+    - {name: colours, args: {colour_changes: 2}}
+    - name: name_list
+    - name: names
+    - name: jokes
+    - name: prospective_memory
+    - name: restaurant
+    - {name: shopping, args: {memory_span: 1500}}
+    - name: spy_meeting
+"""
+
+
+class Recalling(Endpoint):
+    """A model that has the conversation by heart, and quotes the latest line that shares a word with the question."""
+
+    kind: ClassVar[str] = "recalling"
+
+    def __init__(self, *, fails_at: int | None = None, price: Price | None = None) -> None:
+        self.name = "recalling"
+        self.price = price
+        self.calls = 0
+        self._fails_at = fails_at
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        if self.calls == self._fails_at:
+            raise EndpointError("out of order")
+        self.calls += 1
+        said = [str(message["content"]) for message in request.messages if message["role"] == "user"]
+        words = {word for word in said[-1].lower().split() if len(word) > 5}
+        found = next((line for line in reversed(said[:-1]) if words & set(line.lower().split())), "I do not know.")
+        return Completion(text=found[:300], usage=Usage(len(said) * 10, 20), latency_ms=5.0)
+
+    def settings(self) -> dict[str, JSON]:
+        return {"kind": self.kind}
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yml").write_text(CONFIG, "utf-8")
+    return tmp_path
+
+
+def had(endpoint: Endpoint | None = None, **more: Any) -> MemoryOutcome:
+    return run_memory("small.yml", endpoint or Recalling(), **more)
+
+
+def replays(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    capsys.readouterr()
+    code = main(["memory", "replay", str(folder), *options])
+    said = capsys.readouterr().out
+    assert code == 0, said
+    return said
+
+
+def rows_of(outcome: MemoryOutcome) -> list[dict[str, Any]]:
+    return [*Run(outcome.result.run_dir).rows()]
+
+
+def test_there_is_a_row_for_each_test_and_each_is_scored_from_0_to_1() -> None:
+    outcome = had()
+    rows = rows_of(outcome)
+    assert len(rows) == 16
+    assert [row["row_id"] for row in rows][:3] == ["Colours - 0", "Colours - 1", "NameList - 0"]
+    scores = [row["outputs.memory.memory"] for row in rows]
+    assert all(value is None or 0 <= value <= 1 for value in scores)
+    assert any(value for value in scores), "quoting what was said is worth something"
+    assert rows[0]["inputs.arguments"] == {"colour_changes": 2}
+    assert set(outcome.result.by_group["dataset"]) == {row["inputs.dataset"] for row in rows}
+
+
+def test_the_figures_stand_in_the_run_s_folder() -> None:
+    outcome = had(Recalling(price=Price(1.0, 1.0)))
+    summary = strict_json((outcome.result.run_dir / "memory" / "summary.json").read_bytes())
+    assert summary["score"] == outcome.figures.score
+    assert summary["max_score"] == 8
+    assert summary["accuracy"] == pytest.approx(outcome.figures.score / 8)
+    spent: Any = outcome.result.usage["target"]
+    assert summary["usage"]["target"]["cost"] == spent["cost"] > 0
+    means = {title: each["mean"] for title, each in summary["datasets"].items()}
+    by_group = outcome.result.by_group["dataset"]
+    assert means == {title: by_group[title]["memory.memory"] for title in means}
+
+
+@pytest.mark.parametrize("isolated", [False, True], ids=["interleaved", "isolated"])
+def test_a_run_s_own_files_replay_identically(isolated: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = had(isolated=isolated)
+    (folder,) = outcome.results
+    name = "Small benchmark (isolated)" if isolated else "Small benchmark"
+    assert folder == outcome.result.run_dir / "memory" / name / "results" / "recalling"
+    assert replays(folder, capsys).startswith("identical")
+
+
+def test_every_repetition_replays_identically(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = had(repeat=3)
+    assert [folder.name for folder in outcome.results] == ["recalling", "recalling #2", "recalling #3"]
+    for folder in outcome.results:
+        assert replays(folder, capsys).startswith("identical")
+    assert outcome.figures.sessions == 3
+
+
+def test_a_run_with_wording_filler_and_seed_of_one_s_own_replays_with_them(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (workspace / "wording.yml").write_text("introduction: Listen, and answer in a word.\n", "utf-8")
+    pairs = [{"question": f"{number} squared?", "answer": str(number**2)} for number in range(30)]
+    (workspace / "filler.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs), "utf-8")
+    options: dict[str, Any] = {"wording": workspace / "wording.yml", "filler": workspace / "filler.jsonl"}
+    outcome = had(seed=11, **options)
+    assert "squared?" in (outcome.results[0] / "master_log.jsonl").read_text()
+    given = [part for name, path in options.items() for part in (f"--{name}", str(path))]
+    assert replays(outcome.results[0], capsys, "--seed", "11", *given).startswith("identical")
+
+
+def test_a_replay_finds_a_log_that_was_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = had().results[0]
+    log = folder / "master_log.jsonl"
+    log.write_text(log.read_text().replace("favourite", "least favourite", 1))
+    assert main(["memory", "replay", str(folder)]) == 3
+    assert "first difference" in capsys.readouterr().out
+
+
+# -- definitions
+
+
+def test_definitions_are_kept_and_reused(workspace: Path) -> None:
+    had()
+    made = workspace / "datasets" / "memory" / "Small benchmark" / "definitions"
+    before = {path.relative_to(made): path.stat().st_mtime_ns for path in made.rglob("*.def.json")}
+    assert len(before) == 16
+    had()
+    assert {path.relative_to(made): path.stat().st_mtime_ns for path in made.rglob("*.def.json")} == before
+
+
+def test_definitions_of_another_configuration_are_neither_used_nor_overwritten(workspace: Path) -> None:
+    had()
+    (workspace / "small.yml").write_text(CONFIG.replace("colour_changes: 2", "colour_changes: 3"), "utf-8")
+    with pytest.raises(ConfigurationError, match="--regenerate"):
+        had()
+    assert len(rows_of(had(mode="regenerate"))[0]["inputs.script"]) == 4
+
+
+def test_a_run_goes_on_with_the_definitions_that_it_was_begun_with(workspace: Path) -> None:
+    with pytest.raises(RunError):
+        had(Recalling(fails_at=30))
+    whole = had(results_dir="elsewhere")
+    for file in (workspace / "datasets").rglob("*.def.json"):
+        file.write_text(file.read_text().replace("colour", "flavour"), "utf-8")
+    resumed = had(resume="last")
+    assert [row["outputs.responses"] for row in rows_of(resumed)] == [
+        row["outputs.responses"] for row in rows_of(whole)
+    ]
+
+
+def test_definitions_of_one_s_own_are_taken_as_they_are(workspace: Path) -> None:
+    had()
+    made = workspace / "datasets" / "memory" / "Small benchmark" / "definitions"
+    mine = made.rename(workspace / "mine")
+    (mine / "Names" / "1.def.json").unlink()
+    assert len(rows_of(had(definitions=mine, mode="reuse"))) == 15
+
+
+# -- going on
+
+
+@pytest.mark.parametrize("fails_at", [0, 17, 60])
+def test_a_run_that_was_cut_off_ends_as_one_that_was_not(fails_at: int) -> None:
+    price = Price(1.0, 1.0)
+    with pytest.raises(RunError, match="out of order; go on with --resume"):
+        had(Recalling(fails_at=fails_at, price=price))
+    agent = Recalling(price=price)
+    resumed, whole = had(agent, resume="last"), had(Recalling(price=price), results_dir="elsewhere")
+    assert rows_of(resumed) == rows_of(whole)
+    assert resumed.figures == whole.figures
+    assert resumed.result.usage == whole.result.usage
+    logs = [(outcome.results[0] / "master_log.jsonl").read_bytes() for outcome in (resumed, whole)]
+    assert logs[0] == logs[1]
+    assert agent.calls == whole.result.usage["target"]["calls"] - fails_at  # type: ignore[index,call-overload,operator]
+
+
+def test_a_finished_run_that_is_taken_up_again_asks_nobody_and_is_the_same() -> None:
+    whole = had()
+    agent = Recalling()
+    again = had(agent, resume="last")
+    assert agent.calls == 0
+    assert again.figures == whole.figures
+    assert again.result.run_dir == whole.result.run_dir
+
+
+def test_another_configuration_is_refused_when_a_run_goes_on(workspace: Path) -> None:
+    with pytest.raises(RunError):
+        had(Recalling(fails_at=9))
+    (workspace / "small.yml").write_text(CONFIG.replace("memory_span: 900", "memory_span: 800"), "utf-8")
+    with pytest.raises(ConfigurationError, match="cannot be finished as it was begun"):
+        had(resume="last")
+
+
+# -- judges, texts, and what can be done with a run afterwards
+
+
+class Judge(Recalling):
+    """A judge that always gives the same answer, whatever is asked."""
+
+    kind: ClassVar[str] = "judge"
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.calls += 1
+        answer = {"score": 4, "explanation": "so so", "follows_role": True, "reason": "it does", "verdict": "yes"}
+        return Completion(text=json.dumps(answer), usage=Usage(50, 5), latency_ms=1.0)
+
+
+def test_without_a_judge_the_run_says_who_judged() -> None:
+    notes = had().result.notes
+    assert any("Restaurant: judged by words" in note and "--judge" in note for note in notes)
+
+
+def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> None:
+    judge = Judge(price=Price(3.0, 3.0))
+    outcome = had(judge=judge)
+    assert not any("judged by words" in note for note in outcome.result.notes)
+    spent: Any = outcome.result.usage["judge"]
+    assert spent["calls"] > 0
+    assert spent["input_tokens"] + spent["output_tokens"] == 55 * judge.calls
+    assert spent["cost"] == pytest.approx(55 * judge.calls * 3 / 1_000_000)
+
+
+def test_a_data_set_without_its_texts_is_left_out_visibly(workspace: Path) -> None:
+    (workspace / "small.yml").write_text(CONFIG + "    - name: chapterbreak\n", "utf-8")
+    outcome = had()
+    assert [each.title for each in outcome.left_out] == ["ChapterBreak"]
+    assert any(note.startswith("ChapterBreak is left out") and "--texts" in note for note in outcome.result.notes)
+    assert strict_json((outcome.result.run_dir / "metrics.json").read_bytes())["notes"] == outcome.result.notes
+
+
+def test_the_recorded_replies_can_be_judged_again_without_asking_the_agent() -> None:
+    from tunecheck.evaluators.memory_score import MemoryEvaluator
+
+    outcome = had()
+    again = score(outcome.result.run_dir, evaluators={"strict": MemoryEvaluator(threshold=1.0)})
+    rows: Any = again["rows"]
+    assert [row["outputs.strict.memory"] for row in rows] == [row["outputs.memory.memory"] for row in rows_of(outcome)]
+
+
+def test_the_report_of_a_run_has_its_timeline(workspace: Path) -> None:
+    page = report_of(Run(had().result.run_dir), workspace).read_text("utf-8")
+    head = json.loads(page.split('id="head">')[1].split("</script>")[0])
+    (session,) = head["timeline"]
+    assert len(session["tests"]) == 16
+    assert session["filler"]
+    assert session["passed"], "jokes wait for hours"
+    assert head["timeline"][0]["tokens"] > 900
+
+
+def test_a_run_that_was_refused_leaves_nothing_behind() -> None:
+    with pytest.raises(ConfigurationError, match="there is no clock"):
+        had(clock="sundial")
+    with pytest.raises(ConfigurationError, match="there is no tokenizer"):
+        had(tokenizer="words")
+    assert not [*list_runs(Path("eval_results"))]

@@ -1,0 +1,204 @@
+"""`tunecheck memory run`: from a configuration and an endpoint to scores, and on from where it was cut off."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import Said, command, environment, here, process
+from tests.memory_kill_parts import Agent, serving
+
+from tunecheck.runs.store import Run, list_runs
+
+CONFIG = """\
+config: {run_name: Small}
+datasets:
+  args: {memory_span: 900, dataset_examples: 2}
+  datasets: [{name: colours}, {name: jokes}, {name: prospective_memory}, {name: restaurant}, {name: spy_meeting}]
+"""
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with serving() as agent:
+        yield agent
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Agent) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yml").write_text(CONFIG, "utf-8")
+    (tmp_path / "endpoints").mkdir()
+    definition = {"kind": "memory_agent", "url": f"http://127.0.0.1:{agent.port}/agent", "auth": {"type": "none"}}
+    (tmp_path / "endpoints" / "agent.yaml").write_text(json.dumps(definition), "utf-8")
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Said:
+    return here(capsys, "memory", "run", *arguments)
+
+
+BEGIN = ("-c", "small.yml", "--endpoint", "agent")
+
+
+def only() -> Run:
+    (found,) = list_runs(Path("eval_results"))
+    return found
+
+
+def test_the_command_shows_scores_figures_notes_and_files(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, *BEGIN)
+    assert said.code == 0, said.err
+    for words in ("10 tests", "Spy Meeting", "of 5 (±", "accuracy", "messages", "verbosity", "judged by words"):
+        assert words in said.out, words
+    assert "memory/Small/results/agent" in said.out
+    assert (only().folder / "memory" / "Small" / "results" / "agent" / "master_log.jsonl").is_file()
+
+
+def test_the_result_comes_as_json(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, *BEGIN, "--json", "--repeat", "2").json()
+    assert (found["rows"], found["failed_rows"], found["sessions"], found["max_score"]) == (20, 0, 2, 5)
+    assert set(found["datasets"]) == {"Colours", "Jokes", "Prospective Memory", "Restaurant", "Spy Meeting"}
+    assert all(Path(folder).is_dir() for folder in found["results"])
+    assert Path(found["run_dir"]).name == found["run"]
+
+
+def test_a_quiet_run_prints_its_folder(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, *BEGIN, "--quiet")
+    assert Path(said.out.strip()) == only().folder
+
+
+def test_an_agent_is_told_the_time_that_passes_if_the_clock_is_mirrored(
+    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *BEGIN, "--clock", "mirrored").code == 0
+    assert ("/agent/advance" in {message for _, message in agent.heard}) is True
+    assert run(capsys, *BEGIN, "--isolated", "--name", "alone").code == 0
+    assert sum(message == "/agent/reset" for _, message in agent.heard) == 10
+
+
+def test_a_simulated_agent_says_so(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, "-c", "small.yml", "--endpoint", "simulated")
+    assert (said.code, "SIMULATED" in said.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--endpoint", "agent"), "give -c CONFIG.yml, or --resume RUN"),
+        (("-c", "small.yml"), "give --endpoint FILE, or --resume RUN"),
+        ((*BEGIN, "--resume", "last", "--fresh"), "--resume goes on with a run, --fresh begins a new one"),
+        ((*BEGIN, "--regenerate", "--reuse"), "give one of them"),
+        ((*BEGIN, "--clock", "sundial"), "there is no clock 'sundial'"),
+        ((*BEGIN, "--tokenizer", "cl100k"), "there is no tokenizer 'cl100k'; did you mean 'cl100k_base'?"),
+        ((*BEGIN, "--max-prompt-size", "100"), "keeps the conversation itself"),
+        (("-c", "missing.yml", "--endpoint", "agent"), "missing.yml"),
+        (("-c", "small.yml", "--endpoint", "missing"), "no endpoint definition 'missing'"),
+        ((*BEGIN, "--filler", "missing.json"), "missing.json"),
+        ((*BEGIN, "--wording", "missing.yml"), "missing.yml"),
+        (("--resume", "nothing"), "nothing"),
+        ((*BEGIN, "--repeat", "0"), "--repeat"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2_and_leaves_nothing(
+    workspace: Path, arguments: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = run(capsys, *arguments)
+    assert said.code == 2
+    assert complaint in said.err
+    assert said.err.count("\n") == 1
+    assert not (workspace / "eval_results").exists()
+
+
+# -- cut off, and gone on with
+
+
+def cut_off(workspace: Path, agent: Agent, number: signal.Signals) -> str:
+    """What a run says that is sent this signal in the middle."""
+    with subprocess.Popen(
+        command("memory", "run", *BEGIN), cwd=workspace, env=environment(), stderr=subprocess.PIPE, text=True
+    ) as started:
+        while len(agent.heard) < 20:
+            assert started.poll() is None
+            time.sleep(0.002)
+        started.send_signal(number)
+        _, errors = started.communicate(timeout=60)
+    return errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_cut_off_goes_on_where_it_stopped(
+    workspace: Path, agent: Agent, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = cut_off(workspace, agent, number)
+    name = only().id
+    assert only().status() == ("killed" if number == signal.SIGKILL else "interrupted")
+    if number != signal.SIGKILL:
+        assert f"tunecheck memory run --resume {name}" in said
+    asked = {key for key, _ in agent.heard}
+    again = run(capsys, "--resume", "last")
+    assert again.code == 0, again.err
+    assert only().status() == "finished"
+    assert len(agent.heard) - len({key for key, _ in agent.heard}) <= (1 if number == signal.SIGKILL else 0)
+    assert asked < {key for key, _ in agent.heard}
+
+
+def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh(
+    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut_off(workspace, agent, signal.SIGKILL)
+    unfinished = only().id
+    said = run(capsys, *BEGIN, "--quiet")
+    assert said.code == 0
+    assert f"note: run {unfinished} of this configuration is unfinished; this is a new one." in said.err
+    assert f"tunecheck memory run --resume {unfinished}" in said.err
+    assert unfinished not in said.out
+    assert run(capsys, *BEGIN, "--quiet").err == "", "the newest run of this configuration is finished"
+
+
+def test_a_fresh_run_says_nothing_of_an_unfinished_one(
+    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut_off(workspace, agent, signal.SIGKILL)
+    assert run(capsys, *BEGIN, "--quiet", "--fresh").err == ""
+    other = run(capsys, *BEGIN, "--quiet", "--seed", "4", "--definitions", "other")
+    assert other.err == "", "it is another one"
+
+
+def test_a_failing_agent_ends_the_run_in_order_and_says_how_to_go_on(
+    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    definition = {"kind": "memory_agent", "url": "http://127.0.0.1:9/agent", "auth": {"type": "none"}, "retries": 0}
+    (workspace / "endpoints" / "gone.yaml").write_text(json.dumps(definition), "utf-8")
+    said = run(capsys, "-c", "small.yml", "--endpoint", "gone")
+    assert said.code == 1
+    assert "cannot connect to 127.0.0.1:9" in said.err
+    assert f"go on with --resume {only().id}" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, *BEGIN, "--quiet")
+    changed = run(capsys, "--resume", "last", "--seed", "3")
+    assert (changed.code, "--seed: run" in changed.err, "--fresh" in changed.err) == (2, True, True)
+    other = here(capsys, "evaluate", "--resume", "last")
+    assert (other.code, "tunecheck memory run --resume" in other.err) == (2, True)
+
+
+def test_it_starts_without_a_terminal_and_asks_nothing(workspace: Path) -> None:
+    said = process(workspace, "memory", "run", *BEGIN, "--quiet")
+    assert said.code == 0, said.err
+    assert process(workspace, "memory", "run", *BEGIN, "--quiet").code == 0
+
+
+def test_the_help_says_what_happens_to_an_unfinished_run(capsys: pytest.CaptureFixture[str]) -> None:
+    said = here(capsys, "memory", "run", "--help").out
+    assert "--fresh" in said
+    assert "always a new one" in " ".join(said.replace("│", " ").split())

@@ -1,0 +1,102 @@
+"""Whatever stands in a test, its rules give a score or a reason: they never fail, and never take long."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.memory_scoring_parts import ROUTE, recorded, told
+
+from tunecheck.jsontext import JSON
+from tunecheck.memory.model import Given, Score
+from tunecheck.memory.rescore import given_of_row, rescore_row
+from tunecheck.memory.scoring import judge_by_words
+
+TITLES = (
+    "Names", "NameList", "Colours", "Shopping", "Locations", "Locations Directions", "Jokes", "SallyAnne",
+    "Key-Value Pairs", "ChapterBreak", "Prospective Memory", "Trigger Response", "Spy Meeting", "Restaurant",
+    "Delayed Recall",
+)  # fmt: skip
+EXPECTED: dict[str, list[Any]] = {
+    "Locations Directions": [ROUTE],
+    "Locations": ["From Mill, go 4km East to Chapel."],
+    "Shopping": [["soap", 1]],
+    "Spy Meeting": [["boat"], ["night"], ["port"]],
+    "Prospective Memory": [["to be or not", "W", 2]],
+}
+PIECES = (
+    "a", " ", "\n", "9", "N", "4 km ", "4 km east ", "(", "[", '{"a":', '"', "*", "```json", ".", ", ", "1. ", "→",
+    "Bakery ", "red ", "not ", "is ", "most recently red, ", "one was ", "option 1 of 6 ", " of ", "\\u", "½", "\x00",
+    "due to the in ", "the umbrella hangs there ",
+)  # fmt: skip
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def is_sound(found: object) -> bool:
+    return not isinstance(found, Score) or 0 <= found.score <= 1
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(TITLES) | st.text(max_size=20),
+    st.lists(JSON_VALUES, max_size=4),
+    st.lists(st.text(max_size=200), max_size=4),
+    st.booleans(),
+)
+def test_any_expectation_and_any_replies_have_a_score_or_a_reason(
+    title: str, expected: list[Any], responses: list[str], compat: bool
+) -> None:
+    found = judge_by_words(told(title, expected, *responses, since_question=responses), compat=compat)
+    assert compat or is_sound(found)
+
+
+@settings(max_examples=200)
+@given(
+    st.dictionaries(
+        st.sampled_from(("dataset", "expected", "responses", "args", "script", "log_from_question")), JSON_VALUES
+    )
+)
+def test_any_row_is_rescored(row: dict[str, Any]) -> None:
+    assert "our_score" in rescore_row(row).row
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_replies_of_the_wrong_type_are_left_out(title: str) -> None:
+    wrong: Any = [None, 3, ["x"], {"a": 1}]
+    assert is_sound(judge_by_words(Given(title, wrong, wrong, args=wrong, since_question=wrong, script=wrong)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("title", TITLES[:-2])
+def test_long_repetitions_do_not_hang(title: str) -> None:
+    for first, second in itertools.chain(
+        itertools.product(PIECES, ("",)), itertools.product(PIECES[::4], PIECES[1::4])
+    ):
+        text = (first + second) * (60_000 // len(first + second)) + "x"
+        test = told(
+            title, EXPECTED.get(title, ["the umbrella hangs there"]), text, text, since_question=[text], script=[text]
+        )
+        for compat in (False, True):
+            judge_by_words(test, compat=compat)
+
+
+@pytest.mark.slow
+def test_recorded_rows_with_their_words_mixed_up_are_all_scored(shared_data: Any) -> None:
+    draws = random.Random(6)
+    for row in recorded(shared_data):
+        mixed: list[JSON] = []
+        for reply in row["responses"]:
+            words = reply.split(" ")
+            start, end = sorted(draws.sample(range(len(words) + 1), 2)) if words else (0, 0)
+            mixed.append(" ".join([*words[end:], *words[start:end], *words[:start], draws.choice(PIECES)]))
+        assert is_sound(judge_by_words(given_of_row({**row, "responses": mixed})))

@@ -1,0 +1,112 @@
+"""Recorded scores of the GoodAI LTM benchmark: the compatible mode equals them, the default one but for defects."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.memory_scoring_parts import recorded
+
+from tunecheck.memory.model import Score
+from tunecheck.memory.rescore import given_of_row
+from tunecheck.memory.scoring import judge_by_words
+from tunecheck.memory.scoring.spy import CODES
+
+AGREEMENT = {"Locations Directions": 0.92, "Jokes": 0.97, "Trigger Response": 0.85}
+
+
+@pytest.fixture(scope="module")
+def rows(shared_data: Path) -> list[dict[str, Any]]:
+    return list(recorded(shared_data))
+
+
+def scored(row: dict[str, Any], *, compat: bool) -> float | None:
+    found = judge_by_words(given_of_row(row), compat=compat)
+    return found.score if isinstance(found, Score) else None
+
+
+def equals(row: dict[str, Any], *, compat: bool) -> bool:
+    found = scored(row, compat=compat)
+    return found is not None and abs(found - row["score"]) < 1e-9
+
+
+def test_the_compatible_mode_equals_every_score_that_words_decided(rows: list[dict[str, Any]]) -> None:
+    decided = [row for row in rows if row["kind"] in ("exact", "score_only")]
+    assert len(decided) > 800
+    assert [row for row in decided if not equals(row, compat=True)] == []
+
+
+def test_the_compatible_mode_has_no_score_where_the_benchmark_asked_a_model(rows: list[dict[str, Any]]) -> None:
+    asked = [row for row in rows if row["kind"] == "needs_llm"]
+    assert {scored(row, compat=True) for row in asked} == {None}
+
+
+def test_the_compatible_mode_has_no_score_where_the_benchmark_breaks_off(rows: list[dict[str, Any]]) -> None:
+    broken = [row for row in rows if row["kind"] == "exception"]
+    assert broken and {scored(row, compat=True) for row in broken} == {None}
+
+
+@pytest.mark.parametrize(("title", "least"), AGREEMENT.items())
+def test_words_agree_with_the_recorded_judge(rows: list[dict[str, Any]], title: str, least: float) -> None:
+    judged = [row for row in rows if row["kind"] == "needs_llm" and row["dataset"] == title]
+    agreed = sum(equals(row, compat=False) for row in judged)
+    assert agreed / len(judged) >= least, f"{agreed} of {len(judged)}"
+
+
+def reason_to_differ(row: dict[str, Any]) -> str | None:
+    """The defect of the benchmark that stands in a row: why the default mode's score may be another one."""
+    reply = row["responses"][-1]
+    words = set(re.findall(r"\w+", reply))
+    if row["dataset"] == "Colours" and row["expected"][-1].lower() not in {word.lower() for word in words}:
+        return "a colour's letters within a word"
+    if row["dataset"] == "Colours" and len(COLOURS & {word.lower() for word in words}) > 1:
+        return "several colours, and not settled on the last one"
+    if row["dataset"] == "SallyAnne" and row["kind"] == "exception":
+        return "an answer that is no text is wrong, and no crash"
+    if row["dataset"] == "Spy Meeting" and SPY_WORDS & {word.lower() for word in words if word != word.lower()}:
+        return "a word counts in any case"
+    if row["dataset"] == "Jokes" and row["kind"] == "score_mismatch":
+        return "tells several jokes without settling on the right one"
+    if row["kind"] == "needs_llm" or (row["dataset"] == "Trigger Response" and row["kind"] == "score_mismatch"):
+        return "words decide where the benchmark asks a model"
+    return None
+
+
+COLOURS = {"red", "cream", "cyan", "magenta", "brown", "purple", "tan", "yellow"}
+SPY_WORDS = {word for words in CODES for word in words}
+
+
+def test_the_default_mode_differs_only_where_a_defect_is_repaired(rows: list[dict[str, Any]]) -> None:
+    differing = [row for row in rows if scored(row, compat=True) != scored(row, compat=False)]
+    assert [row for row in differing if reason_to_differ(row) is None] == []
+    counted: dict[tuple[str, bool], int] = defaultdict(int)
+    for row in differing:
+        counted[row["dataset"], row["kind"] in ("exact", "score_only")] += 1
+    assert {title for title, decided in counted if decided} == {"Colours"}, "no other recorded score changes"
+
+
+def test_colours_differ_only_where_a_reply_does_not_settle_on_one(rows: list[dict[str, Any]]) -> None:
+    differing = [
+        row for row in rows if row["dataset"] == "Colours" and scored(row, compat=True) != scored(row, compat=False)
+    ]
+    for row in differing:
+        found = judge_by_words(given_of_row(row))
+        assert isinstance(found, Score)
+        assert found.score == 0
+        assert "settling" in found.reasons[0] or "does not say" in found.reasons[0]
+
+
+def test_every_recorded_row_has_a_score_from_0_to_1_by_default(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        found = scored(row, compat=False)
+        assert found is not None, row["dataset"]
+        assert 0 <= found <= 1
+
+
+def test_rows_where_the_benchmark_fails_are_scored_sensibly(rows: list[dict[str, Any]]) -> None:
+    assert {scored(row, compat=False) for row in rows if row["kind"] == "exception"} == {0.0}
+    other_case = [row for row in rows if row["dataset"] == "SallyAnne" and row["kind"] == "score_mismatch"]
+    assert {scored(row, compat=False) for row in other_case} == {1.0}

@@ -1,0 +1,109 @@
+"""The wording: what the session itself says comes from a file, and what the file leaves out from ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tunecheck.errors import ConfigurationError, MissingExtraError
+from tunecheck.memory.tokens import load_tokenizer
+from tunecheck.memory.wording import fill, load_wording
+
+
+def file(folder: Path, text: str) -> Path:
+    path = folder / "wording.yml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_the_wording_that_ships_has_a_text_for_everything() -> None:
+    wording = load_wording()
+    assert wording.introduction and wording.filler_preface.endswith("\n")
+    assert wording.farewell("Restaurant") != wording.farewell("Something of yours")
+    assert wording.farewell("Something of yours")
+    assert "{elapsed}" in wording.jokes.question
+
+
+def test_the_references_wording_is_read_as_it_is(shared_data: Path) -> None:
+    wording = load_wording(shared_data / "ltm" / "wording.yml")
+    assert wording.filler_line == "Q: {question}, A: {answer}\n"
+    assert wording.farewell("Prospective Memory") == "Forget my instruction to append a quote to one of your replies."
+    assert wording.farewell("Colours") is None
+    assert len(wording.restaurant.menu.sections) > 3
+
+
+def test_what_a_file_leaves_out_is_ours(tmp_path: Path) -> None:
+    ours = load_wording()
+    wording = load_wording(file(tmp_path, "introduction: Hello.\nfiller: {preface: 'Well. '}\n"))
+    assert (wording.introduction, wording.filler_preface) == ("Hello.", "Well. ")
+    assert (wording.filler_line, wording.reset, wording.jokes) == (ours.filler_line, ours.reset, ours.jokes)
+    assert wording.restaurant == ours.restaurant
+
+
+def test_resets_of_a_file_stand_alone(tmp_path: Path) -> None:
+    wording = load_wording(file(tmp_path, "reset: {Colours: Gone.}"))
+    assert (wording.farewell("Colours"), wording.farewell("Shopping")) == ("Gone.", None)
+
+
+def test_a_menu_file_is_looked_for_beside_the_wording(tmp_path: Path) -> None:
+    (tmp_path / "menu.json").write_text('{"Soup": ["Tomato", "Leek", "Pea"], "Beverages": ["Tea"]}', "utf-8")
+    wording = load_wording(file(tmp_path, "restaurant: {menu_file: menu.json}"))
+    assert set(wording.restaurant.menu.sections) == {"Soup", "Beverages"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("introdution: Hello.", "line 1: there is no text 'introdution'; did you mean 'introduction'?"),
+        ("introduction: 5", "line 1: introduction must be a text"),
+        ("filler:\n  line: 'no placeholders'", r"line 2: filler\.line has no \{question\} in it"),
+        ("filler: text", "line 1: filler must be a mapping"),
+        ("jokes:\n  question: When?", r"line 2: jokes\.question has no \{elapsed\} in it"),
+        ("reset: [a]", "line 1: reset must be a mapping"),
+        ("- a", "a wording must be a mapping"),
+        ("restaurant:\n  serve: x", "line 2: there is no text 'serve'"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        load_wording(file(tmp_path, text))
+
+
+def test_a_missing_menu_is_named_when_it_is_needed(tmp_path: Path) -> None:
+    wording = load_wording(file(tmp_path, "restaurant: {menu_file: none.json}"))
+    with pytest.raises(ConfigurationError, match=r"none\.json: cannot be read"):
+        _ = wording.restaurant.menu
+
+
+def test_only_what_stands_in_the_template_is_filled_in() -> None:
+    assert fill("{a} {b} {} {0} {c}", {"a": "{b}", "b": "2"}) == "{b} 2 {} {0} {c}"
+
+
+def test_tokens_are_counted_as_cl100k_counts_them() -> None:
+    tokenizer = load_tokenizer()
+    # From the encoding's own table: " world" is one token, and a special token's name within a text is text.
+    assert (tokenizer.count(""), tokenizer.count("hello world"), tokenizer.count("<|endoftext|>")) == (0, 2, 7)
+
+
+def test_no_text_is_too_strange_or_too_long_to_be_counted() -> None:
+    tokenizer = load_tokenizer()
+    assert tokenizer.count("\ud83d") >= 1
+    assert tokenizer.count("a" * 2_000_000) == 250_000
+    assert tokenizer.count("\0\x1b[31m\u202e") > 0
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no tokenizer 'cl100k'; did you mean 'cl100k_base'"):
+        load_tokenizer("cl100k")
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    from importlib import util
+
+    monkeypatch.delitem(sys.modules, "bpe_openai._bindings", raising=False)
+    monkeypatch.setitem(sys.modules, "bpe_openai", None)
+    monkeypatch.setattr(util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"tunecheck\[memory\]"):
+        load_tokenizer()

@@ -1,0 +1,81 @@
+"""Calls that are paid one by one: counted once, whichever is heard of first, the call or the answer it belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from tunecheck.endpoints.base import Price, Usage
+from tunecheck.errors import StopRunError
+from tunecheck.pipeline.budget import Budget
+from tunecheck.pipeline.instalments import Instalment, Ledger, Purse
+
+
+def total(parts: list[Instalment]) -> tuple[int, int, int]:
+    return (
+        sum(part.calls for part in parts),
+        sum(part.usage.input_tokens or 0 for part in parts),
+        sum(part.usage.output_tokens or 0 for part in parts),
+    )
+
+
+def test_what_was_paid_is_not_counted_again_with_its_answer() -> None:
+    ledger = Ledger()
+    parts = [ledger.paid(1, Usage(10, 2)), ledger.paid(1, Usage(5, 1)), ledger.answered(2, Usage(15, 3))]
+    assert parts[:2] == [Instalment(1, Usage(10, 2)), Instalment(1, Usage(5, 1))]
+    assert parts[2] == Instalment(0, Usage(0, 0))
+
+
+def test_what_an_answer_told_is_not_counted_again_when_its_calls_are_heard_of() -> None:
+    ledger = Ledger()
+    parts = [ledger.answered(2, Usage(15, 3)), ledger.paid(1, Usage(10, 2)), ledger.paid(1, Usage(5, 1))]
+    assert total(parts) == (2, 15, 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_calls_and_answers_in_any_order_come_to_the_calls(seed: int) -> None:
+    rng = random.Random(seed)
+    calls = [Usage(rng.randrange(100), rng.randrange(10)) for _ in range(40)]
+    answers = [calls[at : at + 8] for at in range(0, 40, 8)]
+    steps = [("paid", 1, call) for call in calls]
+    for group in answers:
+        usage = Usage(sum(call.input_tokens or 0 for call in group), sum(call.output_tokens or 0 for call in group))
+        steps.append(("answered", len(group), usage))
+    rng.shuffle(steps)
+    ledger = Ledger()
+    parts = [getattr(ledger, how)(count, usage) for how, count, usage in steps]
+    expected = sum(call.input_tokens or 0 for call in calls), sum(call.output_tokens or 0 for call in calls)
+    assert total(parts) == (40, *expected)
+    assert all(part.calls >= 0 for part in parts)
+
+
+def test_tokens_that_nobody_counted_stay_unknown() -> None:
+    assert Ledger().paid(1, Usage(None, 4)) == Instalment(1, Usage(None, 4))
+
+
+async def test_a_purse_waits_for_the_budget_and_then_refuses() -> None:
+    budget, counted = Budget(0.001), list[Instalment]()
+
+    def count(part: Instalment) -> None:
+        counted.append(part)
+        budget.count(part.usage, 0.0004)
+
+    purse = Purse(Price(1.0, 1.0), budget, count, Ledger())
+    for _ in range(2):
+        async with purse.paying() as paid:
+            paid(300, 100)
+    with pytest.raises(StopRunError, match="--max-cost"):
+        async with purse.paying():
+            pass
+    assert total(counted) == (2, 600, 200)
+
+
+async def test_a_purse_without_a_price_counts_and_holds_nobody_up() -> None:
+    counted = list[Instalment]()
+    purse = Purse(None, Budget(0.0), counted.append, Ledger())
+    async with asyncio.timeout(5), purse.paying() as paid:
+        paid(3, 4)
+    purse.paid(1, None)
+    assert total(counted) == (2, 4, 4)

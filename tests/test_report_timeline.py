@@ -1,0 +1,217 @@
+"""The report of a memory run: how its tests were woven together, as a chart, and each test's own log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row
+
+from tunecheck.report.session_log import is_test_log, last_question, shown_log
+from tunecheck.report.timeline import Timeline
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+ATTACK = "</script><img src=x onerror='window.hacked=1'>"
+
+
+def entry(what: str, message: int, tokens: int, at: str = "2025-01-06T09:00:00Z", **more: object) -> dict[str, object]:
+    return {"what": what, "message": message, "tokens": tokens, "at": at, **more}
+
+
+def log_of(number: int, text: str = "red") -> list[dict[str, object]]:
+    """A test whose statement is the `number`-th message, and whose question comes ten messages of filler later."""
+    start = number * 10
+    return [
+        entry("begin", number, start),
+        entry("statement", number, start, size=10, said=f"My favourite colour is {text}.", reply="Noted."),
+        entry("wait", number + 1, start + 10, for_tokens=100, for_seconds=7_200),
+        entry(
+            "question", number + 10, start + 500, "2025-01-06T12:00:00Z", size=20, said="Which one is it?", reply=text
+        ),
+        entry("end", number + 11, start + 520, "2025-01-06T12:00:01Z"),
+    ]
+
+
+def memory_row(number: int, session: str = "session-1", text: str = "red", **changes: Any) -> dict[str, Any]:
+    """A row as a memory run leaves it."""
+    log = log_of(number, text)
+    columns: dict[str, Any] = {
+        "outputs.log": log,
+        "outputs.session": session,
+        "outputs.ended": {"message": number + 11, "tokens": number * 10 + 520, "at": "2025-01-06T12:00:01Z"},
+        "row_id": f"Colours - {number}",
+    }
+    return columns | changes
+
+
+def drawn(*rows: tuple[Mapping[str, Any], float | None]) -> Any:
+    timeline = Timeline()
+    for number, (each, score) in enumerate(rows):
+        timeline.add(number, each, score)
+    return timeline.written()
+
+
+def test_rows_of_other_runs_have_no_timeline() -> None:
+    assert (
+        drawn(({"row_id": "r1", "outputs.response": "yes"}, 1.0), ({"outputs.log": [{"role": "user"}]}, None)) is None
+    )
+
+
+def test_a_session_has_a_line_for_each_test_in_the_order_they_began() -> None:
+    (session,) = drawn((memory_row(1), 1.0), (memory_row(0), 0.5))
+    assert [(test["id"], test["row"], test["score"]) for test in session["tests"]] == [
+        ("Colours - 0", 1, 0.5),
+        ("Colours - 1", 0, 1.0),
+    ]
+    assert [(test["begin"], test["end"]) for test in session["tests"]] == [(0, 520), (10, 530)]
+    assert (session["tokens"], session["messages"]) == (530, 12)
+
+
+def test_marks_say_what_stands_where() -> None:
+    (session,) = drawn((memory_row(0), None))
+    (test,) = session["tests"]
+    assert [(kind, tokens) for kind, tokens, _, _ in test["marks"]] == [(0, 0), (5, 10), (1, 500), (6, 520)]
+
+
+def test_what_lies_between_the_tests_messages_is_filler() -> None:
+    (session,) = drawn((memory_row(0), 1.0), (memory_row(1), 1.0))
+    assert session["filler"] == [[20, 500]], "the second statement follows the first at once; its question, that one"
+
+
+def test_time_that_passes_with_nothing_said_is_marked_where_it_does() -> None:
+    (session,) = drawn((memory_row(0), 1.0))
+    assert session["passed"] == [[500, 3 * 3600]]
+
+
+def test_repetitions_are_drawn_one_after_another() -> None:
+    sessions = drawn((memory_row(0), 1.0), (memory_row(0, "session-2"), 1.0))
+    assert [session["name"] for session in sessions] == ["session-1", "session-2"]
+
+
+def test_very_many_tests_and_sessions_are_bounded_and_said() -> None:
+    timeline = Timeline()
+    for number in range(700):
+        timeline.add(number, memory_row(number), 1.0)
+    for number in range(40):
+        timeline.add(number, memory_row(0, f"session {number}"), 1.0)
+    written: Any = timeline.written()
+    assert (len(written), len(written[0]["tests"]), written[0]["left_out"]) == (10, 500, 200)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+entries = st.dictionaries(
+    st.sampled_from(
+        ["what", "message", "tokens", "at", "size", "said", "reply", "for_tokens", "for_seconds", "values"]
+    ),
+    st.sampled_from(["begin", "question", "judge", "wait", "2025-01-06T12:00:01Z", 10**30, -1, 2**60]) | values,
+)
+
+
+@given(st.lists(entries, max_size=6), values, values)
+def test_no_log_however_damaged_breaks_a_report(found: list[Any], ended: Any, session: Any) -> None:
+    log = [entry("begin", 0, 0), *found]
+    assert is_test_log(log)
+    timeline = Timeline()
+    timeline.add(0, {"outputs.log": log, "outputs.ended": ended, "outputs.session": session}, float("nan"))
+    json.dumps([timeline.written(), shown_log(log), last_question(log)], allow_nan=False)
+
+
+@given(values)
+def test_what_is_no_log_is_taken_for_none(value: Any) -> None:
+    is_test_log(value)
+    assert drawn(({"outputs.log": value}, None)) is None or is_test_log(value)
+
+
+def test_an_entry_is_shown_with_its_place_its_texts_and_its_remarks() -> None:
+    shown = shown_log(log_of(3))  # type: ignore[arg-type]
+    assert shown[1] == [
+        "statement",
+        "message 3 · 30 tokens · 2025-01-06 09:00:00",
+        [["test", "My favourite colour is red."], ["agent", "Noted."]],
+        "10 tokens with the reply",
+    ]
+    assert shown[2][3] == "for 100 tokens; for 2:00:00"  # type: ignore[index]
+
+
+def test_the_last_question_is_what_the_table_shows() -> None:
+    assert last_question(log_of(0)) == "Which one is it?"  # type: ignore[arg-type]
+
+
+# -- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browser_at_work() as browser:
+        yield browser
+
+
+class Recalled:
+    """A target that holds what a memory run would have come to."""
+
+    def __call__(self, number: int, session: str, text: str) -> dict[str, object]:
+        written = memory_row(number, session, text)
+        return {
+            name.removeprefix("outputs."): value for name, value in written.items() if name.startswith("outputs.")
+        } | {"response": text}
+
+
+def remembered(*, response: str, expected: str) -> dict[str, object]:
+    return {"memory": 1.0 if response == expected else 0.0, "memory_result": "pass" if response == expected else "fail"}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("timeline")
+    found = [
+        {"id": "Colours - 0", "number": 0, "session": "session-1", "text": "red", "expected": "red"},
+        {"id": "Colours - 1", "number": 1, "session": "session-1", "text": "blue", "expected": "red"},
+        {"id": ATTACK, "number": 2, "session": ATTACK, "text": ATTACK, "expected": "red"},
+    ]
+    run = make_run(folder, found, "memory", target=Recalled(), evaluators={"memory": remembered})
+    return report_of(run, folder).as_uri()
+
+
+@pytest.fixture
+def page(browser: Browser, report: str) -> Iterator[Looked]:
+    with looking_at(browser, report) as looked:
+        yield looked
+
+
+def test_the_page_draws_a_timeline_and_runs_nothing_of_what_it_shows(page: Looked) -> None:
+    assert page.texts("nav a") == ["Summary", "Charts", "Timeline", "Rows"]
+    assert page.texts(".lane-names button") == ["Colours - 0", "Colours - 1", ATTACK]
+    assert page.page.locator("svg.lanes .lane.good .statement").count() == 1 + 1, "one is that of the key"
+    assert page.page.locator("svg.lanes .lane.bad .question").count() == 2
+    assert page.page.evaluate("window.hacked") is None
+
+
+def test_a_test_is_opened_from_its_line_and_shows_its_own_log(page: Looked) -> None:
+    page.page.locator(".lane-names button").first.click()
+    page.page.wait_for_selector("dialog[open] .row-body")
+    assert page.texts("dialog .entry-head b") == ["begin", "statement", "wait", "question", "end"]
+    assert page.texts("dialog .entries .message .role") == ["test", "agent", "test", "agent"]
+    assert "message 10 · 500 tokens · 2025-01-06 12:00:00" in page.texts("dialog .entry-head small")
+
+
+def test_a_hostile_log_is_shown_as_text(page: Looked) -> None:
+    page.page.locator(".lane-names button").nth(2).click()
+    page.page.wait_for_selector("dialog[open] .row-body")
+    assert ATTACK in page.texts("dialog .entries pre")
+    assert page.page.evaluate("window.hacked") is None
+
+
+def test_runs_without_a_log_have_no_such_section(browser: Browser, tmp_path: Path) -> None:
+    with looking_at(browser, report_of(make_run(tmp_path, [row(1, "yes", "yes")]), tmp_path).as_uri()) as looked:
+        assert looked.texts("nav a") == ["Summary", "Charts", "Rows"]

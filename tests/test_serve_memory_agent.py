@@ -1,0 +1,429 @@
+"""`tunecheck serve --memory-agent`: what it remembers, what it never remembers twice, and how far its memory goes."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import io
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.agent_parts import NOON, NOON_US, address, memory_agent, serving, told
+from tests.cli_parts import command, environment, here, process, workspace
+from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw
+from tests.serve_parts import Starter, got, posted, servers
+
+from tunecheck.endpoints.serve_agent import AgentMessage
+from tunecheck.endpoints.serve_recall import MAX_CHARACTERS, MAX_CONVERSATIONS, RecallAgent
+from tunecheck.errors import ThrottledError
+from tunecheck.memory.agents import RememberingAgent
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Starter]:
+    async with servers() as begin:
+        yield begin
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    """One real process for the tests that each keep to their own conversations."""
+    with serving() as url:
+        yield url
+
+
+def recalled(*talk: str | tuple[str, float], agent: RecallAgent | None = None, conversation: str = "c") -> list[str]:
+    """What an agent replies to messages, each with the hours after noon at which it is said."""
+
+    async def through() -> list[str]:
+        known = agent or RecallAgent()
+        timed = [(each, 0.0) if isinstance(each, str) else each for each in talk]
+        return [
+            await known.reply(AgentMessage(conversation, text, NOON + timedelta(hours=hours))) for text, hours in timed
+        ]
+
+    return asyncio.run(through())
+
+
+# -- what it remembers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told_before", "question", "answer"),
+    [
+        (["My name is Ada."], "What is my name?", "My name is Ada."),
+        (["My favourite colour is red.", "My favourite colour is blue."], "What is my favourite colour?",
+         "My favourite colour is blue."),
+        (["Tom likes pears. Ada likes plums."], "Which fruit does Ada like?", "Ada likes plums."),
+        (["The key is under the mat. It rains."], "Where are the keys?", "The key is under the mat."),
+        (["My name is Ada. What is your name?"], "What did I say my name is?", "My name is Ada."),
+        ([], "What is my name?", "I do not know."),
+        (["It rains."], "What is my name?", "I do not know."),
+        (["Die Straße heißt Übersee."], "Wie heißt die STRASSE, die Straße?", "Die Straße heißt Übersee."),
+    ],
+)  # fmt: skip
+def test_a_question_is_answered_with_the_note_that_fits_best(
+    told_before: list[str], question: str, answer: str
+) -> None:
+    assert recalled(*told_before, question)[-1] == answer
+
+
+def test_a_rare_word_says_more_than_a_common_one() -> None:
+    notes = [f"The code of box {number} is {number}{number}." for number in range(1, 8)]
+    assert recalled(*notes, "The safe is open.", "What is the code of box 3?")[-1] == "The code of box 3 is 33."
+
+
+def test_statements_are_noted_and_so_confirmed() -> None:
+    assert recalled("I live in Oslo.", "", "...", "It is cold there!") == ["Noted."] * 4
+
+
+def test_a_question_about_a_time_ago_is_answered_by_the_clock() -> None:
+    jokes = [("Joke one: a duck.", 0.0), ("Joke two: a goose.", 1.5), ("Joke three: a hen.", 4.0)]
+    assert (
+        recalled(*jokes, ("Which joke did I tell you about 3 hours 30 minutes  ago?", 5.0))[-1] == "Joke two: a goose."
+    )
+    assert recalled(*jokes, ("Which joke did I tell you 5 hours ago?", 5.0))[-1] == "Joke one: a duck."
+    assert recalled(*jokes, ("Which joke did I tell you 999999 weeks ago?", 5.0))[-1] == "Joke one: a duck."
+
+
+async def test_a_suggested_reply_is_adopted_and_its_message_not_noted(served: str) -> None:
+    asked = {"conversation": "filler", "message": "Q: Of what is bread made?, A: Flour."}
+    assert (await told(served, "/reply", suggested_reply='["Flour"]', **asked))[1] == {
+        "reply": '["Flour"]',
+        "adopted": True,
+    }
+    reply = await told(served, "/reply", conversation="filler", message="Of what is bread made?")
+    assert reply[1] == {"reply": "I do not know."}
+
+
+async def test_conversations_do_not_mix_and_are_reset_alone(served: str) -> None:
+    for name, town in (("ada", "Oslo"), ("bob", "Rome")):
+        await told(served, "/reply", conversation=name, message=f"I live in {town}.")
+
+    async def live(name: str) -> str:
+        _, reply, _ = await told(served, "/reply", conversation=name, message="Where do I live?")
+        return str(reply["reply"])
+
+    assert (await live("ada"), await live("bob"), await live("eve")) == (
+        "I live in Oslo.",
+        "I live in Rome.",
+        "I do not know.",
+    )
+    assert (await told(served, "/reset", conversation="ada"))[:2] == (200, {})
+    assert (await live("ada"), await live("bob")) == ("I do not know.", "I live in Rome.")
+
+
+# -- nothing twice ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_same_key_gives_the_stored_reply_and_is_noted_once(start: Starter) -> None:
+    url = await start(RecallAgent())
+    say = {"conversation": "c", "message": "My name is Ada. What is my name?", "time": "2026-03-05T12:00:00Z"}
+    replies = [await told(url, "/reply", "k1", **say) for _ in range(3)]
+    assert [reply[1] for reply in replies] == [{"reply": "I do not know."}] * 3
+    assert [reply[2].get("Idempotent-Replayed") for reply in replies] == [None, "true", "true"]
+    health = await got(f"{url}/health")
+    assert (health["notes"], health["answers"], health["repeats"]) == (1, 3, 2)
+    assert (await told(url, "/reply", "k2", **say))[1] == {"reply": "My name is Ada."}
+
+
+async def test_a_repeated_message_may_tell_a_later_time(start: Starter) -> None:
+    url = await start(RecallAgent())
+    say = {"conversation": "c", "message": "My name is Ada."}
+    await told(url, "/reply", "k1", time="2026-03-05T12:00:00Z", **say)
+    assert (await told(url, "/reply", "k1", time="2026-03-05T12:00:09Z", **say))[0] == 200
+    assert (await got(f"{url}/health"))["notes"] == 1
+
+
+async def test_a_reset_that_is_repeated_forgets_nothing_new(start: Starter) -> None:
+    url = await start(RecallAgent())
+    await told(url, "/reset", "k1", conversation="c")
+    await told(url, "/reply", "k2", conversation="c", message="My name is Ada.")
+    await told(url, "/reset", "k1", conversation="c")
+    assert (await told(url, "/reply", "k3", conversation="c", message="My name?"))[1] == {"reply": "My name is Ada."}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/reply", {"conversation": "c", "message": "another"}),
+        ("/reply", {"conversation": "d", "message": "one"}),
+        ("/reset", {"conversation": "c"}),
+    ],
+)
+async def test_a_key_is_not_for_two_requests(start: Starter, path: str, body: dict[str, Any]) -> None:
+    url = await start(RecallAgent())
+    await told(url, "/reply", "k1", conversation="c", message="one")
+    status, reply, _ = await told(url, path, "k1", **body)
+    assert (status, reply["error"]["message"]) == (400, "this Idempotency-Key was used with another request")
+
+
+async def test_fifty_at_once_under_one_key_are_one(served: str) -> None:
+    say = {"conversation": "fifty", "message": "My name is Ada."}
+    before = (await got(f"{served}/health"))["notes"]
+    replies = await asyncio.gather(*(told(served, "/reply", "fifty-1", **say) for _ in range(50)))
+    assert {json.dumps(reply[1]) for reply in replies} == {'{"reply": "Noted."}'}
+    assert (await got(f"{served}/health"))["notes"] == before + 1
+
+
+class BrokenLine:
+    """A server that passes every request on to a real agent, and breaks the reply off on its way back, now and then."""
+
+    def __init__(self, url: str) -> None:
+        self._port = int(url.rpartition(":")[2])
+        self.passed: Counter[str] = Counter()
+
+    def plan(self, seen: Request, attempt: int) -> Step:
+        number = int(seen.key)
+        if attempt == 0 and number % 5 == 4:
+            return failing(503)
+        self.passed[seen.key] += 1
+        line = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        line.request("POST", seen.path, seen.body, {"Idempotency-Key": seen.key})
+        body = line.getresponse().read()
+        line.close()
+        whole = raw(body)
+        cut = Step(200, {"Content-Type": "application/json"}, body[:-1], length=len(body), then="close")
+        # What the agent has heard and answered is lost on the way.
+        return (
+            {0: cut, 1: RESET, 2: raw(b"<html>busy</html>", "text/html", status=502)}.get(number % 5, whole)
+            if (attempt == 0)
+            else whole
+        )
+
+
+async def test_replies_lost_on_the_way_leave_no_second_note() -> None:
+    with serving() as real, FaultServer((line := BrokenLine(real)).plan) as between:
+        endpoint = memory_agent(between.url.replace("/score", ""))
+        agent = RememberingAgent(endpoint, "c")
+        for number in range(40):
+            reply = await agent.reply(f"Box {number} holds {number * 7}.", key=str(number), at_us=NOON_US)
+            assert reply.text == "Noted."
+        asked = await agent.reply("What does box 21 hold?", key="43", at_us=NOON_US)
+        health = await got(f"{real}/health")
+        await endpoint.close()
+    assert asked.text == "Box 21 holds 147."
+    assert health["notes"] == 40
+    assert sum(count == 2 for count in line.passed.values()) == 24
+    assert health["repeats"] == 24
+
+
+async def test_a_session_killed_in_the_middle_of_a_message_finds_it_noted_once() -> None:
+    """A client that dies before the reply comes, and one in its place that asks again under the same key."""
+    with serving("--latency-ms", "300") as url:
+        endpoint = memory_agent(url)
+        agent = RememberingAgent(endpoint, "c")
+        under_way = asyncio.ensure_future(agent.reply("Ada has 3 cats.", key="k1", at_us=NOON_US))
+        while (await got(f"{url}/health"))["requests"] < 1:
+            await asyncio.sleep(0.01)
+        under_way.cancel()
+        await asyncio.gather(under_way, return_exceptions=True)
+        await endpoint.close()
+        resumed = memory_agent(url)
+        reply = await RememberingAgent(resumed, "c").reply("Ada has 3 cats.", key="k1", at_us=NOON_US)
+        await resumed.close()
+        health = await got(f"{url}/health")
+    assert (reply.text, health["notes"]) == ("Noted.", 1)
+
+
+CONFIGURATION = """\
+config: {run_name: small}
+datasets:
+  args: {memory_span: 600, dataset_examples: 2}
+  datasets: [{name: colours}, {name: names}, {name: trigger_response}]
+"""
+
+
+def remembered_by(url: str) -> tuple[int, int]:
+    """The notes of an agent, and how many different messages it has answered."""
+    line = http.client.HTTPConnection("127.0.0.1", int(url.rpartition(":")[2]), timeout=10)
+    line.request("GET", "/health")
+    health = json.loads(line.getresponse().read())
+    line.close()
+    return health["notes"], health["answers"] - health["repeats"]
+
+
+def test_a_run_that_is_killed_and_resumed_tells_the_agent_everything_once(tmp_path: Path) -> None:
+    run = ("memory", "run", "-c", "small.yml", "--endpoint", "agent", "--clock", "mirrored", "--quiet")
+    (tmp_path / "small.yml").write_text(CONFIGURATION, "utf-8")
+    (tmp_path / "endpoints").mkdir()
+    definition = tmp_path / "endpoints" / "agent.yaml"
+    with serving() as unbroken:
+        definition.write_text(f"kind: memory_agent\nurl: {unbroken}\n", "utf-8")
+        done = process(tmp_path, *run)
+        assert done.code == 0, done.err
+        expected = remembered_by(unbroken)
+    with serving("--latency-ms", "15") as url:
+        definition.write_text(f"kind: memory_agent\nurl: {url}\n", "utf-8")
+        arguments: tuple[str, ...] = run
+        for kill_at in (3, 20, 31):
+            with subprocess.Popen(command(*arguments), cwd=tmp_path, env=environment()) as running:
+                while remembered_by(url)[1] < kill_at and running.poll() is None:
+                    time.sleep(0.002)
+                assert running.poll() is None
+                running.kill()
+            arguments = ("memory", "run", "--resume", "last", "--quiet")
+        done = process(tmp_path, *arguments)
+        assert done.code == 0, done.err
+        assert remembered_by(url) == expected
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_oldest_notes_give_way() -> None:
+    agent = RecallAgent()
+    text = "word " * 300
+    recalled("My name is Ada.", *(f"Line {number}: {text}." for number in range(400)), agent=agent)
+    assert sum(len(note.text) for note in agent._memories["c"].notes) <= MAX_CHARACTERS
+    assert recalled("What is my name?", agent=agent) == ["I do not know."]
+    assert recalled("What is line 399?", agent=agent)[0].startswith("Line 399")
+
+
+def test_the_conversation_that_was_quiet_for_longest_gives_way() -> None:
+    agent = RecallAgent()
+    for number in range(MAX_CONVERSATIONS):
+        recalled("I am here.", agent=agent, conversation=str(number))
+    recalled("Am I here?", agent=agent, conversation="0")
+    recalled("I am here.", agent=agent, conversation="one more")
+    assert recalled("Who is here?", agent=agent, conversation="0") == ["I am here."]
+    assert recalled("Who is here?", agent=agent, conversation="1") == ["I do not know."]
+    assert agent.health()["conversations"] == MAX_CONVERSATIONS
+
+
+async def test_a_message_of_ten_megabytes_is_answered_and_bounded(start: Starter) -> None:
+    agent = RecallAgent()
+    url = await start(agent)
+    for text in ("x" * (10 << 20), "a. " * (3 << 20), "?" * (10 << 20), "\n" * (7 << 20)):
+        status, _, _ = await posted(f"{url}/reply", io.BytesIO(json.dumps({"message": text}).encode()))
+        assert status == 200
+    assert 0 < sum(len(note.text) for note in agent._memories[""].notes) <= MAX_CHARACTERS
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.text(max_size=80), st.datetimes(timezones=st.just(UTC))), max_size=6))
+def test_whatever_is_said_is_answered_with_text(talk: list[tuple[str, datetime]]) -> None:
+    async def through() -> None:
+        agent = RecallAgent()
+        for text, at in talk:
+            assert isinstance(await agent.reply(AgentMessage("c", text, at)), str)
+            assert isinstance(await agent.reply(AgentMessage("c", f"{text} 3 hours ago?", at)), str)
+
+    asyncio.run(through())
+
+
+# -- requests that are none -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        ("/reply", {}, "message: is missing"),
+        ("/reply", {"message": 7}, "message: must be a text"),
+        ("/reply", {"message": "x", "conversation": 7}, "conversation: must be a text"),
+        ("/reply", {"message": "x", "conversation": "c" * 201}, "at most 200 characters"),
+        ("/reply", {"message": "x", "suggested_reply": ["a"]}, "suggested_reply: must be a text"),
+        ("/reply", {"message": "x", "time": "yesterday"}, "time: must be ISO 8601"),
+        ("/reply", {"message": "x", "time": "2026-03-05T12:00:00"}, "time: must be ISO 8601 with a time zone"),
+        ("/reset", {"time": 5}, "time: must be a text"),
+        ("/advance", {"time": "soon"}, "time: must be ISO 8601"),
+        ("/reply", [], "must be a JSON object"),
+    ],
+)
+async def test_a_request_that_cannot_be_read_is_a_400_that_says_why(
+    served: str, path: str, body: Any, says: str
+) -> None:
+    line = http.client.HTTPConnection("127.0.0.1", int(served.rpartition(":")[2]), timeout=10)
+    line.request("POST", path, json.dumps(body))
+    response = line.getresponse()
+    assert response.status == 400
+    assert says in json.loads(response.read())["error"]["message"]
+    line.close()
+
+
+async def test_broken_json_and_unknown_paths_are_told(served: str) -> None:
+    line = http.client.HTTPConnection("127.0.0.1", int(served.rpartition(":")[2]), timeout=10)
+    for path, body, status in (("/reply", b"\xff{", 400), ("/score", b"{}", 404), ("/reply", b"[" * 50_000, 400)):
+        line.request("POST", path, body)
+        response = line.getresponse()
+        response.read()
+        assert response.status == status
+    line.request("GET", "/reply")
+    assert line.getresponse().status == 405
+    line.close()
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_server_says_what_it_serves_and_where() -> None:
+    said: list[str] = []
+    with serving(log=said) as url:
+        assert said == [f"serving an agent with a memory on {url} (POST /reply, /reset, /advance); Ctrl-C ends it\n"]
+
+
+def test_it_ends_when_it_is_asked_to() -> None:
+    argv = command("serve", "--memory-agent", "--port", "0")
+    with subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, text=True) as server:
+        address(server)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+
+
+def test_it_is_served_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    said = here(capsys, "serve", "--memory-agent", "--script", "x.yaml")
+    assert said.code == 2
+    assert "--memory-agent" in said.err
+
+
+async def test_faults_and_latency_come_as_with_other_servers(start: Starter) -> None:
+    url = await start(RecallAgent(), faults={429: 0.5}, seed=3, latency_ms=1)
+    endpoint = memory_agent(url, retries=30)
+    agent = RememberingAgent(endpoint, "c")
+    for number in range(30):
+        assert (await agent.reply(f"Box {number}.", key=f"k{number}", at_us=NOON_US)).text == "Noted."
+    await agent.reset("k-reset", NOON_US)
+    await endpoint.close()
+    health = await got(f"{url}/health")
+    assert (health["answers"], health["notes"], health["repeats"]) == (31, 0, 0)
+    assert health["faults"] > 5
+
+
+async def test_a_server_that_only_fails_is_a_typed_error(start: Starter) -> None:
+    endpoint = memory_agent(await start(RecallAgent(), faults={429: 1.0}), retries=2)
+    with pytest.raises(ThrottledError):
+        await RememberingAgent(endpoint, "c").reply("x", key="k", at_us=NOON_US)
+    await endpoint.close()
+
+
+async def test_a_key_is_asked_for_where_one_is_set(start: Starter) -> None:
+    url = await start(RecallAgent(), key="sesame")
+    assert (await told(url, "/reply", message="x"))[0] == 401
+    assert (await told(url, "/reset"))[0] == 401
+    assert (await got(f"{url}/health"))["refusals"] == 2
+
+
+def test_endpoints_check_and_evaluate_work_with_an_agent(tmp_path: Path, served: str) -> None:
+    rows = [
+        {"id": "r1", "query": "My name is Ada.", "answer": "Noted."},
+        {"id": "r2", "query": "What?", "answer": "no"},
+    ]
+    folder = workspace(tmp_path, rows)
+    (folder / "endpoints" / "agent.yaml").write_text(f"kind: memory_agent\nurl: {served}\n", "utf-8")
+    checked = process(folder, "endpoints", "check", "agent")
+    assert checked.code == 0, checked.err
+    assert "answered" in checked.out
+    arguments = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "agent", "--evaluators", "f1_score", "--json")
+    done = process(folder, *arguments)
+    assert done.code == 0, done.err
+    assert done.json()["metrics"]["f1_score.f1_score"] == pytest.approx(0.5)
