@@ -1,0 +1,348 @@
+"""The page about long-term memory does what it shows: its files, its commands and their output are a reader's."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.agent_parts import serving as serving_agent
+from tests.cli_parts import ROOT, Said, command, environment, process
+from tests.report_parts import browser_at_work, looking_at
+from tests.test_judges_docs import RUN_ID
+from tests.test_judges_docs import serving as serving_script
+
+from tunecheck.errors import ConfigurationError
+from tunecheck.memory.configuration import read_configuration
+from tunecheck.memory.filler import load_filler
+from tunecheck.memory.kinds.books import OPTIONS, find_passages
+from tunecheck.memory.rescore import rescore_file
+from tunecheck.plugins import discover, find
+from tunecheck.runs.store import Run, list_runs
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PAGE = (ROOT / "docs" / "memory.md").read_text("utf-8")
+PICTURE = "images/memory-timeline.png"
+BEGIN = "tunecheck memory run -c benchmark.yml --endpoint notes"
+PACE = re.compile(r"[\d,.]+ tokens/s")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.S | re.M)
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    """Each command of a console block, and what it prints."""
+    return [(line, output) for line, _, output in (block[2:].partition("\n") for block in blocks("console"))]
+
+
+def needs_reference(line: str) -> bool:
+    return "trivia" in line
+
+
+def write_files(folder: Path, notes: str) -> str:
+    """The files that the page names, with the address of an agent that is there; gives what is added to one later."""
+    added = ""
+    for block in blocks("yaml"):
+        first, text = block.split("\n", 1)
+        if first.endswith(", at its end"):
+            added = text
+        else:
+            path = folder / first.removeprefix("# ")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text.replace("http://127.0.0.1:8080", notes), "utf-8")
+    passages, recorded = blocks("jsonl")
+    (folder / "passages.jsonl").write_text(passages, "utf-8")
+    (folder / "recorded.jsonl").write_text(recorded, "utf-8")
+    return added
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def run(folder: Path, line: str) -> Said:
+    program, *arguments = shlex.split(line)
+    assert program == "tunecheck"
+    return process(folder, *arguments)
+
+
+def plain(text: str) -> list[str]:
+    """Lines of output without what differs from run to run."""
+    return [line.rstrip() for line in PACE.sub("N tokens/s", RUN_ID.sub("ID", text)).strip().splitlines()]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Path]:
+    """A workspace with the page's files in it, and its agent running."""
+    assert process(tmp_path, "init", ".").code == 0
+    with serving_agent() as url:
+        write_files(tmp_path, url)
+        yield tmp_path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browser_at_work() as browser:
+        yield browser
+
+
+# -- the page's commands
+
+
+def test_the_pages_commands_print_what_it_shows(tmp_path: Path) -> None:
+    assert process(tmp_path, "init", ".").code == 0
+    with serving_agent() as url:
+        added = write_files(tmp_path, url)
+        with serving_script(tmp_path / "pretend.yaml") as pretended:
+            replace(tmp_path / "endpoints" / "pretended.yaml", "http://127.0.0.1:8000", pretended)
+            for number, (line, output) in enumerate(each for each in shown_commands() if not needs_reference(each[0])):
+                if number == 1:
+                    with (tmp_path / "benchmark.yml").open("a", encoding="utf-8") as file:
+                        file.write(added)
+                said = run(tmp_path, line)
+                assert said.code == (2 if output.startswith("error: ") else 0), (line, said.err)
+                assert plain(said.out + said.err) == plain(output), line
+
+
+def test_the_pages_commands_on_the_references_files_print_what_it_shows(tmp_path: Path, shared_data: Path) -> None:
+    reference = shared_data / "ltm"
+    (tmp_path / "data").mkdir()
+    for name in ("tests", "trivia"):
+        (tmp_path / "data" / name).symlink_to(reference / name)
+    shutil.copy(reference / "wording.yml", tmp_path / "theirs.yml")
+    shutil.copy(reference / "restaurant_menu.json", tmp_path)
+    shutil.copy(reference / "trivia" / "trivia.json", tmp_path)
+    commands = [each for each in shown_commands() if needs_reference(each[0])]
+    assert len(commands) == 2
+    for line, output in commands:
+        said = run(tmp_path, line)
+        assert said.code == 0, (line, said.err)
+        shown = said.out.replace(str(reference), "data").replace(f"{tmp_path}/", "")
+        assert plain(shown) == plain(output), line
+
+
+def test_the_report_has_the_timeline_of_the_picture(workspace: Path, browser: Browser) -> None:
+    assert run(workspace, BEGIN).code == 0
+    said = run(workspace, "tunecheck report last")
+    assert "`tunecheck report last`" in PAGE
+    with looking_at(browser, f"file://{workspace / said.out.strip()}") as looked:
+        timeline = " ".join(looked.texts("#timeline"))
+        assert looked.complaints == []
+    assert "10 tests" in timeline
+    assert "A timeline: ten tests" in PAGE
+    assert "Colours - 0" in timeline
+
+
+def test_the_picture_is_there_and_small() -> None:
+    content = (ROOT / "docs" / PICTURE).read_bytes()
+    assert f"]({PICTURE})" in PAGE
+    assert content.startswith(b"\x89PNG")
+    assert len(content) < 200_000
+
+
+# -- runs that break off
+
+
+def cut_off(folder: Path) -> Run:
+    """A run that is killed in the middle."""
+    before = {each.id for each in list_runs(folder / "eval_results")}
+    with subprocess.Popen(
+        command(*shlex.split(BEGIN)[1:]), cwd=folder, env=environment(), stdout=subprocess.DEVNULL
+    ) as started:
+        while not (found := list(new_events(folder, before))) or found[0].read_bytes().count(b"\n") < 60:
+            assert started.poll() is None
+            time.sleep(0.005)
+        started.send_signal(signal.SIGKILL)
+    return next(each for each in list_runs(folder / "eval_results") if each.id not in before)
+
+
+def new_events(folder: Path, before: set[str]) -> Iterator[Path]:
+    for path in folder.glob("eval_results/*/memory/session-1/events.jsonl"):
+        if path.parents[2].name not in before:
+            yield path
+
+
+def test_a_run_that_broke_off_goes_on_as_the_page_says(tmp_path: Path) -> None:
+    assert process(tmp_path, "init", ".").code == 0
+    with serving_agent("--latency-ms", "20") as url:
+        write_files(tmp_path, url)
+        killed = cut_off(tmp_path)
+        (line,) = "".join(blocks("sh")).splitlines()
+        resumed = run(tmp_path, line)
+        assert (resumed.code, killed.status()) == (0, "finished"), resumed.err
+        cut_off(tmp_path)
+        begun = run(tmp_path, BEGIN)
+    (note,) = blocks("text")
+    assert plain(begun.err.replace("python -m tunecheck", "tunecheck")) == plain(note)
+    unbroken = dict(shown_commands()[:1])[BEGIN]
+    assert plain(resumed.out) == plain(begun.out) == plain(unbroken)
+
+
+# -- what it leaves behind
+
+
+def table(heading: str) -> str:
+    """The part of the page below a heading."""
+    return PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def test_the_figures_are_those_that_the_page_defines(workspace: Path) -> None:
+    said = process(workspace, *shlex.split(BEGIN)[1:], "--repeat", "3", "--json")
+    found = said.json()
+    rows = [*Run(Path(workspace / found["run_dir"])).rows()]
+    scores: dict[str, list[float]] = {}
+    for row in rows:
+        if isinstance(score := row["outputs.memory.memory"], float):
+            scores.setdefault(str(row["inputs.dataset"]), []).append(score)
+    means = {title: sum(each) / len(each) for title, each in scores.items()}
+    deviations = {
+        title: math.sqrt(sum((score - means[title]) ** 2 for score in each) / len(each))
+        for title, each in scores.items()
+    }
+    assert found["score"] == pytest.approx(sum(means.values()))
+    assert found["std"] == pytest.approx(sum(deviations.values()))
+    assert found["accuracy"] == pytest.approx(sum(means.values()) / len(means))
+    assert found["max_score"] == len(means) == len({row["inputs.dataset"] for row in rows}) - 1, "delayed recall"
+    perfect = [float(str(row["outputs.tokens"])) for row in rows if row["outputs.memory.memory"] == 1]
+    assert found["memory_span"] == pytest.approx(sum(perfect) / len(perfect))
+    metrics = json.loads((workspace / found["run_dir"] / "metrics.json").read_text("utf-8"))["metrics"]
+    assert {"memory.pass_at_3", "memory.pass_hat_3"} <= metrics.keys()
+    assert "`memory.pass_at_3` and `memory.pass_hat_3`" in " ".join(PAGE.split())
+    agents = workspace / found["run_dir"] / "memory" / "First try" / "results"
+    assert sorted(each.name for each in agents.iterdir()) == ["notes", "notes #2", "notes #3"]
+
+
+def test_a_run_leaves_the_files_and_columns_that_the_pages_name(workspace: Path) -> None:
+    folder = workspace / run(workspace, f"{BEGIN} --quiet").out.strip()
+    memory = folder / "memory"
+    results = memory / "First try" / "results" / "notes"
+    for path in (
+        *(memory / "summary.json", memory / "session-1" / "events.jsonl", memory / "First try" / "definitions"),
+        *(results / "master_log.jsonl", results / "runstats.json", results / "Colours" / "0_0.json"),
+    ):
+        assert path.exists(), path
+    assert (workspace / "datasets" / "memory" / "First try" / "definitions" / "Colours" / "0.def.json").is_file()
+    described = (ROOT / "docs" / "run-folder.md").read_text("utf-8").split("## A memory run")[1].split("\n## ")[0]
+    named = set(re.findall(r"`((?:inputs|outputs)\.[\w.]+)`", described + table("What a run leaves behind")))
+    assert len(named) > 15
+    (first, *_) = Run(folder).rows()
+    assert named <= first.keys()
+
+
+def test_the_event_log_holds_the_lines_that_the_page_shows(workspace: Path) -> None:
+    folder = workspace / run(workspace, f"{BEGIN} --quiet").out.strip()
+    (shown,) = blocks("json")
+    written = (folder / "memory" / "session-1" / "events.jsonl").read_text("utf-8")
+    assert set(without_chance(shown)) < set(without_chance(written))
+
+
+def without_chance(lines: str) -> list[str]:
+    """Lines of an event log without the run's keys, and without how long replies took."""
+    return re.sub(r'"ms":[\d.e-]+', '"ms":0', re.sub(r'"key":"[0-9a-f]+"', '"key":""', lines)).splitlines()
+
+
+def test_recorded_replies_are_judged_by_other_rules_as_the_page_says(workspace: Path) -> None:
+    assert run(workspace, f"{BEGIN} --quiet").code == 0
+    for setting in re.findall(r"`--set (memory\.\w+=true)`", PAGE):
+        assert process(workspace, "score", "last", "--evaluators", "memory", "--set", setting).code == 0
+    with serving_script(workspace / "pretend.yaml") as pretended:
+        replace(workspace / "endpoints" / "pretended.yaml", "http://127.0.0.1:8000", pretended)
+        judged = process(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended")
+    assert judged.code == 0, judged.err
+    assert "mean delayed recall" in judged.out
+
+
+def test_a_run_of_the_page_is_replayed(workspace: Path) -> None:
+    folder = workspace / run(workspace, f"{BEGIN} --quiet").out.strip()
+    replayed = process(workspace, "memory", "replay", str(folder / "memory" / "First try" / "results" / "notes"))
+    assert replayed.code == 0, replayed.out
+
+
+# -- what the page says of the program
+
+
+def test_the_page_lists_every_kind_with_its_arguments_and_defaults() -> None:
+    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|[^|]+\|([^|]+)\|[^|]+\|$", table("The configuration"), re.M)
+    listed = {name: arguments_in(cell) for names, cell in rows for name in re.findall(r"`(\w+)`", names)}
+    assert listed.keys() == {plugin.name for plugin in discover("tunecheck.memory")}
+    for name, arguments in listed.items():
+        assert arguments == defaults(name), name
+
+
+def arguments_in(cell: str) -> dict[str, str]:
+    return dict(re.findall(r"`(\w+)`(?: \(([^)]+)\))?", cell))
+
+
+def defaults(kind: str) -> dict[str, str]:
+    """A kind's arguments with what they are where nothing is given."""
+    made: Any = find("tunecheck.memory", kind)
+    parameters = [*inspect.signature(made).parameters.values()]
+    return {each.name: str(each.default) for each in parameters}
+
+
+def test_every_option_that_the_page_names_is_one(tmp_path: Path) -> None:
+    help_text = "".join(process(tmp_path, "memory", name, "--help").out for name in ("run", "replay", "rescore"))
+    here = "\n".join(line.split(" | ")[-1] for line in PAGE.splitlines())  # there, on the left, are the reference's own
+    named = set(re.findall(r"(?<![\w-])--[a-z]{2,}(?:-[a-z]+)*", here))
+    of_others = {"--memory-agent", "--script", "--port", "--from", "--evaluators", "--set"}
+    assert len(named) > 20
+    assert {option for option in named - of_others if f"{option} " not in help_text} == set()
+
+
+def test_the_pool_that_ships_is_as_large_as_the_page_says() -> None:
+    assert f"A small pool of {len(load_filler().pairs)} questions ships." in PAGE
+
+
+def test_the_pages_passage_is_one(workspace: Path) -> None:
+    import random
+
+    (passage,) = find_passages(workspace / "passages.jsonl", None)
+    assert len(passage.others(random.Random(0), OPTIONS - 1)) == 5
+    assert passage.beginning == "The postman knew at once."
+
+
+def test_published_configurations_are_read_and_old_ones_refused_with_their_line(shared_data: Path) -> None:
+    folder = shared_data / "ltm" / "configurations"
+    published = sorted(folder.glob("benchmark-v3-*.yml"))
+    named = re.search(r"files of version 3 \(([^)]+)\)", PAGE)
+    assert named is not None
+    assert {file.stem.removeprefix("benchmark-v3-") for file in published} == set(named[1].split(", "))
+    for file in published:
+        assert len(read_configuration(file).data_sets) >= 10
+    for file in (folder / "legacy").glob("*.yml"):
+        with pytest.raises(ConfigurationError, match=r"line \d+: .* versions 1 and 2"):
+            read_configuration(file)
+
+
+def test_the_rules_agree_with_the_recorded_scores_as_often_as_the_page_says(shared_data: Path, tmp_path: Path) -> None:
+    summary = rescore_file(shared_data / "ltm" / "recorded_scores.jsonl", tmp_path / "out.jsonl")
+    rows = re.findall(r"^\| ([A-Z][\w ]+?)(?:, Locations)? \| .*?as recorded in (\d+) of (\d+) rows", PAGE, re.M)
+    assert len(rows) == 3
+    for title, equal, count in rows:
+        tally = summary.tallies[title, "needs_llm"]
+        assert (tally.equal, tally.rows) == (int(equal), int(count)), title
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)]+)\)", PAGE))
+def test_the_page_links_to_files_and_headings_that_are_there(target: str) -> None:
+    name, _, anchor = target.partition("#")
+    assert not name or (ROOT / "docs" / name).exists()
+    text = (ROOT / "docs" / name).read_text("utf-8") if name.endswith(".md") else PAGE
+    titles = re.findall(r"^#+ (.*)$", text, re.M)
+    anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+    assert not anchor or anchor in anchors
