@@ -145,3 +145,11 @@ def test_each_effect_has_its_events(effect: Effect, kinds: list[EventType]) -> N
     if isinstance(effect, Send):
         assert [event.at_us for event in events] == [100, 200]
         assert [event.text for event in events] == ["hello", "yes"]
+
+
+def test_a_mark_at_the_beginning_that_editors_write_and_their_line_ends_are_passed_over(tmp_path: Path) -> None:
+    line = log_line(LogEvent(EventType.BEGIN, 1_000_000, "Colours - 0", tokens=5))
+    plain, edited = tmp_path / "plain.jsonl", tmp_path / "edited.jsonl"
+    plain.write_bytes(line * 2)
+    edited.write_bytes(b"\xef\xbb\xbf" + (line * 2).replace(b"\n", b"\r\n"))
+    assert read_log(edited).events == read_log(plain).events

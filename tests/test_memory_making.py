@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,10 @@ from tests.test_memory_kinds_chapterbreak import write_book
 
 from tunecheck.errors import ConfigurationError
 from tunecheck.memory.configuration import read_configuration
-from tunecheck.memory.definitions import read_definitions
+from tunecheck.memory.definitions import read_definitions, write_definitions
 from tunecheck.memory.kind import Making
 from tunecheck.memory.making import Made, Mode, make_definitions
+from tunecheck.memory.model import Definition
 
 CONFIG = """\
 config: {run_name: Small}
@@ -101,6 +104,21 @@ def test_a_data_set_that_is_gone_is_a_difference_as_well(tmp_path: Path) -> None
 def test_reusing_takes_them_whatever_they_were_made_of(tmp_path: Path) -> None:
     first = make(tmp_path)
     assert make(tmp_path, seed=5, mode="reuse").definitions == first.definitions
+
+
+def test_a_data_set_that_is_made_beside_reused_ones_is_recorded(tmp_path: Path) -> None:
+    make(tmp_path)
+    first = make(tmp_path, more="    - name: names\n", mode="reuse")
+    assert first.made == ("Names",)
+    second = make(tmp_path, more="    - name: names\n")
+    assert (second.definitions, second.made) == (first.definitions, ())
+
+
+def test_what_was_reused_is_not_recorded_as_made_of_this(tmp_path: Path) -> None:
+    make(tmp_path)
+    make(tmp_path, seed=5, more="    - name: names\n", mode="reuse")
+    with pytest.raises(ConfigurationError, match="Colours was made with seed 0, not 5"):
+        make(tmp_path, seed=5, more="    - name: names\n")
 
 
 def test_regenerating_makes_all_of_them_anew(tmp_path: Path) -> None:
@@ -271,3 +289,24 @@ def test_the_record_says_what_each_data_set_was_made_of(tmp_path: Path) -> None:
     assert record["Colours"] == {
         "name": "colours", "args": {"colour_changes": 3}, "dataset_examples": 2, "memory_span": 5000, "seed": 4,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("theirs", ["the same", "others"])
+def test_definitions_that_another_run_makes_meanwhile_are_taken_if_they_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: str
+) -> None:
+    (tmp_path / "alone").mkdir()
+    expected = make(tmp_path / "alone")
+
+    def written(definitions: Sequence[Definition], folder: Path) -> list[Path]:
+        others = [replace(each, script=("other", *each.script[1:])) for each in definitions]
+        write_definitions(definitions if theirs == "the same" else others, tmp_path / "definitions")
+        return write_definitions(definitions, folder)
+
+    monkeypatch.setattr("tunecheck.memory.making.write_definitions", written)
+    if theirs == "the same":
+        assert make(tmp_path).definitions == expected.definitions
+    else:
+        with pytest.raises(ConfigurationError, match="Colours: another run has just made other definitions"):
+            make(tmp_path)
+    assert not [*(tmp_path / "definitions").glob(".making*")]

@@ -111,8 +111,11 @@ def test_a_run_that_is_not_over_is_the_same_so_far_if_that_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_dir = benchmark(tmp_path, events(COLOURS)[:-1])
-    assert replay(capsys, run_dir).code == 3
-    assert replay(capsys, run_dir, "--unfinished").code == 0
+    different = replay(capsys, run_dir)
+    assert (different.code, "first difference: event" in different.out) == (3, True)
+    same = replay(capsys, run_dir, "--unfinished")
+    assert (same.code, "the same so far: event" in same.out, "difference" in same.out) == (0, True, False)
+    assert "ours:    END 'Colours - 0'" in same.out, "what would come next"
 
 
 def test_the_log_itself_may_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -161,3 +161,17 @@ def test_the_largest_message_of_a_run_is_found_from_its_log(shared_data: Path, s
     assert result.difference is None
     # What is found explains every message; where several sizes do, the roundest is taken.
     assert abs(found - size) < 64
+
+
+@pytest.mark.parametrize("days", [1, 3])
+def test_a_joke_told_days_ago_is_asked_for_without_the_days_as_the_reference_does(shared_data: Path, days: int) -> None:
+    legacy, _ = read_run(shared_data, 5)
+    events = list(legacy.log.events)
+    asked = next(place for place, event in enumerate(events) if event.sent and "Which joke" in (event.text or ""))
+    later = [replace(event, at_us=event.at_us + days * 86_400_000_000) for event in events[asked - 1 :]]
+    found = replayed(shared_data, 5, [*events[: asked - 1], *later])
+    assert found.difference is None
+    changed = replace(later[1], text=(later[1].text or "").replace("Which joke", "Which jest"))
+    found = replayed(shared_data, 5, [*events[: asked - 1], later[0], changed, *later[2:]])
+    assert found.difference is not None
+    assert found.events == asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,24 @@ def test_a_file_is_never_held_in_memory(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 << 20
+
+
+def test_a_folder_is_no_file_to_write_to(tmp_path: Path) -> None:
+    source = written(tmp_path / "in.jsonl", line())
+    with pytest.raises(ConfigurationError, match=r"is a folder; name a file, --out OUT\.jsonl"):
+        rescore_file(source, tmp_path)
+    assert [*tmp_path.iterdir()] == [source]
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    source = written(tmp_path / "in.jsonl", line(), line())
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert rescore_file(source, pipe).count("scored") == 2
+        assert os.read(reading, 1 << 16).count(b"our_score") == 2
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == [source, pipe]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -58,6 +59,13 @@ class Recalling(Endpoint):
 
     def settings(self) -> dict[str, JSON]:
         return {"kind": self.kind}
+
+
+class Uncounted(Recalling):
+    """The same, without a count of tokens."""
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        return replace(await super().complete(request), usage=Usage())
 
 
 @pytest.fixture(autouse=True)
@@ -213,12 +221,77 @@ def test_a_finished_run_that_is_taken_up_again_asks_nobody_and_is_the_same() -> 
     assert again.result.run_dir == whole.result.run_dir
 
 
+def kept(outcome: MemoryOutcome) -> dict[str, bytes]:
+    """What a run's files below `memory/` hold, and its figures."""
+    folder = outcome.result.run_dir
+    files = [*(each for each in sorted((folder / "memory").rglob("*")) if each.is_file()), folder / "metrics.json"]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def test_a_finished_run_that_is_taken_up_again_keeps_what_agent_and_judge_took() -> None:
+    price = Price(1.0, 1.0)
+    whole = had(Recalling(price=price), judge=Judge(price=price), repeat=2)
+    before = kept(whole)
+    judge = Judge(price=price)
+    again = had(Recalling(price=price), judge=judge, repeat=2, resume="last")
+    assert (judge.calls, again.result.usage) == (0, whole.result.usage)
+    assert kept(again) == before
+
+
+def test_calls_whose_tokens_nobody_counted_are_still_calls_when_a_run_is_taken_up_again() -> None:
+    whole = had(Uncounted())
+    spent: Any = whole.result.usage["target"]
+    assert spent["calls"] == spent["uncounted_calls"] > 50
+    assert had(Uncounted(), resume="last").result.usage == whole.result.usage
+
+
+@pytest.mark.parametrize("fails_at", [40, 105])
+def test_repetitions_that_were_cut_off_cost_what_they_would_have(fails_at: int) -> None:
+    price = Price(1.0, 1.0)
+    with pytest.raises(RunError, match="out of order"):
+        had(Recalling(fails_at=fails_at, price=price), judge=Judge(price=price), repeat=2)
+    resumed = had(Recalling(price=price), judge=Judge(price=price), repeat=2, resume="last")
+    whole = had(Recalling(price=price), judge=Judge(price=price), repeat=2, results_dir="elsewhere")
+    for name in ("target", "judge"):
+        spent, expected = resumed.result.usage[name], whole.result.usage[name]
+        assert spent == expected | {"cost": pytest.approx(expected["cost"])}  # type: ignore[call-overload,index,operator]
+
+
 def test_another_configuration_is_refused_when_a_run_goes_on(workspace: Path) -> None:
     with pytest.raises(RunError):
         had(Recalling(fails_at=9))
     (workspace / "small.yml").write_text(CONFIG.replace("memory_span: 900", "memory_span: 800"), "utf-8")
     with pytest.raises(ConfigurationError, match="cannot be finished as it was begun"):
         had(resume="last")
+
+
+def test_what_has_changed_since_is_said_by_its_name_alone(workspace: Path) -> None:
+    filler = workspace / "filler.jsonl"
+    filler.write_text('{"question": "Which way is up?", "answer": "That one"}\n')
+    with pytest.raises(RunError):
+        had(Recalling(fails_at=9), filler=filler)
+    filler.write_text('{"question": "Which way is down?", "answer": "This one"}\n')
+    with pytest.raises(ConfigurationError) as refused:
+        had(resume="last", filler=filler)
+    said = str(refused.value)
+    assert "the target's memory.filler was " in said
+    assert "wording" not in said
+    assert said.endswith("Undo that, or start a new run"), "another conversation's answers cannot be taken over"
+
+
+def test_the_seed_of_a_configuration_is_the_filler_s_as_well(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (workspace / "small.yml").write_text(CONFIG.replace("dataset_examples: 2", "dataset_examples: 2, seed: 7"))
+    assert replays(had().results[0], capsys)
+
+
+def test_a_menu_that_is_not_there_is_found_before_anything_is_said(workspace: Path) -> None:
+    (workspace / "wording.yml").write_text("restaurant: {menu_file: nowhere.json}\n")
+    agent = Recalling()
+    with pytest.raises(ConfigurationError, match=r"nowhere\.json: cannot be read"):
+        had(agent, wording=workspace / "wording.yml")
+    assert agent.calls == 0
 
 
 # -- judges, texts, and what can be done with a run afterwards
@@ -240,6 +313,19 @@ def test_without_a_judge_the_run_says_who_judged() -> None:
     assert any("Restaurant: judged by words" in note and "--judge" in note for note in notes)
 
 
+def test_without_a_judge_the_run_says_what_is_not_scored(workspace: Path) -> None:
+    (workspace / "small.yml").write_text(CONFIG + "    - name: delayed_recall\n")
+    assert any("Delayed Recall: not scored" in note for note in had().result.notes)
+
+
+def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFixture[str]) -> None:
+    config = "small.yml"
+    run = had(command={"memory_run": {"config": config}}).result.run_dir
+    capsys.readouterr()
+    assert main(["score", str(run)]) == 2
+    assert "started by `tunecheck memory run`: name the judges, --evaluators memory" in capsys.readouterr().err
+
+
 def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> None:
     judge = Judge(price=Price(3.0, 3.0))
     outcome = had(judge=judge)
@@ -248,6 +334,22 @@ def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> Non
     assert spent["calls"] > 0
     assert spent["input_tokens"] + spent["output_tokens"] == 55 * judge.calls
     assert spent["cost"] == pytest.approx(55 * judge.calls * 3 / 1_000_000)
+
+
+def test_a_run_says_so_when_only_the_judge_was_simulated() -> None:
+    class Pretending(Judge):
+        async def complete(self, request: ChatRequest) -> Completion:
+            return replace(await super().complete(request), simulated=True)
+
+    outcome = had(judge=Pretending())
+    assert outcome.result.simulated
+    assert Run(outcome.result.run_dir).manifest()["simulated"] is True
+    assert {row["row_id"] for row in rows_of(outcome) if row["outputs.simulated"]} == {
+        "Restaurant - 0",
+        "Restaurant - 1",
+    }
+    spent = outcome.result.usage
+    assert had(judge=Pretending(), resume="last").result.usage == spent, "the agent's replies were real"
 
 
 def test_a_data_set_without_its_texts_is_left_out_visibly(workspace: Path) -> None:

@@ -148,6 +148,29 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(
     assert asked < {key for key, _ in agent.heard}
 
 
+@pytest.mark.parametrize("where", [(*BEGIN, "--resume"), ("--resume", *BEGIN), (*BEGIN, "--resume", "--quiet")])
+def test_resume_without_a_run_goes_on_with_the_unfinished_one_of_these_options(
+    workspace: Path, agent: Agent, where: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut_off(workspace, agent, signal.SIGKILL)
+    asked = {key for key, _ in agent.heard}
+    said = run(capsys, *where)
+    assert (said.code, said.err) == (0, "")
+    assert only().status() == "finished"
+    assert asked < {key for key, _ in agent.heard}
+
+
+def test_resume_without_a_run_begins_one_where_none_is_unfinished(
+    workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut_off(workspace, agent, signal.SIGKILL)
+    other = run(capsys, *BEGIN, "--seed", "4", "--definitions", "other", "--resume")
+    assert other.code == 0
+    assert "note: no run of this configuration is unfinished; this is a new one" in other.err
+    assert len([*list_runs(Path("eval_results"))]) == 2
+    assert run(capsys, "--resume").err.startswith("error: nothing says what to run")
+
+
 def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh(
     workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,6 +213,27 @@ def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(
     assert (changed.code, "--seed: run" in changed.err, "--fresh" in changed.err) == (2, True, True)
     other = here(capsys, "evaluate", "--resume", "last")
     assert (other.code, "tunecheck memory run --resume" in other.err) == (2, True)
+
+
+PAID = """\
+from tunecheck.endpoints.base import Completion, Usage
+
+def answer(messages):
+    return Completion(text="Noted.", usage=Usage(100_000, 10), latency_ms=1.0)
+"""
+
+
+def test_a_run_whose_money_is_spent_goes_on_with_more(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (workspace / "endpoints" / "paid.py").write_text(PAID, "utf-8")
+    (workspace / "endpoints" / "paid.yaml").write_text("{kind: python, function: paid.py:answer}", "utf-8")
+    (workspace / "prices.yaml").write_text("models: {paid: {input_per_million: 1, output_per_million: 1}}", "utf-8")
+    begun = run(capsys, "-c", "small.yml", "--endpoint", "paid", "--prices", "prices.yaml", "--max-cost", "1")
+    assert (begun.code, "stopped: --max-cost 1:" in begun.err) == (1, True), begun.err
+    more = run(capsys, "--resume", "last", "--max-cost", "2")
+    assert (more.code, "stopped: --max-cost 2:" in more.err) == (1, True)
+    assert run(capsys, "--resume", "last", "--max-cost", "1000", "--concurrency", "2").code == 0
+    other = run(capsys, "--resume", "last", "--max-cost", "3", "--prices", "other.yaml")
+    assert (other.code, "error: --prices: run" in other.err) == (2, True), "what may not change is named"
 
 
 def test_it_starts_without_a_terminal_and_asks_nothing(workspace: Path) -> None:

@@ -20,6 +20,7 @@ from tunecheck.memory.kept_definitions import benchmark_folder, keep_definitions
 from tunecheck.memory.kind import Making
 from tunecheck.memory.making import LeftOut, Made, Mode, make_definitions
 from tunecheck.memory.scheduler import Settings
+from tunecheck.memory.scoring import needs_judge
 from tunecheck.memory.target import MemoryTarget
 from tunecheck.memory.tasks import Test
 from tunecheck.memory.tokens import Tokenizer, load_tokenizer
@@ -114,9 +115,11 @@ def run_memory(
         tokenizer=counting,
         incompatibilities=read.incompatibilities,
         isolated=isolated,
-        seed=seed or 0,
+        seed=read.seed,
     )
     tests = _tests(read, made)
+    for kind in {test.kind.title: test.kind for test in tests}.values():
+        kind.check(settings.wording)
     target = MemoryTarget(
         endpoint,
         tests,
@@ -196,6 +199,9 @@ def _notes(made: Made, tests: Sequence[Test], judge: Endpoint | None) -> list[st
         notes.append(
             f"{', '.join(consulting)}: judged by words, not by a model, while the tests ran; --judge names one"
         )
+    judged = sorted({test.definition.title for test in tests if needs_judge(test.definition.title)})
+    if judge is None and judged:
+        notes.append(f"{', '.join(judged)}: not scored, as only a judge can; --judge names one")
     return notes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Protocol
 from tunecheck.fingerprints import content_hash
 from tunecheck.jsontext import JSON
 
-__all__ = ["CallContext", "Parts", "Purse", "Purses", "Row", "Target", "TargetOutput"]
+__all__ = ["CallContext", "Parts", "Purse", "Purses", "Row", "Share", "Target", "TargetOutput"]
 
 TargetOutput = Mapping[str, object]
 """What a target answers: columns by name; `response` is what evaluators look at by default."""
@@ -64,9 +64,24 @@ class Purse(Protocol):
 class Purses(Protocol):
     """Pays for the calls of a target that `pays_by_call`."""
 
-    def purse(self, name: str, endpoint: object) -> Purse:
-        """The purse for calls to this endpoint. They are counted under `name`, which for answers is `target`."""
+    def purse(self, name: str, endpoint: object, conversation: str) -> Purse:
+        """The purse for a conversation's calls to this endpoint.
+
+        They are counted under `name`, which for answers is `target`.
+        """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Calls to one endpoint that an answer took: the purse's name, endpoint and conversation, and tokens in and out."""
+
+    name: str
+    endpoint: object
+    conversation: str
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,8 @@ class Target(ABC):
     """How many answers to ask for at once, where the target knows what it can bear."""
     columns: frozenset[str] | None = None
     """The columns of its answers, where they are known beforehand."""
+    can_be_taken_over: bool = True
+    """Whether a new run can take over some of another's answers; those of one long conversation belong together."""
     notes: Sequence[str] = ()
     """Remarks on how it answers, which stand beside the results."""
     pays_by_call: bool = False
@@ -145,9 +162,13 @@ class Target(ABC):
         counts = counted if isinstance(counted, dict) else {}
         return _whole(counts.get("input_tokens")), _whole(counts.get("output_tokens"))
 
-    def calls(self, output: Mapping[str, JSON]) -> int:
-        """How many calls an answer took that `usage` says the tokens of."""
-        return 1
+    def shares(self, output: Mapping[str, JSON]) -> Iterable[Share]:
+        """What an answer took of the purses of a target that `pays_by_call`."""
+        return ()
+
+    def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
+        """Whether this answer makes the whole run a simulated one; else it is one row that says so of itself."""
+        return False
 
     def group_key(self, row: Row) -> str | None:
         """Rows of one group are answered one after another, in order; None: on its own."""

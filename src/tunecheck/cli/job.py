@@ -14,6 +14,7 @@ from tunecheck.cli.gates import Gate, parse_gate
 from tunecheck.cli.gates_base import Base, RowKey, check_margin, read_base
 from tunecheck.cli.gates_files import check_folders
 from tunecheck.cli.options import Options
+from tunecheck.cli.recorded_command import command_of
 from tunecheck.cli.stored_options import read_config, recorded_options
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON
@@ -278,10 +279,11 @@ def _with_evaluators(options: Options, run_id: str, manifest: Mapping[str, JSON]
         return options
     known = manifest.get("evaluators")
     command = manifest.get("command")
-    if not isinstance(known, dict) or not command:
-        raise ConfigurationError(
-            f"run {run_id} was not started from the command line: name the judges, --evaluators a,b"
-        )
+    begun = command_of(command)
+    if not isinstance(known, dict) or not command or begun is not None:
+        how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
+        names = ",".join(known) if isinstance(known, dict) and begun else "a,b"
+        raise ConfigurationError(f"run {run_id} {how}: name the judges, --evaluators {names}")
     before = recorded_options(run_id, command)
     kept = Options(
         evaluators=list(known), set=before.set, mapping=before.mapping, judge=before.judge, prices=before.prices

@@ -6,7 +6,7 @@ import typer
 
 from tunecheck.cli.memory_replay_command import replay
 from tunecheck.cli.memory_rescore_command import rescore
-from tunecheck.cli.memory_run_command import run
+from tunecheck.cli.memory_run_command import ResumingCommand, run
 
 __all__ = ["make_app"]
 
@@ -14,7 +14,7 @@ __all__ = ["make_app"]
 def make_app() -> typer.Typer:
     """The commands about long-term memory."""
     app = typer.Typer(help="Test an agent's long-term memory; check runs of the GoodAI benchmark.")
-    app.command()(run)
+    app.command(cls=ResumingCommand)(run)
     app.command()(replay)
     app.command()(rescore)
     return app

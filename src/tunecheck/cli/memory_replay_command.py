@@ -152,11 +152,11 @@ def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) ->
     )
     if replayed.difference is None:
         return
-    _print_difference(legacy, replayed)
+    _print_difference(legacy, replayed, same)
     if not same and not given:
         print(
             "note: a run needs the texts that it was run with; the reference's are not those that ship: "
-            "give --wording and --filler",
+            "give --wording and --filler, and --configuration where it names kinds of tests of your own",
             file=sys.stderr,
         )
 
@@ -173,13 +173,14 @@ def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
     return f" ({said})" if said else ""
 
 
-def _print_difference(legacy: LegacyRun, replayed: Replayed) -> None:
+def _print_difference(legacy: LegacyRun, replayed: Replayed, same: bool) -> None:
     from tunecheck.shown import clean
 
     assert replayed.difference is not None
     logged, ours = replayed.difference.logged, replayed.difference.ours
     where = f"line {logged.line}" if logged else "the end"
-    print(f"first difference: event {replayed.events + 1:,}, {where} of {legacy.log.name}")
+    what = "the same so far" if same else "first difference"
+    print(f"{what}: event {replayed.events + 1:,}, {where} of {legacy.log.name}")
     theirs, own = _from_where_they_differ(logged.says() if logged else "", ours.says() if ours else "")
     print(f"  the log: {clean(theirs, _SHOWN) if logged else 'ends here'}")
     print(f"  ours:    {clean(own, _SHOWN) if ours else 'all tests are over'}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import typer
+from typer.core import TyperCommand
 
 from tunecheck.cli.console import progress_bar
 from tunecheck.cli.parameters import (
@@ -35,15 +36,18 @@ if TYPE_CHECKING:
     from tunecheck.memory_run import MemoryOutcome
     from tunecheck.progress import ProgressBar
 
-__all__ = ["MemoryRun", "run"]
+__all__ = ["MemoryRun", "ResumingCommand", "run"]
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
 _MOST_LOOKED_AT = 100
 """Runs, the newest first, among which an unfinished one of the same configuration is looked for."""
 
-_NEVER_RECORDED = ("name", "concurrency", "max_cost", "prices")
+_NEVER_RECORDED = ("name", "concurrency", "max_cost", "prices", "regenerate", "reuse")
 """Options in which two runs of the same configuration may differ."""
+
+_MAY_CHANGE = ("concurrency", "max_cost")
+"""Options that a run may go on with another value of."""
 
 Config = Annotated[
     str | None,
@@ -180,9 +184,9 @@ Resume = Annotated[
     str | None,
     typer.Option(
         "--resume",
-        metavar="RUN",
+        metavar="[RUN]",
         help="Go on with a run where it stopped, with the options it was started with. RUN: its id, the beginning of "
-        "it, its folder, or last.",
+        "it, its folder, or last. Without RUN: the unfinished run of these options, or a new one if there is none.",
         rich_help_panel=RUNNING,
     ),
 ]
@@ -195,6 +199,21 @@ Fresh = Annotated[
         rich_help_panel=RUNNING,
     ),
 ]
+
+
+OF_THE_SAME = "the unfinished run of these options"
+"""What `--resume` without a run stands for; no run has blanks in its id."""
+
+
+class ResumingCommand(TyperCommand):
+    """Its `--resume` may stand without a value."""
+
+    def parse_args(self, ctx: object, args: list[str]) -> list[str]:
+        """Give a bare `--resume` its value."""
+        said: list[str] = []
+        for arg, following in zip(args, [*args[1:], "--"], strict=True):
+            said += [arg, OF_THE_SAME] if arg == "--resume" and following.startswith("-") else [arg]
+        return super().parse_args(ctx, said)  # type: ignore[arg-type]  # click's context, of whichever click it is
 
 
 @dataclass(frozen=True)
@@ -276,8 +295,10 @@ def run(
     invocation: Invocation = context.obj
     invocation.results_dir = results_dir or invocation.results_dir
     invocation.evaluate = f"{invocation.program} memory run"
-    options = _options(MemoryRun.of(context.params), resume, invocation, fresh=fresh)
-    if resume is None and not fresh:
+    given, named = MemoryRun.of(context.params), resume
+    resume = _of_the_same(given, invocation) if named == OF_THE_SAME and not fresh else named
+    options = _options(given, resume, invocation, fresh=fresh)
+    if named is None and not fresh:
         _name_unfinished(options, invocation)
     outcome = _run(options, invocation, resume, progress_bar(options.name or "memory", quiet))
     invocation.finished = str(outcome.result.run_dir)
@@ -299,11 +320,21 @@ def _options(given: MemoryRun, resume: str | None, invocation: Invocation, *, fr
         return given
     found = find_run(resume, Path(invocation.results_dir))
     options = MemoryRun.recorded(found)
-    changed = [key for key, value in given.given().items() if value != getattr(options, key)]
-    if set(changed) - {"concurrency", "max_cost"}:
-        option = changed[0].replace("_", "-")
-        raise ConfigurationError(f"--{option}: run {found.id} goes on as it was begun; start a new one with --fresh")
-    return options
+    changed = {key: value for key, value in given.given().items() if value != getattr(options, key)}
+    fixed = next((key.replace("_", "-") for key in changed if key not in _MAY_CHANGE), None)
+    if fixed is not None:
+        raise ConfigurationError(f"--{fixed}: run {found.id} goes on as it was begun; start a new one with --fresh")
+    return replace(options, **{key: getattr(given, key) for key in changed})
+
+
+def _of_the_same(given: MemoryRun, invocation: Invocation) -> str | None:
+    """The run that `--resume` alone goes on with; None, and a line that says so, where there is none."""
+    if given.config is None or given.endpoint is None:
+        return None
+    unfinished = _unfinished(given, Path(invocation.results_dir))
+    if unfinished is None:
+        print("note: no run of this configuration is unfinished; this is a new one", file=sys.stderr)
+    return unfinished
 
 
 def _name_unfinished(options: MemoryRun, invocation: Invocation) -> None:

@@ -67,7 +67,8 @@ class Spent:
 class TestBook:
     """One test: where it began and ended, and everything that belongs to it.
 
-    `spent` is what its own exchanges took, `share` what the whole conversation took since the test before it ended.
+    `spent` is what its own exchanges took, `share` what the whole conversation asked of models since the test before it
+    ended, and `judged` what its questions to the judge took.
     `characters` are those of the whole conversation while it lasted.
     """
 
@@ -83,6 +84,7 @@ class TestBook:
     points: Points | None = None
     spent: Spent = field(default_factory=Spent)
     share: Spent = field(default_factory=Spent)
+    judged: Spent = field(default_factory=Spent)
     characters: int = 0
     simulated: bool = False
     question_at: int | None = None
@@ -141,7 +143,8 @@ class SessionBook:
             self.generated_tokens += answered
             self.generated_ms += outcome.latency_ms
         self._characters += len(effect.message) + len(reply)
-        self._share.add(outcome)
+        if not outcome.simulated:
+            self._share.add(outcome)
         self._replies.append(reply)
         if not effect.filler:
             self._note_own(self.tests[effect.test], effect, outcome, before)
@@ -173,6 +176,9 @@ class SessionBook:
             case Waiting(_, tokens, seconds):
                 book.note("wait", now, for_tokens=tokens, for_seconds=seconds)
             case Consult(_, request):
+                book.simulated |= outcome.simulated
+                if outcome.judged_by_model:
+                    book.judged.add(outcome)
                 book.note("judge", now, purpose=request.purpose, values=dict(request.values), reply=outcome.text)
             case Register():
                 book.registered = True

@@ -48,6 +48,11 @@ class Outcome:
     simulated: bool = False
     declined: bool = False
 
+    @property
+    def judged_by_model(self) -> bool:
+        """Of a judgement: whether it was a model's, not that of rules about words."""
+        return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
+
 
 @dataclass(frozen=True, slots=True)
 class Send:

@@ -75,6 +75,13 @@ class Kind(ABC):
             ConfigurationError: it needs something (texts, a generator) that is not there; the text says what to give.
         """
 
+    def check(self, wording: Wording) -> None:
+        """Find out before anything is said whether the wording has all that the tests need; by default it has.
+
+        Raises:
+            ConfigurationError: something is missing; the text says what.
+        """
+
     def steps(self, definition: Definition, scene: Scene) -> Steps:
         """The test at work: by default its script, with its waits; a temporal one asks `question` at the end."""
         from tunecheck.memory.scripted import scripted_steps

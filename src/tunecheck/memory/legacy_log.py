@@ -116,7 +116,7 @@ def read_log(file: Path | str) -> LogFile:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     events: list[LogEvent] = []
-    *whole, rest = raw.split(b"\n")
+    *whole, rest = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(whole, 1):
         if line.strip():
             events.append(_event(line, number, str(path)))

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tunecheck.errors import ConfigurationError
+from tunecheck.errors import ConfigurationError, TunecheckError
 from tunecheck.jsontext import JSON, loads
+from tunecheck.memory.checking import checked_definitions
 from tunecheck.memory.configuration import Configuration, DataSet, read_configuration
 from tunecheck.memory.definitions import SUFFIX, read_definition, write_definitions
 from tunecheck.memory.kind import Making
@@ -112,7 +113,10 @@ class _Workshop:
         stored = {each.title: self._stored(each.title) for each in self.configuration.data_sets}
         new, left_out = self._generated([each for each in self.configuration.data_sets if not stored[each.title]])
         if not any(stored.values()):
-            self._write_record()
+            self._write_record(_recipes(self.configuration))
+        elif new:
+            recipes = _recipes(self.configuration)
+            self._write_record({**(self._record() or {}), **{title: recipes[title] for title in new}})
         return self._made({**stored, **self._kept(new)}, tuple(new), left_out)
 
     def renew(self) -> Made:
@@ -122,7 +126,7 @@ class _Workshop:
         with _writing(self.folder):
             (self.folder / RECORD).unlink(missing_ok=True)
             self._remove(keep={title for title, definitions in stored.items() if definitions})
-        self._write_record()
+        self._write_record(_recipes(self.configuration))
         missing = [each for each in left_out if not stored[each.title]]
         return self._made({**stored, **self._kept(new)}, tuple(new), missing)
 
@@ -141,10 +145,24 @@ class _Workshop:
         for each in data_sets:
             making = Making(each.seed, each.memory_span, self.making.texts, self.making.generator)
             try:
-                new[each.title] = each.kind.definitions(each.examples, making)
+                new[each.title] = self._made_of(each, making)
             except MissingTextsError as error:
                 left_out.append(LeftOut(each.title, str(error)))
         return new, left_out
+
+    def _made_of(self, data_set: DataSet, making: Making) -> list[Definition]:
+        """New definitions of one data set."""
+        where = f"{self.configuration.path}: the data set {data_set.title!r} cannot be made"
+        try:
+            made: object = data_set.kind.definitions(data_set.examples, making)
+        except TunecheckError:
+            raise
+        except Exception as error:  # a kind may be somebody's own code, which may raise anything
+            raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
+        try:
+            return checked_definitions(data_set.title, made)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{where}: {error}") from None
 
     def _stored(self, title: str) -> list[Definition]:
         files = sorted((self.folder / title).glob(f"*{SUFFIX}"))
@@ -159,24 +177,39 @@ class _Workshop:
         try:
             for title, definitions in new.items():
                 write_definitions(definitions, building)
-                with _writing(self.folder):
-                    (building / title).replace(self.folder / title)
+                self._appear(building / title)
         finally:
             shutil.rmtree(building, ignore_errors=True)
         return {title: self._stored(title) for title in new}
+
+    def _appear(self, made: Path) -> None:
+        """Move a data set's folder to its place, unless another run made the same just now."""
+        there = self.folder / made.name
+        with _writing(self.folder):
+            try:
+                made.replace(there)
+            except OSError:
+                if _files(there) == _files(made):
+                    return
+                if any(there.glob(f"*{SUFFIX}")):
+                    raise ConfigurationError(
+                        f"{there}: another run has just made other definitions; {_ANSWER}"
+                    ) from None
+                raise
 
     def _made(self, by_title: dict[str, list[Definition]], new: tuple[str, ...], left_out: Sequence[LeftOut]) -> Made:
         titles = [each.title for each in self.configuration.data_sets]
         return Made(tuple(each for title in titles for each in by_title.get(title, ())), new, tuple(left_out))
 
-    def _write_record(self) -> None:
+    def _write_record(self, recipes: dict[str, JSON]) -> None:
+        """Write the configuration, and what each data set's definitions were made of."""
         import yaml
 
         text = yaml.safe_dump(self.configuration.settings(), sort_keys=False, allow_unicode=True, width=120)
         with _writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_file(self.folder / CONFIG, text.encode())
-            write_file(self.folder / RECORD, dumps_readably(_recipes(self.configuration)))
+            write_file(self.folder / RECORD, dumps_readably(recipes))
 
     def _record(self) -> dict[str, JSON] | None:
         """What the definitions that are there were made of, by title."""
@@ -185,6 +218,11 @@ class _Workshop:
             return _read_record(record)
         config = self.folder / CONFIG
         return _recipes(read_configuration(config)) if config.is_file() else None
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The definitions of a data set's folder as they are."""
+    return {file.name: file.read_bytes() for file in folder.glob(f"*{SUFFIX}")}
 
 
 @contextmanager

@@ -11,12 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tunecheck.memory.effects import Register, Schedule, SuiteReset
+from tunecheck.memory.kind import Scene
+from tunecheck.memory.kinds.jokes import Jokes
 from tunecheck.memory.legacy_log import EventType, LogEvent
 from tunecheck.memory.log_walk import Difference, Kept, Walk
+from tunecheck.memory.model import Definition
 from tunecheck.memory.scheduler import Course, Settings, Test
 from tunecheck.memory.taking_up import registered_again, take_up
 
 __all__ = ["Difference", "Replayed", "replay"]
+
+_DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +39,14 @@ def replay(
 ) -> Replayed:
     """Compare a log with what the scheduler makes of its replies.
 
-    With `assume_seeds`, a dynamic test whose words differ is tried once more
-    with the random numbers that the reference gives it in the process that made the definitions, where the example's
-    number was not yet known: those of "Restaurant - " instead of "Restaurant - 0".
+    With `assume_seeds`, a test whose words differ is tried once more, by what else the reference may have said: a
+    dynamic test with the random numbers that it gets in the process that made the definitions, where the example's
+    number was not yet known (those of "Restaurant - " instead of "Restaurant - 0"); jokes without the whole days since
+    one was told.
     """
     best = replayed = _Replay(events, tests, settings).run()
     tried: set[str] = set()
-    while assume_seeds and (again := _other_seed(replayed.difference, tests)) is not None and again.id not in tried:
+    while assume_seeds and (again := _otherwise(replayed.difference, tests)) is not None and again.id not in tried:
         tried.add(again.id)
         tests = [again if test.id == again.id else test for test in tests]
         replayed = _Replay(events, tests, settings).run()
@@ -48,13 +54,23 @@ def replay(
     return best
 
 
-def _other_seed(difference: Difference | None, tests: Sequence[Test]) -> Test | None:
-    """The dynamic test whose words are different, with the other seed."""
+def _otherwise(difference: Difference | None, tests: Sequence[Test]) -> Test | None:
+    """The test whose words are different, with the other seed, or with the other way to say how long ago it was."""
     logged = difference.logged if difference else None
-    if logged is None or not logged.sent:
+    test = next((test for test in tests if logged is not None and logged.sent and test.id == logged.test), None)
+    if test is None:
         return None
-    test = next((test for test in tests if test.id == logged.test and test.kind.consults), None)
-    return replace(test, seed=f"{test.definition.title} - ") if test else None
+    if test.kind.consults:
+        return replace(test, seed=f"{test.definition.title} - ")
+    return replace(test, kind=_JokesOfADay()) if isinstance(test.kind, Jokes) else None
+
+
+class _JokesOfADay(Jokes):
+    """Jokes as the reference asks for them: it leaves out the whole days since one was told."""
+
+    def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
+        now_us = scene.now_us()
+        return super().temporal_question(definition, [now_us - (now_us - at) % _DAY_US for at in statements_us], scene)
 
 
 class _Replay:

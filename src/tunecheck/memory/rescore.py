@@ -101,23 +101,29 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
     """Score every row of a file again and write them, in order, to another.
 
     A line that is no row (not JSON, no object, no data set) is written with `our_score` null and `our_error`, which
-    names file and line: the output has a row for each that is not blank. `out` appears when it is complete.
+    names file and line: the output has a row for each that is not blank. `out` appears when it is complete, unless it
+    is a device or a pipe, such as /dev/stdout.
 
     Raises:
         ConfigurationError: the file is not there, cannot be read, or is the one to be written; `out` cannot be.
     """
+    if out.is_dir():
+        raise ConfigurationError(f"{out}: is a folder; name a file, --out OUT.jsonl")
     if out.exists() and path.exists() and out.samefile(path):
         raise ConfigurationError(f"{out}: is the file that is read; name another --out")
-    part = out.with_name(f"{out.name}.{os.getpid()}.part")
+    whole = not out.exists() or out.is_file()
+    part = out.with_name(f"{out.name}.{os.getpid()}.part") if whole else out
     summary = Summary()
     with _opened(path) as rows:
         try:
             _write(rows, part, path, summary, compat)
-            part.replace(out)
+            if whole:
+                part.replace(out)
         except OSError as error:
             raise ConfigurationError(f"{out}: cannot be written: {error.strerror or error}") from None
         finally:
-            part.unlink(missing_ok=True)
+            if whole:
+                part.unlink(missing_ok=True)
     return summary
 
 

@@ -29,6 +29,7 @@ OUTPUT_COLUMNS = (
     "needles",
     "usage",
     "share",
+    "judged",
     "latency_ms",
     "simulated",
 )
@@ -64,7 +65,8 @@ def output_columns(book: TestBook, test: Test, session: str) -> dict[str, JSON]:
     tokens, characters: of the whole conversation while the test lasted: how far it had to remember.
     needles: statements, as opposed to questions.
     usage: what its own messages took; share: what the conversation took since the test before it ended, so that the
-        shares of all tests come to the whole.
+        shares of all tests come to the whole; simulated replies are left out.
+    judged: what its questions to the judge took; None where no model was asked.
     latency_ms: sum over its own messages.
     """
     assert book.ended is not None
@@ -88,6 +90,7 @@ def output_columns(book: TestBook, test: Test, session: str) -> dict[str, JSON]:
         "needles": len(definition.script) - sum(definition.is_question[: len(definition.script)]),
         "usage": book.spent.data(),
         "share": book.share.data(),
+        "judged": book.judged.data() if book.judged.calls else None,
         "latency_ms": book.spent.latency_ms,
         "simulated": book.simulated,
     }
@@ -95,12 +98,17 @@ def output_columns(book: TestBook, test: Test, session: str) -> dict[str, JSON]:
 
 def _own_score(book: TestBook, test: Test) -> Score | None:
     """The score by a kind's own rules; what is raised there becomes the row's error."""
-    return None if type(test.kind).score is Kind.score else test.kind.score(given_of(book, test))
+    if type(test.kind).score is Kind.score:
+        return None
+    found: object = test.kind.score(given_of(book, test))
+    if found is not None and not isinstance(found, Score):
+        raise TypeError(f"the score of {book.id} is a {type(found).__name__}; expected a Score, or None")
+    return found
 
 
-def share_of(output: Mapping[str, JSON]) -> tuple[int, int | None, int | None]:
-    """What an answer adds to what the run has taken: calls, and tokens in and out."""
-    share = output.get("share")
+def share_of(output: Mapping[str, JSON], column: str) -> tuple[int, int | None, int | None]:
+    """What an answer adds to what the run has taken, by one of these columns: calls, and tokens in and out."""
+    share = output.get(column)
     counts = share if isinstance(share, dict) else {}
     calls, *tokens = (_whole(counts.get(name)) for name in ("calls", "input_tokens", "output_tokens"))
     return calls or 0, tokens[0], tokens[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
@@ -161,7 +162,7 @@ class Session:
         tokens = outcome.input_tokens, outcome.output_tokens
         if isinstance(effect, Send) and self._purse is not None and _was_asked(outcome):
             self._purse.paid(*tokens)
-        if isinstance(effect, Consult) and self._judge_purse is not None and tokens != (None, None):
+        if isinstance(effect, Consult) and self._judge_purse is not None and outcome.judged_by_model:
             self._judge_purse.paid(*tokens)
 
     # -- what is new
@@ -232,11 +233,18 @@ class Session:
         before = len(completions)
         async with _paying(self._judge_purse) as paid:
             text = await judge.ask(effect.request, key=key)
-            usage = [completion.usage for completion in completions[before:]]
-            tokens = _sum([each.input_tokens for each in usage]), _sum([each.output_tokens for each in usage])
-            if usage:
+            made = completions[before:]
+            tokens = _sum([each.usage.input_tokens for each in made]), _sum([each.usage.output_tokens for each in made])
+            if made:
                 paid(*tokens)
-        return Outcome(self._clock.now(), text, input_tokens=tokens[0], output_tokens=tokens[1])
+        return Outcome(
+            at_us=self._clock.now(),
+            text=text,
+            latency_ms=math.fsum(each.latency_ms or 0.0 for each in made) if made else None,
+            input_tokens=tokens[0],
+            output_tokens=tokens[1],
+            simulated=any(each.simulated for each in made),
+        )
 
 
 def _paying(purse: Purse | None) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
@@ -258,7 +266,7 @@ def _shown(effect: Effect | None) -> str:
     if effect is None:
         return "the end"
     if isinstance(effect, Send):
-        whose = effect.test or "filler"
+        whose = effect.test or ("filler" if effect.draws else "the introduction")
         message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
         return f"a message of {whose}: {message!r}"
     data = effect_data(effect)

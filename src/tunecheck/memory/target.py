@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tunecheck.datasets.repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints.base import Endpoint
 from tunecheck.endpoints.target import EndpointTarget
-from tunecheck.errors import RunError
+from tunecheck.errors import ConfigurationError, RunError
 from tunecheck.fingerprints import content_hash
 from tunecheck.jsontext import JSON, plain
 from tunecheck.memory.agents import agent_for
@@ -24,7 +24,7 @@ from tunecheck.memory.definitions import definition_data
 from tunecheck.memory.event_log import EventLog
 from tunecheck.memory.results import OUTPUT_COLUMNS, output_columns, share_of
 from tunecheck.memory.session import Judging, Session
-from tunecheck.targets import CallContext, Purse, Row, Target, TargetOutput
+from tunecheck.targets import CallContext, Purse, Row, Share, Target, TargetOutput
 
 if TYPE_CHECKING:
     from tunecheck.memory.agents import Agent
@@ -40,7 +40,7 @@ FOLDER, EVENTS = "memory", "events.jsonl"
 
 def event_log_path(run: Path, trial: int) -> Path:
     """Where the events of a repetition's session are, below a run's folder."""
-    return run / FOLDER / f"session-{trial}" / EVENTS
+    return run / FOLDER / _session(trial) / EVENTS
 
 
 class MemoryTarget(Target):
@@ -83,6 +83,7 @@ class MemoryTarget(Target):
         self.endpoint = endpoint
         self.name = endpoint.name
         self.simulated = endpoint.simulated
+        self.can_be_taken_over = False
         self.columns = frozenset(OUTPUT_COLUMNS)
         self.books: dict[int, SessionBook] = {}
         """By repetition, what the tests came to in the sessions that this process had."""
@@ -111,17 +112,20 @@ class MemoryTarget(Target):
         """Wait for the end of the row's test.
 
         Raises:
-            RunError: the conversation cannot go on; the run stops, and can be resumed.
-            ConfigurationError: what was recorded of the session is not what it would be now.
+            RunError: the conversation cannot go on, or what was recorded of it is not what it would be now; the run
+                stops, and can be resumed.
         """
         trial = row.values.get(TRIAL, 1)
         assert isinstance(trial, int)
         test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
-        running = self._running.get(trial)
-        if running is None:
-            running = self._running[trial] = self._start(trial, context)
-        book = await running.ended(test.id)
-        return output_columns(book, test, f"session-{trial}")
+        try:
+            running = self._running.get(trial)
+            if running is None:
+                running = self._running[trial] = self._start(trial, context)
+            book = await running.ended(test.id)
+        except ConfigurationError as error:  # as an error of this row alone it would let the run come to its end
+            raise RunError(str(error)) from error
+        return output_columns(book, test, _session(trial))
 
     def _start(self, trial: int, context: CallContext) -> _Running:
         if context.folder is None:
@@ -142,8 +146,8 @@ class MemoryTarget(Target):
             key=lambda number: _key(context.run_id, trial, number),
             book=book,
             ended=running.note,
-            purse=_purse(context, "target", self.endpoint),
-            judge_purse=_purse(context, "judge", self._judge_endpoint),
+            purse=_purse(context, "target", self.endpoint, trial),
+            judge_purse=_purse(context, "judge", self._judge_endpoint, trial),
         )
         running.start(session, log)
         if self._stopped:
@@ -161,15 +165,21 @@ class MemoryTarget(Target):
 
     def group_key(self, row: Row) -> str | None:
         """Rows of one repetition are answered in one conversation."""
-        return f"session-{row.values.get(TRIAL, 1)}"
+        return _session(row.values.get(TRIAL, 1))
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
         """The test's share of what the whole conversation took."""
-        return share_of(output)[1:]
+        return share_of(output, "share")[1:]
 
-    def calls(self, output: Mapping[str, JSON]) -> int:
-        """The same, in messages."""
-        return share_of(output)[0]
+    def shares(self, output: Mapping[str, JSON]) -> Iterator[Share]:
+        """The same, with the number of messages, and what its questions to the judge took."""
+        conversation = str(output.get("session"))
+        yield Share("target", self.endpoint, conversation, *share_of(output, "share"))
+        yield Share("judge", self._judge_endpoint, conversation, *share_of(output, "judged"))
+
+    def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
+        """All rows of a session are of one conversation."""
+        return output.get("simulated") is True
 
     # -- what it is
 
@@ -265,8 +275,12 @@ def _key(run_id: str, trial: int, number: int) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _purse(context: CallContext, name: str, endpoint: object) -> Purse | None:
-    return context.purses.purse(name, endpoint) if context.purses is not None else None
+def _session(trial: object) -> str:
+    return f"session-{trial}"
+
+
+def _purse(context: CallContext, name: str, endpoint: object, trial: int) -> Purse | None:
+    return context.purses.purse(name, endpoint, _session(trial)) if context.purses is not None else None
 
 
 def _described(test: Test) -> JSON:

@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tunecheck.errors import RunError, TunecheckError
+from tunecheck.memory.checking import check_points, check_step
 from tunecheck.memory.kind import Kind, Scene
 from tunecheck.memory.model import Definition, Points, Replied, Step, Steps
 from tunecheck.memory.wording import Wording
@@ -65,15 +67,20 @@ class Task:
         return self.replies is not None and not self.over
 
     def next(self) -> Step | None:
-        """What it does next; None when it has come to its end."""
+        """What it does next; None when it has come to its end.
+
+        Raises:
+            RunError: its kind's code failed, or gave something that is no step.
+        """
         if self._ended:
             return None
         try:
-            return self._advance()
-        except StopIteration as end:
-            self._ended = True
-            self.points = end.value
-            return None
+            step = self._advance()
+            return None if self._ended else check_step(step)
+        except TunecheckError:
+            raise
+        except Exception as error:  # a kind may be somebody's own code, which may raise anything
+            raise RunError(f"the test {self.id!r} could not go on: {type(error).__name__}: {error}") from error
 
     def came_to(self, text: str | None, sent_us: int) -> None:
         """Tell it what its step came to, now."""
@@ -83,12 +90,17 @@ class Task:
         """Whether its callback has seen enough."""
         return self.replies is not None and self.test.kind.is_over(self.test.definition, self.replies)
 
-    def _advance(self) -> Step:
-        if self._steps is None:
-            self._steps = self.test.kind.steps(self.test.definition, self._scene)
-            return next(self._steps)
-        last, self._last = self._last, None
-        return self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
+    def _advance(self) -> Step | None:
+        try:
+            if self._steps is None:
+                self._steps = self.test.kind.steps(self.test.definition, self._scene)
+                return next(self._steps)
+            last, self._last = self._last, None
+            return self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
+        except StopIteration as end:
+            self._ended = True
+            self.points = check_points(end.value)
+            return None
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:

@@ -258,6 +258,7 @@ class Engine:
             columns = await self._columns(target, state.row)
             self._check_columns(columns)
             state.target = columns
+            self.tally.simulated |= target.makes_simulated(columns)
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
         except asyncio.CancelledError as error:

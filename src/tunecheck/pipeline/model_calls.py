@@ -14,7 +14,7 @@ import contextlib
 import functools
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +26,7 @@ from tunecheck.pipeline.budget import Budget, Spending, cost_of
 from tunecheck.pipeline.instalments import Instalment, Ledger, Purse
 from tunecheck.pipeline.journal import Journal
 from tunecheck.pipeline.recorded import Takeover
-from tunecheck.targets import Target
+from tunecheck.targets import Share, Target
 
 __all__ = ["EvaluatorCalls", "RunCalls"]
 
@@ -46,7 +46,7 @@ class RunCalls:
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
         self._dearest_answer = 0.0
         self._bought = _Bought(journal.path)
-        self._ledgers: defaultdict[str, Ledger] = defaultdict(Ledger)
+        self._ledgers: defaultdict[tuple[str, str], Ledger] = defaultdict(Ledger)
         for evaluator, columns, cost, currency in takeover.bought():
             completion = Completion.of_columns(columns)
             self._count(evaluator, completion.usage, cost, currency)
@@ -120,11 +120,17 @@ class RunCalls:
 
     # -- the target's calls
 
-    def purse(self, name: str, endpoint: object) -> Purse:
-        """What a target pays its calls to an endpoint from, one by one; they are counted under `name`."""
-        price = endpoint.price if isinstance(endpoint, Endpoint) else None
+    def purse(self, name: str, endpoint: object, conversation: str) -> Purse:
+        """What a conversation pays its calls to an endpoint from, one by one; they are counted under `name`."""
+        price = _price(endpoint)
         count = functools.partial(self._count_instalment, name, price)
-        return Purse(price, self._budget, count, self._ledgers[name])
+        return Purse(price, self._budget, count, self._ledgers[name, conversation])
+
+    def _count_shares(self, shares: Iterable[Share]) -> None:
+        for share in shares:
+            usage = Usage(share.input_tokens, share.output_tokens)
+            more = self._ledgers[share.name, share.conversation].answered(share.calls, usage)
+            self._count_instalment(share.name, _price(share.endpoint), more)
 
     def _count_instalment(self, name: str, price: Price | None, more: Instalment) -> float | None:
         cost, currency = _cost(more.usage, price)
@@ -139,7 +145,9 @@ class RunCalls:
         Raises:
             StopRunError: the budget is spent.
         """
-        if _price(target) is None or target.pays_by_call:  # it cannot be held to a budget, or is held to it already
+        if (
+            _price(_endpoint(target)) is None or target.pays_by_call
+        ):  # it cannot be held to a budget, or is held to it already
             yield functools.partial(self.count_target, target)
             return
         async with self._budget.reserved(self._dearest_answer) as reservation:
@@ -151,14 +159,13 @@ class RunCalls:
 
     def count_target(self, target: Target, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
+        if target.pays_by_call:
+            self._count_shares(target.shares(answer))
+            return None
         usage = Usage(*target.usage(answer))
-        price = _price(target)
+        price = _price(_endpoint(target))
         if answer.get("simulated") is True or (price is None and usage == Usage()):
             return None  # no model was asked, or (a function) nobody knows of any calls
-        if target.pays_by_call:
-            return self._count_instalment(
-                "target", price, self._ledgers["target"].answered(target.calls(answer), usage)
-            )
         cost, currency = _cost(usage, price)
         self._count("target", usage, cost, currency)
         self._dearest_answer = max(self._dearest_answer, cost or 0.0)
@@ -220,8 +227,11 @@ class _Bought:
             self._file.close()
 
 
-def _price(target: Target) -> Price | None:
-    endpoint = getattr(target, "endpoint", None)
+def _endpoint(target: Target) -> object:
+    return getattr(target, "endpoint", None)
+
+
+def _price(endpoint: object) -> Price | None:
     return endpoint.price if isinstance(endpoint, Endpoint) else None
 
 

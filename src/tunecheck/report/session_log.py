@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import TypeGuard
 
 from tunecheck.jsontext import JSON
 from tunecheck.report.texts import as_json, cut
+from tunecheck.shown import counted
 
 __all__ = ["is_test_log", "last_question", "moment_of", "shown_log"]
 
@@ -26,10 +28,10 @@ def moment_of(entry: Mapping[str, JSON]) -> tuple[int, int, str] | None:
     message, tokens, at = entry.get("message"), entry.get("tokens"), entry.get("at")
     if not _is_count(message) or not _is_count(tokens) or not isinstance(at, str):
         return None
-    return message, tokens, at[:40]  # type: ignore[return-value]  # counts, as was asked
+    return message, tokens, at[:40]
 
 
-def _is_count(value: JSON) -> bool:
+def _is_count(value: JSON) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
 
 
@@ -66,15 +68,15 @@ def _said(what: str, entry: Mapping[str, JSON]) -> Iterator[JSON]:
 def _notes(entry: Mapping[str, JSON]) -> Iterator[str]:
     tokens, seconds, size = entry.get("for_tokens"), entry.get("for_seconds"), entry.get("size")
     if _is_count(tokens) and tokens:
-        yield f"for {tokens:,} tokens"
+        yield f"for {counted(tokens, 'token')}"
     if _is_count(seconds) and seconds:
-        yield f"for {_duration(seconds)}"  # type: ignore[arg-type]
+        yield f"for {_duration(seconds)}"
     if entry.get("adopted") is True:
         yield "the agent took the reply that was suggested"
     if entry.get("declined") is True:
         yield "the agent's service declined to answer"
     if _is_count(size):
-        yield f"{size:,} tokens with the reply"
+        yield f"{counted(size, 'token')} with the reply"
 
 
 def _duration(seconds: int) -> str:

@@ -97,7 +97,7 @@ class Execution:
         described = self._describe(scan)
         if resume is not None:
             folder = find_run(resume, self.results_dir)
-            manifest = _taken_up(folder, described)
+            manifest = _taken_up(folder, described, self.target)
         else:
             parent = find_run(reuse, self.results_dir) if reuse is not None else None
             folder = create_run(self.results_dir, self.name)
@@ -343,14 +343,16 @@ def _stopped(run: Run, manifest: Mapping[str, JSON], error: BaseException) -> Ba
     return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
 
 
-def _taken_up(run: Run, described: dict[str, JSON]) -> dict[str, JSON]:
+def _taken_up(run: Run, described: dict[str, JSON], target: Target | None) -> dict[str, JSON]:
     """The manifest of a run that goes on in its own folder."""
     before = run.manifest()
     changed = manifests.differences(before, described)
     if changed:
+        new = f"a new run that takes over what still holds: --reuse {run.id}"
+        if target is not None and not target.can_be_taken_over:
+            new = "a new run"
         raise ConfigurationError(
-            f"run {run.id} cannot be finished as it was begun: {'; '.join(changed)}. "
-            f"Undo that, or start a new run that takes over what still holds: --reuse {run.id}"
+            f"run {run.id} cannot be finished as it was begun: {'; '.join(changed)}. Undo that, or start {new}"
         )
     return {**before, "status": "running"}
 

@@ -128,10 +128,21 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
         return ["it had a target, now it has none" if old else "it had no target, now it has one"]
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
-    keys = [key for key in {**old, **new} if key != "fingerprint" and old.get(key) != new.get(key)]
-    return [f"the target's {key} was {old.get(key)}, is {new.get(key)}" for key in keys] or [
-        "the target's code has changed"
-    ]
+    was = {key: value for key, value in old.items() if key != "fingerprint"}
+    now = {key: value for key, value in new.items() if key != "fingerprint"}
+    return [f"the target's {change}" for change in _changed_values(was, now)] or ["the target's code has changed"]
+
+
+def _changed_values(old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = "") -> list[str]:
+    """Each value that changed, by its name; where a mapping changed, by the names in it."""
+    found = []
+    for key in {**old, **new}:
+        was, now = old.get(key), new.get(key)
+        if was != now and isinstance(was, dict) and isinstance(now, dict):
+            found += _changed_values(was, now, f"{above}{key}.")
+        elif was != now:
+            found.append(f"{above}{key} was {was}, is {now}")
+    return found
 
 
 def _changed_evaluators(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:

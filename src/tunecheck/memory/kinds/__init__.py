@@ -128,6 +128,9 @@ def _make(kind: type[Kind], arguments: Mapping[str, JSON], where: str) -> Kind:
         return kind(**arguments)
     except ConfigurationError as error:
         raise ConfigurationError(f"{before}{error}") from None
+    except Exception as error:  # a kind may be somebody's own code, which may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"{before}the data set {kind.name!r} cannot be made: {problem}") from error
 
 
 def _kind_class(found: object, what: str) -> type[Kind]:

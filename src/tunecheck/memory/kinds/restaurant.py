@@ -12,6 +12,7 @@ from tunecheck.memory.wording import fill
 
 if TYPE_CHECKING:
     from tunecheck.jsontext import JSON
+    from tunecheck.memory.wording import Wording
 
 __all__ = ["Restaurant"]
 
@@ -42,6 +43,15 @@ class Restaurant(Kind):
 
     def __init__(self) -> None:
         self.arguments = {}
+
+    def check(self, wording: Wording) -> None:
+        """See Kind: the menu must be there.
+
+        Raises:
+            ConfigurationError: its file cannot be read, or holds no menu.
+        """
+        menu = wording.restaurant.menu  # read when it is first asked for
+        assert menu.dishes
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
         """Empty scripts: everything is said as the visit goes."""

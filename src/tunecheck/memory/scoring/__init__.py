@@ -14,7 +14,7 @@ from types import MappingProxyType
 from tunecheck.memory.model import Given, Points, Score
 from tunecheck.memory.scoring.base import Undecided, Verdict
 
-__all__ = ["Undecided", "Verdict", "judge_by_words", "plain_title", "score_by_words"]
+__all__ = ["Undecided", "Verdict", "judge_by_words", "needs_judge", "plain_title", "score_by_words"]
 
 _RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -68,6 +68,11 @@ def judge_by_words(given: Given, *, compat: bool = False) -> Verdict:
     return Score(min(1.0, max(0.0, found.score)), found.reasons)
 
 
+def needs_judge(title: str) -> bool:
+    """Whether only a judge can score a data set's tests."""
+    return plain_title(title) in JUDGED
+
+
 def plain_title(title: str) -> str:
     """A data set's title or name for look-ups: "Spy Meeting" and "spy_meeting" are one."""
     return re.sub(r"[\W_]+", "", title[:200].lower())
@@ -76,7 +81,7 @@ def plain_title(title: str) -> str:
 def _no_rule(title: str, plain: str) -> str:
     if plain == "restaurant":
         return "the test has no points: a restaurant test counts them while it runs"
-    if plain in JUDGED:
+    if needs_judge(title):
         return f"only a judge can score {title}"
     return f"there are no rules for the data set {title[:80]!r}"
 

@@ -15,6 +15,12 @@ function timePassed(seconds) {
   return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
 }
 
+/** The nearest of 1, 2, 5, 10, 20, 50 … that is not larger; at least 1. */
+function roundStep(most) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, most)));
+  return power * (most >= 5 * power ? 5 : most >= 2 * power ? 2 : 1);
+}
+
 function scoreKind(score) {
   if (score === null) return "none";
   return score >= 1 ? "good" : score > 0 ? "warn" : "bad";
@@ -27,11 +33,11 @@ function lanes(session, open) {
   const place = (tokens) => left + ((width - left - right) * tokens) / Math.max(1, session.tokens);
   const whole_height = top + height * (tests.length + 1);
   const drawn = svg("svg", { viewBox: `0 0 ${width} ${whole_height}`, width, height: whole_height, class: "lanes", role: "img", "aria-label": `The tests of ${session.name} along its ${whole(session.tokens)} tokens` });
-  for (let step = 0; step <= 4; step++) {
-    const tokens = (session.tokens * step) / 4;
-    const anchor = step === 0 ? "start" : step === 4 ? "end" : "middle";
+  const step = roundStep(session.tokens / 4);
+  for (let tokens = 0; tokens <= session.tokens; tokens += step) {
+    const anchor = tokens === 0 ? "start" : tokens > session.tokens - step / 4 ? "end" : "middle";
     drawn.append(svg("line", { x1: place(tokens), x2: place(tokens), y1: 16, y2: whole_height, class: "grid" }));
-    drawn.append(svg("text", { x: place(tokens), y: 11, "text-anchor": anchor }, whole(Math.round(tokens))));
+    drawn.append(svg("text", { x: place(tokens), y: 11, "text-anchor": anchor }, whole(tokens)));
   }
   for (const [tokens, seconds] of session.passed) {
     const line = svg("line", { x1: place(tokens), x2: place(tokens), y1: 16, y2: whole_height, class: "passed" });
@@ -84,6 +90,6 @@ function sessionNode(session, open) {
 function timelineSection(head, open) {
   if (!head.timeline) return null;
   const shape = (word, text) => el("span", { class: "pair" }, svg("svg", { viewBox: "0 0 14 14", width: 14, height: 14, class: "lanes key", "aria-hidden": "true" }, svg("g", { class: "lane good" }, markOf(MARKS.indexOf(word), 7, 7))), text);
-  const key = el("p", { class: "note" }, "Each line is a test, along the tokens of the conversation: ", shape("statement", "statement"), shape("question", "question"), shape("callback", "callback or judge"), ". Dashed lines: time passes with nothing said. The colour is the score: all, some, none of it.");
+  const key = el("p", { class: "note" }, "Each line is a test, along the tokens of the conversation: ", shape("statement", "statement"), shape("question", "question"), shape("callback", "callback or judge"), "Dashed lines: time passes with nothing said. The colour is the score: all, some, none of it.");
   return section("timeline", "Timeline", key, ...head.timeline.map((session) => sessionNode(session, open)));
 }

@@ -1,0 +1,146 @@
+"""Somebody's own kind of test that is wrong: one line says what, and whose; a run that it stops can be gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint
+from tunecheck.errors import ConfigurationError, RunError
+from tunecheck.jsontext import JSON
+from tunecheck.memory_run import MemoryOutcome, run_memory
+from tunecheck.runs.store import Run, list_runs
+
+CONFIG = """\
+config: {run_name: Own}
+datasets:
+  args: {memory_span: 900, dataset_examples: 2}
+  datasets: [{name: colours}, {name: own.py}]
+"""
+
+KIND = """\
+from tunecheck.memory.kind import Kind
+from tunecheck.memory.kinds.scripts import scripted_test
+from tunecheck.memory.model import AskJudge, Definition, Points, Say, Score, Wait
+
+class Own(Kind):
+    name = "own"
+    title = "Own"
+
+    def __init__(self):
+        self.arguments = {}
+        <init>
+
+    def definitions(self, count, making):
+        <definitions>
+        return [scripted_test(self, str(number), ["A thing."], ["Which?"], ["thing"]) for number in range(count)]
+"""
+
+STEPS = """
+    def steps(self, definition, scene):
+        reply = yield Say("Hello.", question=True)
+        <steps>
+"""
+
+
+class Noting(Endpoint):
+    """An agent that notes everything."""
+
+    kind: ClassVar[str] = "noting"
+    name = "noting"
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        return Completion(text="Noted.", latency_ms=1.0)
+
+    def settings(self) -> dict[str, JSON]:
+        return {"kind": self.kind}
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yml").write_text(CONFIG, "utf-8")
+    return tmp_path
+
+
+def write(init: str = "pass", definitions: str = "pass", steps: str | None = None, more: str = "") -> None:
+    text = KIND.replace("<init>", init).replace("<definitions>", definitions)
+    text += "" if steps is None else STEPS.replace("<steps>", steps)
+    Path("own.py").write_text(text + more, "utf-8")
+
+
+def had(**more: Any) -> MemoryOutcome:
+    return run_memory("own.yml", Noting(), **more)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"init": "raise KeyError('a key')"}, "line 4: the data set 'own' cannot be made: KeyError: 'a key'"),
+        ({"definitions": "raise KeyError('a key')"}, "own.yml: the data set 'Own' cannot be made: KeyError: 'a key'"),
+        ({"definitions": "return None"}, "'Own' cannot be made: it made None, and no list of definitions"),
+        ({"definitions": "return [1]"}, "'Own' cannot be made: it made 1 where a Definition is due"),
+        ({"definitions": "return [Definition('Other', '0')]"}, "it made a test of 'Other', and its title is 'Own'"),
+        ({"definitions": "return [Definition('Own', '0')] * 2"}, "it made two tests with the example '0'"),
+        ({"definitions": "return [Definition('Own', '0', expected=[{1, 2}])]"}, "its test '0' has no JSON form: "),
+        ({"definitions": "return [Definition('Own', '0', waits=[3])]"}, "its test '0' has no JSON form: "),
+    ],
+)
+def test_a_kind_that_cannot_be_made_is_wrong_use_in_one_line_before_anything_is_said(
+    wrong: dict[str, str], said: str
+) -> None:
+    write(**wrong)
+    with pytest.raises(ConfigurationError) as refused:
+        had()
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert [*list_runs(Path("eval_results"))] == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("raise KeyError('a key')", "KeyError: 'a key'"),
+        ("yield 'more'", "it yields 'more', which is no Say, Wait or AskJudge"),
+        ("yield None", "it yields None, which is no Say, Wait or AskJudge"),
+        ("yield Say(5)", "it says 5, which is no text"),
+        ("yield Say('half \\ud800')", "surrogates not allowed"),
+        ("yield Wait(seconds=3.7)", "it waits for 3.7 seconds, which must be a whole number from 0"),
+        ("yield Wait(tokens=-1)", "it waits for -1 tokens, which must be a whole number from 0"),
+        ("yield Wait(percentage=float('nan'))", "it waits for nan percent, which must be a number from 0"),
+        ("yield AskJudge(3, {})", "it asks the judge something that is not a purpose with values by name"),
+        ("yield AskJudge('ripe', {'it': {1}})", "no JSON form"),
+        ("return 5", "it ends with 5, which is no Points"),
+        ("return Points(float('nan'), 5, ())", "it ends with nan of 5 points"),
+    ],
+)
+def test_steps_that_are_wrong_stop_the_run_name_the_test_and_do_no_harm(steps: str, said: str) -> None:
+    write(steps=steps)
+    with pytest.raises(RunError) as stopped:
+        had()
+    assert "stopped: the test 'Own - 0' could not go on: " in str(stopped.value)
+    assert said in str(stopped.value)
+    assert "\n" not in str(stopped.value)
+    write(steps="return Points(1, 1, ())")
+    (found,) = list_runs(Path("eval_results"))
+    assert found.status() == "stopped"
+    outcome = had(resume="last")
+    assert [row["outputs.memory.memory"] for row in Run(outcome.result.run_dir).rows()][-2:] == [1.0, 1.0]
+
+
+def test_a_question_that_nobody_can_judge_stops_the_run_and_is_no_error_of_every_test() -> None:
+    write(steps="yield AskJudge('ripe', {})")
+    with pytest.raises(RunError, match="stopped: the question 'ripe' cannot be answered by words alone"):
+        had()
+    (found,) = list_runs(Path("eval_results"))
+    assert found.status() == "stopped"
+
+
+def test_a_score_that_is_none_is_the_error_of_its_test_alone() -> None:
+    write(more="\n    def score(self, given, *, compat=False):\n        return 'good'\n")
+    outcome = had()
+    assert (outcome.result.row_count, outcome.result.failed_row_count) == (4, 2)
+    errors = [str(row.get("error.target") or row) for row in Run(outcome.result.run_dir).rows()][-2:]
+    assert all("is a str; expected a Score, or None" in error for error in errors)
