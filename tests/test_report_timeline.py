@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row
 
+from tunecheck.report.memory_figures import memory_figures
 from tunecheck.report.session_log import is_test_log, last_question, shown_log
 from tunecheck.report.timeline import Timeline
 
@@ -148,6 +149,18 @@ def test_the_last_question_is_what_the_table_shows() -> None:
     assert last_question(log_of(0)) == "Which one is it?"  # type: ignore[arg-type]
 
 
+# -- figures
+
+
+@pytest.mark.parametrize(
+    "found", ["", "[]", "{", '{"score": "much", "datasets": []}', '{"datasets": {"a": 3}}', "\udcff"]
+)
+def test_figures_that_cannot_be_read_are_left_out(found: str, tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "summary.json").write_bytes(found.encode("utf-8", "surrogateescape"))
+    assert memory_figures(tmp_path) in (None, {"figures": [], "datasets": []})
+
+
 # -- in a browser
 
 
@@ -180,6 +193,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         {"id": ATTACK, "number": 2, "session": ATTACK, "text": ATTACK, "expected": "red"},
     ]
     run = make_run(folder, found, "memory", target=Recalled(), evaluators={"memory": remembered})
+    summary = run.folder / "memory" / "summary.json"
+    summary.parent.mkdir()
+    datasets = {"Colours": {"tests": 3, "scored": 3, "mean": 0.5, "std": 0.25}, ATTACK: {"tests": 1, "mean": None}}
+    summary.write_text(json.dumps({"score": 0.5, "tokens_per_second": 1440.26, "datasets": datasets}), "utf-8")
     return report_of(run, folder).as_uri()
 
 
@@ -195,6 +212,13 @@ def test_the_page_draws_a_timeline_and_runs_nothing_of_what_it_shows(page: Looke
     assert page.page.locator("svg.lanes .lane.good .statement").count() == 1 + 1, "one is that of the key"
     assert page.page.locator("svg.lanes .lane.bad .question").count() == 2
     assert page.page.evaluate("window.hacked") is None
+
+
+def test_the_run_s_figures_stand_above_it(page: Looked) -> None:
+    assert page.texts("#timeline .sums .pair") == ["score 0.500", "tokens/s 1,440.3"]
+    assert page.texts("#timeline table tbody th") == ["Colours", ATTACK]
+    assert page.texts("#timeline table tbody tr:first-child td") == ["3", "3", "0.500", "0.250"]
+    assert page.texts("#timeline table tbody tr:last-child td") == ["1", "–", "–", "–"]
 
 
 def test_a_test_is_opened_from_its_line_and_shows_its_own_log(page: Looked) -> None:

@@ -15,6 +15,7 @@ from tunecheck.report.changes import Base
 from tunecheck.report.charts import charts
 from tunecheck.report.details import DetailReader
 from tunecheck.report.figures import summary
+from tunecheck.report.memory_figures import memory_figures
 from tunecheck.report.page import REPORT, as_data, embedded, page
 from tunecheck.report.reading import Columns, ReportedRun, ShapeReader, read_run
 from tunecheck.report.table import MOST_ROWS, Table
@@ -109,6 +110,7 @@ class _Report:
             "summary": summary(run, table),
             "charts": charts(run, table),
             "timeline": self._timeline.written(),
+            "memory": memory_figures(run.run.folder),
             "blocks": {"rows": [*self._rows.starts], "shared": [*self._shared.starts], "count": self._rows.count},
             "against": None if self._base is None else self._compared(self._base),
             "manifest": as_json(dict(run.manifest), readable=True),

@@ -86,10 +86,20 @@ function sessionNode(session, open) {
   return el("article", { class: "card session" }, title, el("div", { class: "timeline" }, names, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Timeline of ${session.name}` }, lanes(session, open))), left);
 }
 
+/** What a memory run came to, all told and by data set. */
+function memoryFigures(memory) {
+  if (!memory) return [];
+  const pairs = memory.figures.map(([label, value]) => el("span", { class: "pair" }, data(label), " ", el("b", {}, figure(value))));
+  const heads = ["data set", "tests", "scored", "mean", "std"];
+  const lines = memory.datasets.map(([title, ...numbers]) => el("tr", {}, el("th", { scope: "row" }, data(title)), ...numbers.map((each) => el("td", {}, each === null ? "–" : figure(each)))));
+  const table = el("table", { class: "figures" }, el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...lines));
+  return [el("p", { class: "sums" }, ...pairs), el("div", { class: "scroll" }, table)];
+}
+
 /** The timeline of a memory run; null where the run is none. `open(row)` opens a test. */
 function timelineSection(head, open) {
   if (!head.timeline) return null;
   const shape = (word, text) => el("span", { class: "pair" }, svg("svg", { viewBox: "0 0 14 14", width: 14, height: 14, class: "lanes key", "aria-hidden": "true" }, svg("g", { class: "lane good" }, markOf(MARKS.indexOf(word), 7, 7))), text);
   const key = el("p", { class: "note" }, "Each line is a test, along the tokens of the conversation: ", shape("statement", "statement"), shape("question", "question"), shape("callback", "callback or judge"), "Dashed lines: time passes with nothing said. The colour is the score: all, some, none of it.");
-  return section("timeline", "Timeline", key, ...head.timeline.map((session) => sessionNode(session, open)));
+  return section("timeline", "Timeline", ...memoryFigures(head.memory), key, ...head.timeline.map((session) => sessionNode(session, open)));
 }
