@@ -120,7 +120,7 @@ def test_the_pages_commands_print_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_the_pages_commands_on_the_references_files_print_what_it_shows(tmp_path: Path, shared_data: Path) -> None:
-    reference = shared_data / "ltm"
+    reference = (shared_data / "ltm").resolve()
     (tmp_path / "data").mkdir()
     for name in ("tests", "trivia"):
         (tmp_path / "data" / name).symlink_to(reference / name)
