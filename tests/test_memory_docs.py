@@ -299,7 +299,7 @@ def test_every_option_that_the_page_names_is_one(tmp_path: Path) -> None:
     help_text = "".join(process(tmp_path, "memory", name, "--help").out for name in ("run", "replay", "rescore"))
     here = "\n".join(line.split(" | ")[-1] for line in PAGE.splitlines())  # there, on the left, are the reference's own
     named = set(re.findall(r"(?<![\w-])--[a-z]{2,}(?:-[a-z]+)*", here))
-    of_others = {"--memory-agent", "--script", "--port", "--from", "--evaluators", "--set"}
+    of_others = {"--memory-agent", "--script", "--port", "--from", "--evaluators", "--set", "--fail-under"}
     assert len(named) > 20
     assert {option for option in named - of_others if f"{option} " not in help_text} == set()
 
