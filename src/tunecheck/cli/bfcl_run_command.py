@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
@@ -141,11 +141,6 @@ class BfclRun(RecordedOptions):
     data: str | None = None
     name: str | None = None
     concurrency: int | None = None
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, object]) -> BfclRun:
-        """From a command's parameters."""
-        return cls(**{field.name: parameters[field.name] for field in fields(cls)})  # type: ignore[arg-type]
 
 
 def run(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -106,11 +106,6 @@ class MemoryRun(RecordedOptions):
     concurrency: int | None = None
     max_cost: float | None = None
     prices: str | None = None
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, object]) -> MemoryRun:
-        """From a command's parameters."""
-        return cls(**{field.name: parameters[field.name] for field in fields(cls)})  # type: ignore[arg-type]
 
     def of_the_same(self) -> dict[str, JSON]:
         """What makes two runs ones of the same configuration."""

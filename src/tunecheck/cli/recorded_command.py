@@ -36,6 +36,11 @@ class RecordedOptions:
     """The key in `COMMANDS`."""
 
     @classmethod
+    def of(cls, parameters: Mapping[str, object]) -> Self:
+        """From a command's parameters."""
+        return cls(**{field.name: parameters[field.name] for field in fields(cls)})
+
+    @classmethod
     def recorded(cls, run: Run) -> Self:
         """Those that a run was started with.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +48,7 @@ class Scene:
     wording: Wording
 
 
-class Kind(ABC):
+class Kind:
     """Base of all kinds. Made with the arguments of its data set in the configuration, as keywords.
 
     `name` is what configurations say ("colours"), `title` the folder name and the ids' beginning ("Colours").
@@ -67,13 +66,21 @@ class Kind(ABC):
     arguments: Mapping[str, JSON]
     """What it was made with, for definitions, rows and fingerprints."""
 
-    @abstractmethod
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """Make the first `count` tests, always the same for the same arguments and seed.
+        """Make the first `count` tests, always the same for the same arguments and seed; by default one by one.
 
         Raises:
             ConfigurationError: it needs something (texts, a generator) that is not there; the text says what to give.
         """
+        return [self.definition(str(number), making) for number in range(count)]
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """Make one test, where each can be made by itself.
+
+        Raises:
+            ConfigurationError: as `definitions`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} makes no definitions")
 
     def check(self, wording: Wording) -> None:
         """Find out before anything is said whether the wording has all that the tests need; by default it has.

@@ -33,11 +33,8 @@ class Colours(Kind):
         self.colour_changes = whole("colour_changes", colour_changes, least=1, most=len(read_words("colours")))
         self.arguments: Mapping[str, JSON] = {"colour_changes": colour_changes}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         colours = random.sample(read_words("colours"), self.colour_changes)
         statements = [random.choice(_STATEMENTS).format(colour=colour) for colour in colours]

@@ -37,11 +37,8 @@ class DelayedRecall(Kind):
     def __init__(self) -> None:
         self.arguments: Mapping[str, JSON] = {}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         country = read_data("country", _Country)
         values = draw_values(random, country.lists, country.names)

@@ -40,11 +40,8 @@ class HowToThink(Kind):
     def __init__(self) -> None:
         self.arguments: Mapping[str, JSON] = {}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         rule = random.choice(_RULES)(random)
         return scripted_test(self, example, [_OPENING.format(rule=rule.rule)], [rule.problem], [rule.answer])

@@ -41,11 +41,8 @@ class InstructionRecall(Kind):
     def __init__(self) -> None:
         self.arguments: Mapping[str, JSON] = {}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))

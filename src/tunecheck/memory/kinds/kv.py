@@ -38,11 +38,8 @@ class KeyValuePairs(Kind):
         self.nested_levels = whole("nested_levels", nested_levels, least=0, most=10)
         self.arguments: Mapping[str, JSON] = {"num_kv_pairs": num_kv_pairs, "nested_levels": nested_levels}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         pairs: list[tuple[str, JSON]] = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
         asked = random.randrange(len(pairs))

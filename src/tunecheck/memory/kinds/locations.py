@@ -37,19 +37,11 @@ class Locations(Kind):
         self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
         self.arguments: Mapping[str, JSON] = {"known_locations": known_locations}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
-        statements = [
-            random.choice(_STATEMENTS).format(
-                start=leg.start, kilometres=leg.kilometres, direction=leg.direction.lower(), end=leg.end
-            )
-            for leg in legs
-        ]
+        statements = [leg.told(random.choice(_STATEMENTS)) for leg in legs]
         asked = random.choice(legs).back
         question = _QUESTION.format(start=asked.start, end=asked.end)
         return scripted_test(self, example, statements, [question], [asked.instruction()])

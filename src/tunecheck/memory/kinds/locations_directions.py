@@ -8,7 +8,7 @@ from typing import ClassVar
 from tunecheck.jsontext import JSON
 from tunecheck.memory.kind import Kind, Making
 from tunecheck.memory.kinds.arguments import whole
-from tunecheck.memory.kinds.places import LONGEST_TOWN, TOWN, Leg, walk
+from tunecheck.memory.kinds.places import LONGEST_TOWN, TOWN, walk
 from tunecheck.memory.kinds.scripts import scripted_test
 from tunecheck.memory.model import Definition
 
@@ -38,19 +38,11 @@ class LocationsDirections(Kind):
         self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
         self.arguments: Mapping[str, JSON] = {"known_locations": known_locations}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [_FIRST.format(start=legs[0].start)]
-        statements += [_told(random.choice(_NEXT), leg) for leg in legs]
+        statements += [leg.told(random.choice(_NEXT)) for leg in legs]
         question = _QUESTION.format(start=legs[0].start, end=legs[-1].end)
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])
-
-
-def _told(sentence: str, leg: Leg) -> str:
-    direction = leg.direction.lower()
-    return sentence.format(start=leg.start, kilometres=leg.kilometres, direction=direction, end=leg.end)

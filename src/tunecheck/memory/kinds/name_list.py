@@ -29,10 +29,7 @@ class NameList(Kind):
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
         self.arguments: Mapping[str, JSON] = {"name_changes": name_changes}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         names, statements = say_names(making.random(self.title, example), self.name_changes)
         return scripted_test(self, example, statements, [_QUESTION], list(names))

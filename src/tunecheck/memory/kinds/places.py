@@ -38,6 +38,11 @@ class Leg:
         """The way back."""
         return Leg(self.end, self.kilometres, OPPOSITE[self.direction], self.start)
 
+    def told(self, sentence: str) -> str:
+        """A sentence with {start}, {kilometres}, {direction} and {end} filled in."""
+        direction = self.direction.lower()
+        return sentence.format(start=self.start, kilometres=self.kilometres, direction=direction, end=self.end)
+
     def instruction(self) -> str:
         """`From Mill, go 4km East to Chapel.`: the form in which expected routes are written."""
         return f"From {self.start}, go {self.kilometres}km {self.direction} to {self.end}."

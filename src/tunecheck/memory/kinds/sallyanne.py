@@ -36,11 +36,8 @@ class SallyAnne(Kind):
         self.question_type = choice("question_type", question_type, QUESTION_TYPES)
         self.arguments: Mapping[str, JSON] = {"question_type": question_type}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         story = tell_story(making.random(self.title, example), self.question_type)
         statements = [_OPENING, *(_LINE.format(line=line) for line in story.lines)]
         question = _QUESTION.format(question=story.question.text)

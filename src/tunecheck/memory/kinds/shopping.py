@@ -49,11 +49,8 @@ class Shopping(Kind):
         self.item_changes = whole("item_changes", item_changes, least=1, most=200)
         self.arguments: Mapping[str, JSON] = {"item_changes": item_changes}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         shopping: dict[str, int] = {}
         statements = [_change(shopping, random, last=at == self.item_changes - 1) for at in range(self.item_changes)]

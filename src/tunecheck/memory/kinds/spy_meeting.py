@@ -54,11 +54,8 @@ class SpyMeeting(Kind):
     def __init__(self) -> None:
         self.arguments: Mapping[str, JSON] = {}
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         codes = [random.choice(known) for known in _codes().sorts()]
         random.shuffle(codes)

@@ -47,11 +47,8 @@ class TriggerResponse(Kind):
             "rouge_score_threshold": self.rouge_score_threshold,
         }
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
+    def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""
-        return [self._definition(str(number), making) for number in range(count)]
-
-    def _definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))
         order = random.choice(_ORDERS).format(occasion=trigger.occasion, response=trigger.response)
