@@ -14,7 +14,7 @@ from typing import NoReturn, TypeAlias
 
 import msgspec
 
-__all__ = ["JSON", "canonical", "dumps", "dumps_line", "loads", "plain"]
+__all__ = ["JSON", "canonical", "dumps", "dumps_line", "loads", "plain", "real_number", "whole_number"]
 
 JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 
@@ -128,6 +128,16 @@ def _plain_object(value: object, path: str, depth: int) -> JSON:
     except Exception:  # noqa: BLE001 - somebody's own object, which may raise anything when it is looked at
         _refuse(value, path)
     return plain(scalar, path=path, depth=depth + 1) if scalar is not value else _refuse(value, path)
+
+
+def whole_number(value: JSON) -> int | None:
+    """The value where it is a whole number; None where it is anything else, true and false included."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def real_number(value: JSON) -> float | None:
+    """The value where it is a number; None where it is anything else, true and false included."""
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _key(key: object, path: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tunecheck.fingerprints import content_hash
-from tunecheck.jsontext import JSON
+from tunecheck.jsontext import JSON, whole_number
 
 __all__ = ["CallContext", "Parts", "Purse", "Purses", "Row", "Share", "Target", "TargetOutput"]
 
@@ -160,7 +160,7 @@ class Target(ABC):
         """The tokens that an answer took, in and out, where it says so: by default its column `usage`."""
         counted = output.get("usage")
         counts = counted if isinstance(counted, dict) else {}
-        return _whole(counts.get("input_tokens")), _whole(counts.get("output_tokens"))
+        return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
 
     def shares(self, output: Mapping[str, JSON]) -> Iterable[Share]:
         """What an answer took of the purses of a target that `pays_by_call`."""
@@ -187,7 +187,3 @@ class Target(ABC):
 
     async def close(self) -> None:
         """Release connections; called once, after the last answer."""
-
-
-def _whole(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

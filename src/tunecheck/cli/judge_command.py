@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
@@ -147,7 +147,7 @@ class CalibrateOptions(RecordedOptions):
         for option in ("set", "mapping"):
             texts = cast("list[str]", given[option] or [])
             given[option] = parse_assignments(texts, f"--{option}") or None
-        return cls(**{field.name: given[field.name] for field in fields(cls)})  # type: ignore[arg-type]
+        return super().of(given)
 
 
 def make_app() -> typer.Typer:

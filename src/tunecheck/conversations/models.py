@@ -8,7 +8,7 @@ from typing import Protocol
 from tunecheck.conversations.right_answers import step_row
 from tunecheck.conversations.users import Message
 from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.jsontext import JSON, dumps
+from tunecheck.jsontext import JSON, dumps, real_number, whole_number
 from tunecheck.targets import CallContext, Row
 
 __all__ = ["EndpointModel", "Model", "RecordedModel"]
@@ -84,13 +84,13 @@ class RecordedModel:
         found = _at(self._turns, turn, step)
         if found is None:
             return None
-        seconds = _number(_at(self._counts["latency"], turn, step))
+        seconds = real_number(_at(self._counts["latency"], turn, step))
         return Completion(
             text=found if isinstance(found, str) else None,
             tool_calls=tuple(_tool_calls(found, f"{turn}_{step}")),
             usage=Usage(
-                _whole(_at(self._counts["input_token_count"], turn, step)),
-                _whole(_at(self._counts["output_token_count"], turn, step)),
+                whole_number(_at(self._counts["input_token_count"], turn, step)),
+                whole_number(_at(self._counts["output_token_count"], turn, step)),
             ),
             latency_ms=None if seconds is None else 1000 * seconds,
         )
@@ -129,11 +129,3 @@ def _as_json(completion: Completion) -> dict[str, JSON]:
     columns = completion.columns()
     del columns["response"]
     return {name: value for name, value in columns.items() if value is not None and value is not False}
-
-
-def _whole(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: JSON) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

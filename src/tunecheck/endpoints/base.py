@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
-from tunecheck.jsontext import JSON
+from tunecheck.jsontext import JSON, real_number, whole_number
 from tunecheck.targets import Row
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Completion:
         return cls(
             text=_text(columns.get("text")),
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
-            usage=Usage(_whole(counts.get("input_tokens")), _whole(counts.get("output_tokens"))),
-            latency_ms=_number(columns.get("latency_ms")),
+            usage=Usage(whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))),
+            latency_ms=real_number(columns.get("latency_ms")),
             finish_reason=_text(columns.get("finish_reason")),
             request_id=_text(columns.get("request_id")),
             simulated=columns.get("simulated") is True,
@@ -111,14 +111,6 @@ def time_text(at: datetime) -> str:
 
 def _text(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _whole(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: JSON) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 class Endpoint(ABC):

@@ -21,7 +21,7 @@ from tunecheck.errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.jsontext import JSON
+from tunecheck.jsontext import JSON, real_number, whole_number
 from tunecheck.targets import Row
 
 __all__ = ["ReplayEndpoint"]
@@ -143,21 +143,13 @@ def _completion(record: Mapping[str, JSON], answer: Answer) -> Completion:
     return replace(
         answer.completion(
             usage=read_usage(dict(record)),
-            latency_ms=_number(record.get("latency_ms")),
+            latency_ms=real_number(record.get("latency_ms")),
             request_id=_maybe_text(record.get("request_id")),
         ),
         text=_maybe_text(record.get("text")) if answer.text is None else answer.text,
         finish_reason=_maybe_text(record.get("finish_reason")) or answer.finish_reason,
         simulated=record.get("simulated") is True,
     )
-
-
-def _whole(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: JSON) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _maybe_text(value: JSON) -> str | None:
@@ -172,6 +164,6 @@ def _raise_recorded(error: JSON, record: Mapping[str, JSON]) -> NoReturn:
     known = {kind.__name__: kind for kind in _ERRORS}
     raise known.get(name, EndpointError)(
         text if name in known else f"{name}: {text}",
-        status=_whole(told.get("status")),
+        status=whole_number(told.get("status")),
         request_id=_maybe_text(told.get("request_id")) or _maybe_text(record.get("request_id")),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tunecheck.jsontext import JSON
+from tunecheck.jsontext import JSON, whole_number
 from tunecheck.memory.books import TestBook
 from tunecheck.memory.kind import Kind
 from tunecheck.memory.model import Given, Score
@@ -110,9 +110,5 @@ def share_of(output: Mapping[str, JSON], column: str) -> tuple[int, int | None, 
     """What an answer adds to what the run has taken, by one of these columns: calls, and tokens in and out."""
     share = output.get(column)
     counts = share if isinstance(share, dict) else {}
-    calls, *tokens = (_whole(counts.get(name)) for name in ("calls", "input_tokens", "output_tokens"))
+    calls, *tokens = (whole_number(counts.get(name)) for name in ("calls", "input_tokens", "output_tokens"))
     return calls or 0, tokens[0], tokens[1]
-
-
-def _whole(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

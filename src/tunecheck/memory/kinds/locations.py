@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
-from tunecheck.jsontext import JSON
-from tunecheck.memory.kind import Kind, Making
-from tunecheck.memory.kinds.arguments import whole
-from tunecheck.memory.kinds.places import LONGEST_TOWN, TOWN, walk
+from tunecheck.memory.kind import Making
+from tunecheck.memory.kinds.places import TownKind, walk
 from tunecheck.memory.kinds.scripts import scripted_test
 from tunecheck.memory.model import Definition
 
@@ -25,17 +22,11 @@ _QUESTION = (
 )
 
 
-class Locations(Kind):
+class Locations(TownKind):
     """`known_locations` places along a walk, and the question for the way from one of them back to the one before."""
 
     name: ClassVar[str] = "locations"
     title: ClassVar[str] = "Locations"
-    topics: ClassVar[frozenset[str]] = frozenset({TOWN})
-    resets: ClassVar[bool] = True
-
-    def __init__(self, *, known_locations: int = 5) -> None:
-        self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
-        self.arguments: Mapping[str, JSON] = {"known_locations": known_locations}
 
     def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
-from tunecheck.jsontext import JSON
-from tunecheck.memory.kind import Kind, Making
-from tunecheck.memory.kinds.arguments import whole
-from tunecheck.memory.kinds.places import LONGEST_TOWN, TOWN, walk
+from tunecheck.memory.kind import Making
+from tunecheck.memory.kinds.places import TownKind, walk
 from tunecheck.memory.kinds.scripts import scripted_test
 from tunecheck.memory.model import Definition
 
@@ -26,17 +23,11 @@ _QUESTION = (
 )
 
 
-class LocationsDirections(Kind):
+class LocationsDirections(TownKind):
     """`known_locations` places, each seen from the one before, and the question for the way through all of them."""
 
     name: ClassVar[str] = "locations_directions"
     title: ClassVar[str] = "Locations Directions"
-    topics: ClassVar[frozenset[str]] = frozenset({TOWN})
-    resets: ClassVar[bool] = True
-
-    def __init__(self, *, known_locations: int = 5) -> None:
-        self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
-        self.arguments: Mapping[str, JSON] = {"known_locations": known_locations}
 
     def definition(self, example: str, making: Making) -> Definition:
         """See Kind."""

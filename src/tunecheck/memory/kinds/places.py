@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
+from typing import ClassVar
 
+from tunecheck.jsontext import JSON
+from tunecheck.memory.kind import Kind
+from tunecheck.memory.kinds.arguments import whole
 from tunecheck.memory.kinds.scripts import read_words
 
-__all__ = ["LONGEST_TOWN", "OPPOSITE", "TOWN", "Leg", "walk"]
+__all__ = ["OPPOSITE", "Leg", "TownKind", "walk"]
 
 TOWN = "places of a town"
 """The topic of tests in which the user tells of a town."""
@@ -46,6 +51,17 @@ class Leg:
     def instruction(self) -> str:
         """`From Mill, go 4km East to Chapel.`: the form in which expected routes are written."""
         return f"From {self.start}, go {self.kilometres}km {self.direction} to {self.end}."
+
+
+class TownKind(Kind):
+    """Base of the kinds that tell of a town with `known_locations` places along a walk."""
+
+    topics: ClassVar[frozenset[str]] = frozenset({TOWN})
+    resets: ClassVar[bool] = True
+
+    def __init__(self, *, known_locations: int = 5) -> None:
+        self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
+        self.arguments: Mapping[str, JSON] = {"known_locations": known_locations}
 
 
 def walk(random: Random, places: int) -> list[Leg]:
