@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunecheck.cli.console import console
-from tunecheck.shown import clean, counted, printable
+from tunecheck.suggest import clean, counted, printable
 
 
 def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:

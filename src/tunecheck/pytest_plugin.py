@@ -90,7 +90,7 @@ def _holds(metric: MetricComparison, margin: float | None) -> bool:
 
 def _line(metric: MetricComparison) -> str:
     from tunecheck.comparison.wording import headline, margin_text
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     said = f"  {metric.name}: {headline(metric)}"
     margin = margin_text(metric)

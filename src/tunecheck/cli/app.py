@@ -19,7 +19,7 @@ import typer
 from tunecheck.cli.console import stop_writing
 from tunecheck.cli.invocation import Invocation
 from tunecheck.errors import ConfigurationError, RunInterruptedError, TunecheckError
-from tunecheck.shown import clean
+from tunecheck.suggest import clean
 
 if TYPE_CHECKING:
     from types import FrameType

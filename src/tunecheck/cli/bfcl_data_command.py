@@ -85,7 +85,7 @@ def _get_bfcl(to: Path | None, source: Path | None) -> int:
 def _get_trivia(to: Path | None, source: Path | None, overwrite: bool) -> int:
     from tunecheck.datasets.trivia import convert_trivia
     from tunecheck.errors import ConfigurationError
-    from tunecheck.shown import counted
+    from tunecheck.suggest import counted
 
     if source is None:
         raise ConfigurationError("datasets get trivia needs a file of questions: give it with --from FILE")
@@ -137,7 +137,7 @@ class _Counted:
 
 
 def _as_text(found: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
-    from tunecheck.shown import clean, counted
+    from tunecheck.suggest import clean, counted
 
     kinds: Counter[bool] = Counter()
     entries: set[str] = set()

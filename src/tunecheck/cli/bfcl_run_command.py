@@ -284,7 +284,7 @@ def _report(options: BfclRun, outcome: BfclOutcome, *, as_json: bool, quiet: boo
 
 def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
     from tunecheck.cli.report import SIMULATED
-    from tunecheck.shown import clean, counted
+    from tunecheck.suggest import clean, counted
 
     result = outcome.result
     print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'row')} · {clean(outcome.model)}")
@@ -305,7 +305,7 @@ def _errors(outcome: BfclOutcome) -> Iterator[str]:
     """The kinds of errors, the commonest first, with a row each."""
     from tunecheck.runs.reasons import read_failures
     from tunecheck.runs.store import Run
-    from tunecheck.shown import clean, counted
+    from tunecheck.suggest import clean, counted
 
     failures = read_failures(Run(outcome.result.run_dir).rows(), {})
     kinds = [kind for of_stage in failures.errors.values() for kind in of_stage.values()]

@@ -124,7 +124,7 @@ def print_table(scores: Scores) -> None:
     from rich.table import Table
 
     from tunecheck.cli.console import console
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     models = list(scores.models.values())
     table = Table(box=None, pad_edge=False)
@@ -217,7 +217,7 @@ def _show(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
     from tunecheck.bfcl.ground_truth import ground_truth_lines
     from tunecheck.bfcl.replay import Simulators
     from tunecheck.runs.store import write_file
-    from tunecheck.shown import counted, printable
+    from tunecheck.suggest import counted, printable
     from tunecheck.simulators.long_context import LongContext
 
     plain, padded = Simulators(), None

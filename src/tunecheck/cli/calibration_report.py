@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck.jsontext import JSON
 from tunecheck.proportions import Proportion
-from tunecheck.shown import clean, counted
+from tunecheck.suggest import clean, counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

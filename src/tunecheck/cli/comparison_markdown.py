@@ -18,7 +18,7 @@ from tunecheck.comparison.wording import (
     size_text,
     value_text,
 )
-from tunecheck.shown import clean
+from tunecheck.suggest import clean
 
 __all__ = ["code", "comparison_markdown"]
 

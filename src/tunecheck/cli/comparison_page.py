@@ -26,7 +26,7 @@ from tunecheck.comparison.wording import (
     value_text,
 )
 from tunecheck.runs.reasons import fault_kinds
-from tunecheck.shown import clean, counted
+from tunecheck.suggest import clean, counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from tunecheck.comparison.results import Comparison, MetricComparison, RunComparison
 from tunecheck.comparison.table import PASS_RATE
 from tunecheck.comparison.wording import NOTHING, difference_text, interval_text, p_text, size_text, value_text
-from tunecheck.shown import clean
+from tunecheck.suggest import clean
 
 if TYPE_CHECKING:
     from rich.text import Text

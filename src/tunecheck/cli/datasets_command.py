@@ -55,7 +55,7 @@ def convert(format_: Format, source: Source, out: Out, overwrite: Overwrite = Fa
 
 
 def _show(report: ConversionReport) -> None:
-    from tunecheck.shown import clean, counted
+    from tunecheck.suggest import clean, counted
 
     left_out = len(report.unreadable)
     read = f"{report.conversations - left_out:,} of {counted(report.conversations, 'conversation')}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tunecheck.cli.job import Job
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps
-from tunecheck.shown import clean, counted
+from tunecheck.suggest import clean, counted
 from tunecheck.targets import Row
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ def check(definition: Definition, debug: Debug = False) -> int:
 
     from tunecheck.cli.answer_source import load_named
     from tunecheck.endpoints import check_endpoint
-    from tunecheck.shown import printable
+    from tunecheck.suggest import printable
 
     report = asyncio.run(check_endpoint(load_named(definition)))
     for line in report.lines():

@@ -19,7 +19,7 @@ from tunecheck.cli.upload_command import Upload, as_json, prepare_uploads, shown
 from tunecheck.errors import ConfigurationError
 from tunecheck.jsontext import JSON, dumps_line
 from tunecheck.runs.reasons import Failures, read_failures
-from tunecheck.shown import clean
+from tunecheck.suggest import clean
 
 if TYPE_CHECKING:
     from tunecheck.evaluate import EvaluationResult

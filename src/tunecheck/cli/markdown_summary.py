@@ -16,7 +16,7 @@ from tunecheck.comparison.table import PASS_RATE, Kind
 from tunecheck.comparison.wording import value_text
 from tunecheck.runs.reasons import BELOW
 from tunecheck.runs.reasons import Kind as FailureKind
-from tunecheck.shown import counted
+from tunecheck.suggest import counted
 
 if TYPE_CHECKING:
     from tunecheck.cli.gates import Outcome

@@ -42,7 +42,7 @@ def write_json(outcome: MemoryOutcome) -> None:
 def print_figures(outcome: MemoryOutcome, errors: Sequence[str]) -> None:
     """Print the scores, the figures and where the files are."""
     from tunecheck.cli.report import SIMULATED
-    from tunecheck.shown import clean, counted
+    from tunecheck.suggest import clean, counted
 
     result, figures = outcome.result, outcome.figures
     print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'test')}")
@@ -67,7 +67,7 @@ def _print_datasets(figures: RunFigures) -> None:
     from rich.table import Table
 
     from tunecheck.cli.console import console
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     table = Table(box=None, pad_edge=False)
     table.add_column("data set")

@@ -144,7 +144,7 @@ def _report(legacy: LegacyRun, replayed: Replayed, same: bool, size: int) -> dic
 
 
 def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) -> None:
-    from tunecheck.shown import counted
+    from tunecheck.suggest import counted
 
     print(
         f"{'identical' if same else 'not identical'}: {counted(replayed.events, 'event')}, "
@@ -162,7 +162,7 @@ def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) ->
 
 
 def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
-    from tunecheck.shown import counted
+    from tunecheck.suggest import counted
 
     notes = ["" if legacy.isolated else f"memory span {legacy.memory_span:,} from {legacy.span_from}"]
     if replayed.taken_up:
@@ -174,7 +174,7 @@ def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
 
 
 def _print_difference(legacy: LegacyRun, replayed: Replayed, same: bool) -> None:
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     assert replayed.difference is not None
     logged, ours = replayed.difference.logged, replayed.difference.ours

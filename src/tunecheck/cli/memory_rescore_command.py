@@ -54,7 +54,7 @@ def _print_table(summary: Summary) -> None:
     from rich.table import Table
 
     from tunecheck.cli.console import console
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     table = Table(box=None, pad_edge=False)
     for name in ("data set", "kind"):

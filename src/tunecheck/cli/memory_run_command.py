@@ -198,7 +198,7 @@ def _of_the_same(given: MemoryRun, invocation: Invocation) -> str | None:
 
 def _name_unfinished(options: MemoryRun, invocation: Invocation) -> None:
     """Say that there is an unfinished run of the same configuration, and how to go on with it."""
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     unfinished = _unfinished(options, Path(invocation.results_dir))
     if unfinished is not None:
@@ -298,7 +298,7 @@ def _errors(outcome: MemoryOutcome) -> Iterator[str]:
     """The kinds of errors, the commonest first, with a test each."""
     from tunecheck.runs.reasons import read_failures
     from tunecheck.runs.store import Run
-    from tunecheck.shown import clean, counted
+    from tunecheck.suggest import clean, counted
 
     if not outcome.result.failed_row_count:
         return

@@ -30,7 +30,7 @@ def _show(found: dict[str, list[tuple[str, str]]]) -> None:
     from rich.text import Text
 
     from tunecheck.cli.console import console
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     table = Table.grid(padding=(0, 2))
     table.add_column()

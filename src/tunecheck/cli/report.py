@@ -10,7 +10,7 @@ from tunecheck.cli.figures import Declared, Line, lines_of, main_figure
 from tunecheck.cli.gates import Outcome
 from tunecheck.jsontext import JSON
 from tunecheck.runs.reasons import BELOW, Failures, Kind
-from tunecheck.shown import clean, counted
+from tunecheck.suggest import clean, counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -70,7 +70,7 @@ def _show(found: list[dict[str, JSON]]) -> None:
     from rich.text import Text
 
     from tunecheck.cli.console import console
-    from tunecheck.shown import clean
+    from tunecheck.suggest import clean
 
     shown = console(sys.stdout)
     for run in found:
@@ -85,7 +85,7 @@ def _show(found: list[dict[str, JSON]]) -> None:
 
 
 def _facts(run: dict[str, JSON]) -> list[str]:
-    from tunecheck.shown import counted
+    from tunecheck.suggest import counted
 
     facts = [str(run["created"])] if run.get("created") else []
     rows, failed = run.get("rows"), run.get("failed_rows")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tunecheck.cli.parameters import Debug
-from tunecheck.shown import clean
+from tunecheck.suggest import clean
 
 if TYPE_CHECKING:
     from tunecheck.endpoints.serve_agent import ServedAgent

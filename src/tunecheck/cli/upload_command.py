@@ -112,7 +112,7 @@ def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], Tun
 
 def shown(done: Uploaded) -> Iterator[str]:
     """What an upload came to, in lines."""
-    from tunecheck.shown import clean, counted
+    from tunecheck.suggest import clean, counted
 
     yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
     yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)

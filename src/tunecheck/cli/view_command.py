@@ -9,7 +9,7 @@ import typer
 
 from tunecheck.cli.invocation import DEFAULT_RESULTS
 from tunecheck.cli.parameters import Debug, ResultsDir
-from tunecheck.shown import clean
+from tunecheck.suggest import clean
 
 __all__ = ["view"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunecheck.comparison.results import BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Verdict
-from tunecheck.shown import counted
+from tunecheck.suggest import counted
 from tunecheck.statistics.results import Estimate, SmallestDifference
 
 __all__ = ["ALONE", "COARSE", "FEWEST", "decide"]

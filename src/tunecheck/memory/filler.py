@@ -17,7 +17,7 @@ from tunecheck.memory.wording import Wording, fill
 
 __all__ = ["OWN", "Filler", "FillerPool", "FillerWriter", "load_filler"]
 
-OWN = Path(__file__).with_name("pool") / "own.jsonl"
+OWN = Path(__file__).with_name("data") / "filler.jsonl"
 """The pool that ships."""
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OWN", "JokesWording", "RestaurantWording", "Wording", "fill", "load_wording"]
 
-OWN = Path(__file__).with_name("wording") / "own.yml"
+OWN = Path(__file__).with_name("data") / "wording.yml"
 """The wording that ships."""
 
 _ANY = "*"

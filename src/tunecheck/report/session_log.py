@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from tunecheck.jsontext import JSON
 from tunecheck.report.texts import as_json, cut
-from tunecheck.shown import counted
+from tunecheck.suggest import counted
 
 __all__ = ["is_test_log", "last_question", "moment_of", "shown_log"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tunecheck.jsontext import JSON
-from tunecheck.shown import clean
+from tunecheck.suggest import clean
 
 __all__ = ["Failures", "Kind", "fault_kinds", "read_failures"]
 
