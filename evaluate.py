@@ -4,7 +4,7 @@ import sys
 
 if __name__ == "__main__":
     try:
-        from tunecheck.cli.app import evaluate_main
+        from tunecheck.cli._app import evaluate_main
     except ModuleNotFoundError as missing:
         sys.exit(f"error: the package {missing.name} is not installed; first run:  pip install -e .")
     sys.exit(evaluate_main())

@@ -7,9 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from tunecheck.bfcl import Simulators, check_multi_turn
-from tunecheck.bfcl.decoding import Mode
-from tunecheck.simulators.long_context import LongContext
+from tunecheck.bfcl._decoding import Mode
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.simulators._long_context import LongContext
 
 
 def conversations(cases: str, mode: Mode, passes: str, data: str) -> None:

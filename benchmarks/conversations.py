@@ -32,7 +32,7 @@ Figures = dict[str, float]
 
 def rows(count: int) -> Iterator[dict[str, object]]:
     """Conversations of one to seven turns over a file system of some files, with all its tools written out."""
-    from tunecheck.simulators import find_simulator
+    from tunecheck.simulators._backend import find_simulator
 
     tools = find_simulator("GorillaFileSystem").tool_definitions()
     files = {f"file_{number}.txt": {"type": "file", "content": "some text " * 20} for number in range(10)}
@@ -57,9 +57,9 @@ def steps(steps: int) -> dict[str, float]:
 
 def run(url: str, data: str) -> Figures:
     """One run, in this process."""
-    from tunecheck.conversations import ConversationTarget
-    from tunecheck.endpoints import load_endpoint
-    from tunecheck.evaluate import evaluate
+    from tunecheck.conversations._target import ConversationTarget
+    from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.evaluation._evaluate import evaluate
 
     definition = {"kind": "openai", "url": url, "model": "m", "auth": {"type": "none"}}
     endpoint = load_endpoint({**definition, "limits": {"concurrency": CONCURRENCY}})

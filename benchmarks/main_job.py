@@ -102,7 +102,7 @@ def main() -> None:
 
 def _imports(table: Table, azure_python: Path) -> None:
     found, theirs = imported(sys.executable, "tunecheck"), imported(azure_python, "azure.ai.evaluation")
-    everything = imported(sys.executable, "tunecheck.evaluate")
+    everything = imported(sys.executable, "tunecheck.evaluation._evaluate")
     table.add(
         "`import tunecheck` (with `evaluate` itself)",
         "≤ 0.25 CPU s, ≤ 50 MB",

@@ -27,8 +27,8 @@ from typing import ClassVar
 
 from conversations import Line, print_head, print_line
 
-from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 
 SPAN = 32_000
 WINDOW = 8_000
@@ -79,8 +79,8 @@ def configuration(folder: Path, examples: int) -> Path:
 
 def run(examples: int) -> Figures:
     """One run, in this process; the tokenizer is loaded before."""
-    from tunecheck.memory.tokens import load_tokenizer
-    from tunecheck.memory_run import run_memory
+    from tunecheck.evaluation._memory import run_memory
+    from tunecheck.memory._tokens import load_tokenizer
 
     load_tokenizer("cl100k_base").count("warm")
     with tempfile.TemporaryDirectory() as name:

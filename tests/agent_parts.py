@@ -14,8 +14,8 @@ import aiohttp
 from tests.cli_parts import command, environment
 from tests.endpoint_parts import HandClock
 
-from tunecheck.endpoints import load_endpoint
-from tunecheck.endpoints.memory_agent import MemoryAgentEndpoint
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._memory_agent import MemoryAgentEndpoint
 
 NOON_US = 1_772_712_000_000_000
 NOON = datetime(2026, 3, 5, 12, tzinfo=UTC)

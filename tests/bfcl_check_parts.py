@@ -13,13 +13,14 @@ from typing import Any
 from tests.bfcl_copy import bfcl_copy
 from tests.bfcl_reference import reference_python
 
-from tunecheck.bfcl import Simulators, Verdict
-from tunecheck.bfcl.entry_files import CheckRow, read_entries
-from tunecheck.datasets.bfcl_categories import CATEGORIES
-from tunecheck.datasets.bfcl_files import BfclFiles, find_bfcl
-from tunecheck.jsontext import JSON
-from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck.simulators.long_context import LongContext
+from tunecheck._json import JSON
+from tunecheck.bfcl._entry_files import CheckRow, read_entries
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.datasets._bfcl.categories import CATEGORIES
+from tunecheck.datasets._bfcl.files import BfclFiles, find_bfcl
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._long_context import LongContext
 
 Row = dict[str, Any]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets.bfcl_download import get_bfcl
+from tunecheck.datasets._bfcl.download import get_bfcl
 
 __all__ = ["bfcl_copy"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tunecheck.cli.app import main
+from tunecheck.cli._app import main
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,9 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tunecheck.conversations import ConversationTarget
-from tunecheck.endpoints import Endpoint, load_endpoint
-from tunecheck.targets import CallContext, Row
+from tunecheck._targets import CallContext, Row
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._definition import load_endpoint
 
 Values = dict[str, Any]
 Answer = Any

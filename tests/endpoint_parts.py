@@ -7,12 +7,12 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tunecheck.endpoints import ChatRequest, Definition
-from tunecheck.endpoints.azure_ml import AzureMLEndpoint
-from tunecheck.endpoints.definition import read_definition
-from tunecheck.endpoints.limits import Clock
-from tunecheck.jsontext import JSON
-from tunecheck.targets import Row
+from tunecheck._json import JSON
+from tunecheck._targets import Row
+from tunecheck.endpoints._azure_ml import AzureMLEndpoint
+from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._definition import Definition, read_definition
+from tunecheck.endpoints._limits import Clock
 
 HELLO = ChatRequest(messages=[{"role": "user", "content": "hello"}])
 

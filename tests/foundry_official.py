@@ -37,8 +37,8 @@ def main(given: dict[str, Any]) -> None:
     from azure.ai.evaluation import F1ScoreEvaluator, evaluate
 
     import tunecheck
-    from tunecheck.runs.foundry import FoundryUploader
-    from tunecheck.runs.store import Run
+    from tunecheck.runs._store import Run
+    from tunecheck.upload._foundry.upload import FoundryUploader
 
     pages = []
     for project, ours in given["projects"]:

@@ -15,8 +15,8 @@ from tests.foundry_azurite import azurite
 from tests.foundry_fake import NAMES, Fake, certificate, serving
 
 from tunecheck import evaluate
-from tunecheck.runs.foundry import FoundryUploader
-from tunecheck.runs.store import Run
+from tunecheck.runs._store import Run
+from tunecheck.upload._foundry.upload import FoundryUploader
 
 ROWS = [
     {"id": "a", "response": "Rome is sunny", "ground_truth": "Rome is very sunny", "weight": 0.1 + 0.2},

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tunecheck.calls import FunctionCall
-from tunecheck.calls.matching import Match, match_calls
-from tunecheck.calls.matching_policy import MatchPolicy
-from tunecheck.calls.schemas import ToolDefinitions
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.calls._matching.match import Match, match_calls
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas.definitions import ToolDefinitions
 
 
 def call(name: str, **arguments: JSON) -> FunctionCall:

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from tunecheck.jsontext import JSON
-from tunecheck.memory.effects import Begin, Consult, Effect, Jump, Outcome, Send
-from tunecheck.memory.filler import FillerPool
-from tunecheck.memory.kind import Kind, Making, Scene
-from tunecheck.memory.legacy_log import LogEvent, log_events
-from tunecheck.memory.model import Definition, Wait
-from tunecheck.memory.scheduler import Settings, Test, schedule
-from tunecheck.memory.wording import Wording, load_wording
+from tunecheck._json import JSON
+from tunecheck.memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
+from tunecheck.memory._filler import FillerPool
+from tunecheck.memory._goodai.log import LogEvent, log_events
+from tunecheck.memory._kind import Kind, Making, Scene
+from tunecheck.memory._model import Definition, Wait
+from tunecheck.memory._scheduler import Settings, Test, schedule
+from tunecheck.memory._wording import Wording, load_wording
 
 START_US = 1_700_000_000_000_000
 SECOND = 1_000_000

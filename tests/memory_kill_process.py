@@ -19,22 +19,22 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from tunecheck.endpoints import load_endpoint
-from tunecheck.jsontext import dumps_line
-from tunecheck.memory import kinds
-from tunecheck.memory.tokens import Tokenizer, load_tokenizer
-from tunecheck.memory_run import run_memory
-from tunecheck.records import RecordFile
+from tunecheck._json import dumps_line
+from tunecheck._records import RecordFile
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.evaluation._memory import run_memory
+from tunecheck.memory import _kinds as kinds
+from tunecheck.memory._tokens import Tokenizer, load_tokenizer
 
 LATE = (
     "aiohttp",
     "yaml",
-    "tunecheck.endpoints.chat",
-    "tunecheck.endpoints.memory_agent",
-    "tunecheck.evaluators.memory_score",
-    "tunecheck.memory.judging",
-    "tunecheck.memory.run_files",
-    *(f"tunecheck.memory.kinds.{module.name}" for module in iter_modules(kinds.__path__)),
+    "tunecheck.endpoints._chat",
+    "tunecheck.endpoints._memory_agent",
+    "tunecheck.evaluators._memory.score",
+    "tunecheck.memory._judging",
+    "tunecheck.memory._run_files",
+    *(f"tunecheck.memory._kinds.{module.name}" for module in iter_modules(kinds.__path__)),
 )
 """What a run imports only when it needs it; here once for all."""
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tunecheck.jsontext import JSON
-from tunecheck.memory.kind import Making
-from tunecheck.memory.kinds import find_kind
-from tunecheck.memory.model import Definition
+from tunecheck._json import JSON
+from tunecheck.memory._kind import Making
+from tunecheck.memory._kinds import find_kind
+from tunecheck.memory._model import Definition
 
 SCRIPTED = (
     "colours", "names", "name_list", "shopping", "locations", "locations_directions", "jokes", "sallyanne", "kv",

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck.memory.kind import Scene
-from tunecheck.memory.kinds.restaurant import Restaurant
-from tunecheck.memory.model import AskJudge, Definition, Points, Replied, Say, Step, Wait
-from tunecheck.memory.wording import Wording, load_wording
+from tunecheck.memory._kind import Scene
+from tunecheck.memory._model import AskJudge, Definition, Points, Replied, Say, Step, Wait
+from tunecheck.memory._restaurant.kind import Restaurant
+from tunecheck.memory._wording import Wording, load_wording
 
 __all__ = [
     "GUEST_WORDS", "Visit", "dish", "drink", "nothing", "order", "ordered", "reference_replays", "said_yes", "visit"

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunecheck.memory.agents import AgentReply
-from tunecheck.memory.books import SessionBook
-from tunecheck.memory.clock import Clock, VirtualClock
-from tunecheck.memory.event_log import EventLog, read_events
-from tunecheck.memory.filler import FillerPool
-from tunecheck.memory.kind import Kind, Making
-from tunecheck.memory.kinds.colours import Colours
-from tunecheck.memory.kinds.jokes import Jokes
-from tunecheck.memory.kinds.prospective_memory import ProspectiveMemory
-from tunecheck.memory.kinds.restaurant import Restaurant
-from tunecheck.memory.kinds.shopping import Shopping
-from tunecheck.memory.model import AskJudge, Definition, Wait
-from tunecheck.memory.scheduler import Settings, Test, schedule
-from tunecheck.memory.session import Session
-from tunecheck.memory.word_judge import WordJudge
-from tunecheck.memory.wording import load_wording
+from tunecheck.memory._agents import AgentReply
+from tunecheck.memory._clock import Clock, VirtualClock
+from tunecheck.memory._event_log import EventLog, read_events
+from tunecheck.memory._filler import FillerPool
+from tunecheck.memory._kind import Kind, Making
+from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._kinds.jokes import Jokes
+from tunecheck.memory._kinds.prospective_memory import ProspectiveMemory
+from tunecheck.memory._kinds.shopping import Shopping
+from tunecheck.memory._model import AskJudge, Definition, Wait
+from tunecheck.memory._restaurant.kind import Restaurant
+from tunecheck.memory._restaurant.word_judge import WordJudge
+from tunecheck.memory._scheduler import Settings, Test, schedule
+from tunecheck.memory._session import Session
+from tunecheck.memory._test_states import SessionBook
+from tunecheck.memory._wording import load_wording
 
 SPAN = 900
 POOL = FillerPool([(f"What is the square of {number}?", str(number * number)) for number in range(200)], "squares")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tunecheck.evaluate import EvaluationResult, evaluate
-from tunecheck.runs.store import Run, list_runs
-from tunecheck.targets import CallContext, Row, Target, TargetOutput
+from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.runs._store import Run, list_runs
 
 Values = dict[str, Any]
 

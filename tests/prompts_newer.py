@@ -32,8 +32,8 @@ def _theirs(path: str, values: dict[str, Any]) -> Any:
 
 
 def _ours(path: str, values: dict[str, Any]) -> Any:
-    from tunecheck.errors import TunecheckError
-    from tunecheck.prompts import load_prompt
+    from tunecheck._errors import TunecheckError
+    from tunecheck.prompts._loading import load_prompt
 
     try:
         return load_prompt(path).render(values)
@@ -44,7 +44,7 @@ def _ours(path: str, values: dict[str, Any]) -> Any:
 
 def describe(path: str) -> None:
     """Print what ours reads of a prompt."""
-    from tunecheck.prompts import load_prompt
+    from tunecheck.prompts._loading import load_prompt
 
     prompt = load_prompt(path)
     inputs = {item.name: [item.type, item.required, item.default, item.sample] for item in prompt.inputs.values()}
@@ -65,7 +65,8 @@ def describe(path: str) -> None:
 
 def refuse(paths: list[str]) -> None:
     """Print the error that each of these prompts ends in."""
-    from tunecheck.prompts import PromptError, load_prompt
+    from tunecheck.prompts._loading import load_prompt
+    from tunecheck.prompts._prompt import PromptError
 
     errors = []
     for path in paths:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tunecheck.prompts import Prompt, load_prompt
+from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts._prompt import Prompt
 
 __all__ = ["FRONT", "LINES", "SAMPLES", "make", "messages", "random_template"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, evaluate
-from tunecheck.report import write_report
-from tunecheck.runs.store import Run
+from tunecheck.report._writing import write_report
+from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request

@@ -11,12 +11,12 @@ from typing import Any
 
 import aiohttp
 
-from tunecheck.endpoints.base import Completion
-from tunecheck.endpoints.replay import ReplayEndpoint
-from tunecheck.endpoints.serve import ServeOptions, make_app, running
-from tunecheck.endpoints.serve_sources import AnswerSource, EndpointSource
-from tunecheck.errors import TimedOutError
-from tunecheck.jsontext import dumps_line
+from tunecheck._errors import TimedOutError
+from tunecheck._json import dumps_line
+from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck.endpoints._serving.server import ServeOptions, make_app, running
+from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 ARGUMENTS = '{"city":"Zürich","days":[1,2,3],"note":"the arguments come in several pieces"}'

@@ -24,8 +24,11 @@ from typing import Any
 from tests.bfcl_reference import reference_data, reference_python
 from tests.simulator_reference_replay import digest
 
-from tunecheck.calls import FunctionCall, read_calls
-from tunecheck.simulators import Backend, Result, Simulator
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._base import Simulator
+from tunecheck.simulators._results import Result
 
 __all__ = ["Case", "differences", "entries", "ground_truth_cases", "long_context", "random_cases", "replay_reference"]
 
@@ -69,7 +72,7 @@ def _answers(questions: Path) -> dict[str, list[list[str]]]:
 @functools.cache
 def long_context() -> Any:
     """The constants of long-context rows, read from the reference's own copy."""
-    from tunecheck.simulators.long_context import LongContext
+    from tunecheck.simulators._long_context import LongContext
 
     (package,) = reference_python().parent.parent.glob("lib/python*/site-packages/bfcl_eval")
     return LongContext.read(package)

@@ -21,8 +21,10 @@ from tests.bfcl_reference import reference_data, reference_python
 from tests.simulator_differential import Case, long_context, random_cases
 from tests.simulator_reference_replay import digest
 
-from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend, Result, Simulator
+from tunecheck.calls._model import FunctionCall
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._base import Simulator
+from tunecheck.simulators._results import Result
 
 __all__ = [
     "ambiguous_refusals",

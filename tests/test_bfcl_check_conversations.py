@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from tests.bfcl_check_parts import Lamp, Row, as_text, as_tools, lamp_row, plain, steps
 
-from tunecheck.bfcl import Simulators, Verdict, check_multi_turn
-from tunecheck.errors import DataError
-from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
+from tunecheck._errors import DataError
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
 LAMPS = Simulators({"Lamp": Lamp})
 

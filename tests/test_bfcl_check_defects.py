@@ -24,13 +24,15 @@ from tests.bfcl_check_parts import (
     steps,
 )
 
-from tunecheck.bfcl import Simulators, Verdict, check_multi_turn
-from tunecheck.bfcl.entries import Entry
-from tunecheck.bfcl.entry_files import CheckRow
-from tunecheck.bfcl.replay import Attempt
-from tunecheck.conversations.nested import NestedCall
-from tunecheck.simulators import Backend, Simulator
-from tunecheck.simulators.long_context import LongContext
+from tunecheck.bfcl._entries import Entry
+from tunecheck.bfcl._entry_files import CheckRow
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._replay import Attempt, Simulators
+from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.conversations._nested import NestedCall
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._base import Simulator
+from tunecheck.simulators._long_context import LongContext
 
 LAMPS = Simulators({"Lamp": Lamp})
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from tests.bfcl_check_parts import as_text, entries
 
-from tunecheck.bfcl import Verdict, check_single_turn
-from tunecheck.bfcl.entry_files import CheckRow
-from tunecheck.datasets.bfcl_categories import CATEGORIES
+from tunecheck.bfcl._entry_files import CheckRow
+from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.datasets._bfcl.categories import CATEGORIES
 
 ANSWERED = [name for name, category in CATEGORIES.items() if category.answers and not category.multi_turn]
 

@@ -10,13 +10,14 @@ from tests.bfcl_copy import bfcl_copy
 from tests.bfcl_data_parts import make_tree
 from tests.pipeline_parts import column, metrics_of, rows_of
 
-from tunecheck.bfcl.decoding import Mode
-from tunecheck.datasets import open_dataset
-from tunecheck.datasets.bfcl_categories import CATEGORIES, GROUPS
-from tunecheck.endpoints import Endpoint, load_endpoint
-from tunecheck.evaluate import EvaluationResult, evaluate
-from tunecheck.evaluators.call_check import CallCheckEvaluator
-from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
+from tunecheck.bfcl._decoding import Mode
+from tunecheck.datasets._bfcl.categories import CATEGORIES, GROUPS
+from tunecheck.datasets._reading import open_dataset
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
+from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
 CONVERSATION, QUESTION = "multi_turn_state", "call_check"
 

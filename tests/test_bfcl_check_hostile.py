@@ -10,9 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.bfcl_check_parts import Lamp, Row, lamp_row
 
-from tunecheck.bfcl import Simulators, Verdict, check_multi_turn, check_single_turn
-from tunecheck.evaluators.call_check import CallCheckEvaluator
-from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
+from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
 LAMPS = Simulators({"Lamp": Lamp})
 

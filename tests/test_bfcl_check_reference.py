@@ -22,9 +22,10 @@ from tests.bfcl_check_parts import (
     simulators,
 )
 
-from tunecheck.bfcl import check_multi_turn, check_single_turn
-from tunecheck.bfcl.entry_files import CheckRow
-from tunecheck.datasets.bfcl_categories import CATEGORIES
+from tunecheck.bfcl._entry_files import CheckRow
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck.datasets._bfcl.categories import CATEGORIES
 
 QUESTIONS = [name for name, category in CATEGORIES.items() if not category.multi_turn]
 

@@ -16,12 +16,12 @@ from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, publish
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import process
 
-from tunecheck.bfcl import Verdict, score_results
-from tunecheck.bfcl.result_files import ResultFile
-from tunecheck.bfcl.scoring import Scorer
-from tunecheck.bfcl.summary import ModelScore
-from tunecheck.datasets.bfcl_categories import CATEGORIES
-from tunecheck.errors import DataError
+from tunecheck._errors import DataError
+from tunecheck.bfcl._result_files import ResultFile
+from tunecheck.bfcl._scoring import Scorer, score_results
+from tunecheck.bfcl._summary import ModelScore
+from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.datasets._bfcl.categories import CATEGORIES
 
 both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "strict"])
 

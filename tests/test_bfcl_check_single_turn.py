@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.bfcl_check_parts import Row, plain
 
-from tunecheck.bfcl import check_single_turn
+from tunecheck.bfcl._single_turn import check_single_turn
 
 WEATHER: Row = {
     "name": "weather.get",

@@ -17,10 +17,11 @@ import pytest
 from tests.bfcl_data_parts import make_tree, make_wheel
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets import bfcl_download, bfcl_unpack
-from tunecheck.datasets.bfcl_download import get_bfcl
-from tunecheck.datasets.bfcl_files import TEXTS, cache_folder, find_bfcl
-from tunecheck.errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.datasets._bfcl import download as bfcl_download
+from tunecheck.datasets._bfcl import unpack as bfcl_unpack
+from tunecheck.datasets._bfcl.download import get_bfcl
+from tunecheck.datasets._bfcl.files import TEXTS, cache_folder, find_bfcl
 
 
 def _files(folder: Path) -> list[str]:
@@ -76,7 +77,7 @@ def test_of_the_wheel_only_data_and_the_four_text_files_are_kept(tmp_path: Path)
 
 def test_fetching_imports_nothing_of_the_package(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from tunecheck.datasets.bfcl_download import get_bfcl\n"
+        "import sys; from pathlib import Path; from tunecheck.datasets._bfcl.download import get_bfcl\n"
         f"get_bfcl(to=Path({str(tmp_path / 'data')!r}), source=Path({str(reference_wheel())!r}))\n"
         "print([name for name in sys.modules if name.startswith('bfcl')])"
     )

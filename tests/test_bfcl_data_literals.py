@@ -9,13 +9,13 @@ import pytest
 from tests.bfcl_data_parts import make_tree
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets.bfcl_download import get_bfcl
-from tunecheck.datasets.bfcl_files import PROMPTS
-from tunecheck.datasets.bfcl_prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
-from tunecheck.errors import DataError
-from tunecheck.jsontext import JSON
-from tunecheck.literals import read_constants, text_constants
-from tunecheck.simulators.long_context import LongContext
+from tunecheck._errors import DataError
+from tunecheck._json import JSON
+from tunecheck._literals import read_constants, text_constants
+from tunecheck.datasets._bfcl.download import get_bfcl
+from tunecheck.datasets._bfcl.files import PROMPTS
+from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
+from tunecheck.simulators._long_context import LongContext
 
 
 def _file(tmp_path: Path, text: str) -> Path:

@@ -13,15 +13,15 @@ import pytest
 from tests.bfcl_data_parts import document, make_tree, question, write_lines
 from tests.bfcl_reference import reference_python, reference_wheel
 
-from tunecheck.datasets import open_dataset
-from tunecheck.datasets.bfcl import load_bfcl
-from tunecheck.datasets.bfcl_categories import CATEGORIES, GROUPS, Language, named_categories
-from tunecheck.datasets.bfcl_download import get_bfcl
-from tunecheck.datasets.bfcl_files import HINTS, TOOL_HINTS
-from tunecheck.datasets.bfcl_prompts import Wording
-from tunecheck.datasets.bfcl_tools import to_tools, with_hints
-from tunecheck.errors import DataError
-from tunecheck.jsontext import JSON
+from tunecheck._errors import DataError
+from tunecheck._json import JSON
+from tunecheck.datasets._bfcl.categories import CATEGORIES, GROUPS, Language, named_categories
+from tunecheck.datasets._bfcl.download import get_bfcl
+from tunecheck.datasets._bfcl.files import HINTS, TOOL_HINTS
+from tunecheck.datasets._bfcl.loader import load_bfcl
+from tunecheck.datasets._bfcl.prompts import Wording
+from tunecheck.datasets._bfcl.tools import to_tools, with_hints
+from tunecheck.datasets._reading import open_dataset
 
 SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}
 MULTI_TURN = {
@@ -249,7 +249,7 @@ for name in sys.argv[1:]:
 def test_functions_tools_questions_and_system_prompts_equal_the_references_to_the_letter(
     copy: Path, group: str
 ) -> None:
-    from tunecheck.datasets.bfcl_prompts import read_prompts, system_prompt
+    from tunecheck.datasets._bfcl.prompts import read_prompts, system_prompt
 
     prompts = read_prompts(copy)
     command = [str(reference_python()), "-c", REFERENCE, *GROUPS[group]]

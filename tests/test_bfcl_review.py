@@ -12,12 +12,12 @@ from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import process
 from tests.conversation_parts import had, log_items
 
-from tunecheck.bfcl.call_text import UndecodableError, decode_text
-from tunecheck.bfcl.scoring import score_results
-from tunecheck.datasets.multi_turn_check import check_multi_turn_data
-from tunecheck.evaluators.call_check import CallCheckEvaluator
-from tunecheck.evaluators.multi_turn_state import MultiTurnStateEvaluator
-from tunecheck.targets import Row
+from tunecheck._targets import Row
+from tunecheck.bfcl._call_text import UndecodableError, decode_text
+from tunecheck.bfcl._scoring import score_results
+from tunecheck.datasets._multi_turn.check import check_multi_turn_data
+from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
+from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
 NAME = "BFCL_v4_multi_turn_base_result.json"
 

@@ -14,12 +14,12 @@ from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import command, environment, process
 from tests.conversation_parts import Server, Values, serving
 
-from tunecheck.bfcl import score_results
-from tunecheck.bfcl_run import run_bfcl
-from tunecheck.conversations import ConversationTarget
-from tunecheck.endpoints import load_endpoint
-from tunecheck.evaluate import evaluate
-from tunecheck.runs.store import Run
+from tunecheck.bfcl._scoring import score_results
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.evaluation._bfcl import run_bfcl
+from tunecheck.evaluation._evaluate import evaluate
+from tunecheck.runs._store import Run
 
 CONVERSATIONS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param")
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tunecheck.agreement import Agreement
-from tunecheck.proportions import wilson
+from tunecheck.statistics._agreement import Agreement
+from tunecheck.statistics._proportions import wilson
 
 Reference = Callable[..., Any]
 

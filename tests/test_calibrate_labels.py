@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.runs.labels import as_class, as_number, as_pass_or_fail, is_empty, kind_of
+from tunecheck._errors import ConfigurationError
+from tunecheck.evaluation._calibration.labels import as_class, as_number, as_pass_or_fail, is_empty, kind_of
 
 
 def kind(*labels: Any, wanted: Any = None, classes: bool = False) -> str:

@@ -11,9 +11,9 @@ from tests.pipeline_parts import strict_json
 from tests.test_pipeline_model_calls import CHEAP, Model
 
 from tunecheck import Calibration, FunctionCallMatchEvaluator, Metric, calibrate, verdict
-from tunecheck.endpoints.calling import ModelCalls
-from tunecheck.errors import ConfigurationError, EndpointError, RunError
-from tunecheck.jsontext import dumps_line
+from tunecheck._errors import ConfigurationError, EndpointError, RunError
+from tunecheck._json import dumps_line
+from tunecheck.endpoints._calling import ModelCalls
 
 
 def labelled(*pairs: tuple[object, object], **more: Any) -> list[dict[str, Any]]:
@@ -260,7 +260,7 @@ class Judging:
         raise AssertionError("in a run, models are asked through it")
 
     async def call_with(self, calls: ModelCalls, *, response: str) -> dict[str, Any]:
-        from tunecheck.endpoints import ChatRequest
+        from tunecheck.endpoints._base import ChatRequest
 
         answer = await calls.complete(self.endpoint, ChatRequest([{"role": "user", "content": response}]))
         return dict(verdict("judging", score=1, passed=answer.text == "1"))

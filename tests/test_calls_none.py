@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls import FunctionCall, Reading, read_calls
-from tunecheck.calls.bounds import MAX_CALLS, MAX_CHARACTERS, MAX_DEPTH
+from tunecheck.calls._bounds import MAX_CALLS, MAX_CHARACTERS, MAX_DEPTH
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._model import FunctionCall, Reading
 
 
 @pytest.mark.parametrize(

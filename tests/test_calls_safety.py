@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunecheck.calls import FORMATS, FunctionCall, Reading, canonical_text, read_calls, read_python_calls, write_calls
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.calls._formats.reading import read_calls, read_python_calls
+from tunecheck.calls._formats.writing import FORMATS, canonical_text, write_calls
+from tunecheck.calls._model import FunctionCall, Reading
 
 SEED_CALLS = [
     FunctionCall("get_weather", {"city": "Paris", "days": 3, "opts": {"k": [1, 2.5, None, True]}}, "c1"),

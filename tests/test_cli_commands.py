@@ -238,7 +238,7 @@ def test_a_run_against_the_served_simulated_model_asks_it_over_http(small: Path)
 
 def test_help_comes_quickly_because_nothing_heavy_is_loaded() -> None:
     code = (
-        "import sys; from tunecheck.cli.app import main; main(['--help']); "
+        "import sys; from tunecheck.cli._app import main; main(['--help']); "
         "print(sorted({'aiohttp', 'nltk', 'numpy', 'pandas', 'asyncio', 'rouge_score', 'yaml'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)

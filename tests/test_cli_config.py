@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.cli.options import Options
-from tunecheck.cli.stored_options import read_config, recorded_options
-from tunecheck.errors import ConfigurationError
+from tunecheck._errors import ConfigurationError
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._evaluate.stored_options import read_config, recorded_options
 
 EVERYTHING = """\
 dataset: val.jsonl

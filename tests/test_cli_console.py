@@ -7,8 +7,8 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.cli.console import console
-from tunecheck.suggest import clean, counted, printable
+from tunecheck._messages import clean, counted, printable
+from tunecheck.cli._console import console
 
 
 def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:

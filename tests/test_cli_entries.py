@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.cli.entries import mapping_layers, parse_assignments, parse_names, settings_by_evaluator
-from tunecheck.cli.options import Options
-from tunecheck.errors import ConfigurationError
-from tunecheck.jsontext import dumps
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps
+from tunecheck.cli._entries import mapping_layers, parse_assignments, parse_names, settings_by_evaluator
+from tunecheck.cli._evaluate.options import Options
 
 
 def test_names_stand_between_commas() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck.cli.figures import Declared, declared, lines_of, main_figure
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.cli._figures import Declared, declared, lines_of, main_figure
 
 CALLS = Declared("calls", {"calls": "binary"})
 TEXT = Declared("bleu", {"bleu": "score"})

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.cli.gates import Gate, check_error_rate, parse_gate
-from tunecheck.errors import ConfigurationError
-from tunecheck.jsontext import JSON
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.cli._gates.gates import Gate, check_error_rate, parse_gate
 
 METRICS: dict[str, JSON] = {
     "calls.calls": 0.9,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.cli_parts import TOOLS, call
 
 from tunecheck import ArgumentMatchEvaluator, BleuScoreEvaluator, FunctionCallMatchEvaluator, MatchEvaluator
-from tunecheck.jsontext import JSON
-from tunecheck.runs import reasons
-from tunecheck.runs.reasons import BELOW, OTHER, fault_kinds, read_failures
+from tunecheck._json import JSON
+from tunecheck.runs import _reasons as reasons
+from tunecheck.runs._reasons import BELOW, OTHER, fault_kinds, read_failures
 
 
 def row(row_id: str, name: str, verdict: dict[str, JSON], **more: JSON) -> dict[str, JSON]:

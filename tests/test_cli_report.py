@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from tunecheck.cli.console import console
-from tunecheck.cli.figures import Declared
-from tunecheck.cli.gates import Outcome
-from tunecheck.cli.report import Summary, show
-from tunecheck.jsontext import JSON
-from tunecheck.runs.reasons import Failures, Kind
+from tunecheck._json import JSON
+from tunecheck.cli._console import console
+from tunecheck.cli._evaluate.summary import Summary, show
+from tunecheck.cli._figures import Declared
+from tunecheck.cli._gates.gates import Outcome
+from tunecheck.runs._reasons import Failures, Kind
 
 CALLS = Declared("calls", {"calls": "binary"})
 

@@ -8,7 +8,7 @@ import pytest
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
 from tunecheck import ConfigurationError, compare
-from tunecheck.proportions import wilson
+from tunecheck.statistics._proportions import wilson
 
 
 def outcomes(both: int, lost: int, gained: int, neither: int) -> tuple[list[bool], list[bool]]:

@@ -9,7 +9,7 @@ import pytest
 from tests.comparison_parts import declares, passes, row, verdict, write_run
 
 from tunecheck import ConfigurationError, compare
-from tunecheck.comparison.pairing import NothingPairsError
+from tunecheck.comparison._pairing import NothingPairsError
 
 
 def run(folder: Path, name: str, rows: list[tuple[str, str, bool]], **manifest: object) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.conversations import NestedCall, decode_step
+from tunecheck.conversations._decoding import NestedCall, decode_step
 
 
 def texts(step: Any, **options: Any) -> list[str] | None:

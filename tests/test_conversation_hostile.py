@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, shelf_workspace, states
 
-from tunecheck.conversations import ConversationTarget, decode_step
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint
-from tunecheck.jsontext import plain
+from tunecheck._json import plain
+from tunecheck.conversations._decoding import decode_step
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
 KEYS = ["id", "type", "function", "name", "arguments", "put", "count"]
 

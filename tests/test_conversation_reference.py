@@ -12,9 +12,9 @@ import pytest
 from tests.bfcl_reference import reference_python
 from tests.conversation_parts import Values, serving
 
-from tunecheck.conversations import ConversationTarget
-from tunecheck.datasets import open_dataset
-from tunecheck.targets import CallContext, Row
+from tunecheck._targets import CallContext, Row
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.datasets._reading import open_dataset
 
 TOOL_ANSWERS: list[Any] = [
     [["ls", "{}"], ["pwd", "{}"]], "ok", [["cd", '{"folder":"document"}'], ["cd", '{"folder":"nope"}']],

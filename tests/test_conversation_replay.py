@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.conversation_parts import Values, context, had, log_items, said, shelf_row, shelf_workspace, states
 
-from tunecheck.conversations import ConversationTarget, result_line, result_path
-from tunecheck.endpoints import load_endpoint
-from tunecheck.errors import DataError, EndpointError
+from tunecheck._errors import DataError, EndpointError
+from tunecheck.conversations._columns import result_line, result_path
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.endpoints._definition import load_endpoint
 
 
 @pytest.fixture(autouse=True)

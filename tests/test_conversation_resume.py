@@ -15,9 +15,9 @@ import pytest
 from tests.conversation_parts import Server, Values, context, said, serving, shelf_row, shelf_workspace, states
 from tests.pipeline_parts import column, records, rows_of, strict_lines
 
-from tunecheck.conversations import ConversationTarget
-from tunecheck.errors import EndpointError
-from tunecheck.evaluate import EvaluationResult, evaluate
+from tunecheck._errors import EndpointError
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
 
 SCRIPT = """\
 import sys
@@ -45,7 +45,7 @@ def reply(body: Values) -> Any:
 
 def run(url: str, resume: str | None = None) -> EvaluationResult:
     """The run, as a process of its own starts it and this one finishes it."""
-    from tunecheck.endpoints import load_endpoint
+    from tunecheck.endpoints._definition import load_endpoint
 
     data = [
         {

@@ -20,8 +20,8 @@ from tests.conversation_parts import (
     states,
 )
 
-from tunecheck.conversations import ConversationTarget
-from tunecheck.errors import ConfigurationError, EndpointError, PluginError
+from tunecheck._errors import ConfigurationError, EndpointError, PluginError
+from tunecheck.conversations._target import ConversationTarget
 
 
 @pytest.fixture(autouse=True)

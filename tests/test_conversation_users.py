@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from tests.conversation_parts import context, had, said, serving, shelf_row, shelf_workspace
 
-from tunecheck.conversations import ConversationTarget, Message, OwnWording
-from tunecheck.targets import CallContext, Row
+from tunecheck._targets import CallContext, Row
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.conversations._users import Message
+from tunecheck.conversations._wording import OwnWording
 
 
 @pytest.fixture(autouse=True)

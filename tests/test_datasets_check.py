@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tunecheck.datasets.multi_turn_check import check_multi_turn_data, findings
-from tunecheck.datasets.multi_turn_entry import PROBLEMS
-from tunecheck.errors import DataError
-from tunecheck.jsontext import JSON
-from tunecheck.simulators import Simulator, SimulatorError, tool
-from tunecheck.simulators.long_context import LongContext
+from tunecheck._errors import DataError
+from tunecheck._json import JSON
+from tunecheck.datasets._multi_turn.check import check_multi_turn_data, findings
+from tunecheck.datasets._multi_turn.entry import PROBLEMS
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._long_context import LongContext
 
 
 class Shelf(Simulator):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.datasets.bfcl import load_bfcl
-from tunecheck.datasets.bfcl_download import get_bfcl
-from tunecheck.datasets.multi_turn_check import check_multi_turn_data
-from tunecheck.datasets.multi_turn_entry import Finding
-from tunecheck.simulators.long_context import LongContext
+from tunecheck.datasets._bfcl.download import get_bfcl
+from tunecheck.datasets._bfcl.loader import load_bfcl
+from tunecheck.datasets._multi_turn.check import check_multi_turn_data
+from tunecheck.datasets._multi_turn.entry import Finding
+from tunecheck.simulators._long_context import LongContext
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import typer
 from tests.bfcl_data_parts import make_tree, write_lines
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck.cli.bfcl_data_command import check, get
-from tunecheck.errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.cli._datasets.data_command import check, get
 
 SIMULATOR = '''
 from tunecheck.simulators import Simulator, SimulatorError, tool

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.datasets import Dataset, csv_files, open_dataset, sources
-from tunecheck.errors import DataError
+from tunecheck._errors import DataError
+from tunecheck.datasets import _csv_files as csv_files
+from tunecheck.datasets import _sources as sources
+from tunecheck.datasets._reading import Dataset, open_dataset
 
 
 def written(folder: Path, content: str | bytes) -> Dataset:

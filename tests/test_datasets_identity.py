@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.datasets import open_dataset
-from tunecheck.datasets.identity import IdCheck, usable_id
+from tunecheck.datasets._identity import IdCheck, usable_id
+from tunecheck.datasets._reading import open_dataset
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:

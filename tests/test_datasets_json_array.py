@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.datasets import json_files, open_dataset, sources
-from tunecheck.errors import DataError
+from tunecheck._errors import DataError
+from tunecheck.datasets import _json_files as json_files
+from tunecheck.datasets import _sources as sources
+from tunecheck.datasets._reading import open_dataset
 
 
 def values(path: Path) -> list[dict[str, Any]]:

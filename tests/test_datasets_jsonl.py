@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.datasets import Dataset, open_dataset
-from tunecheck.datasets import sources as sources_module
-from tunecheck.errors import DataError
+from tunecheck._errors import DataError
+from tunecheck.datasets import _sources as sources_module
+from tunecheck.datasets._reading import Dataset, open_dataset
 
 
 def written(folder: Path, content: bytes, name: str = "data.jsonl") -> Dataset:

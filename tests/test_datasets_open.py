@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.datasets import DatasetDefaults, open_dataset
-from tunecheck.errors import ConfigurationError, DataError, PluginError
+from tunecheck._errors import ConfigurationError, DataError, PluginError
+from tunecheck.datasets._defaults import DatasetDefaults
+from tunecheck.datasets._reading import open_dataset
 
 
 def refusal(data: object, **options: object) -> str:

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_kinds_parts import DATA
 
-from tunecheck.cli.app import main
-from tunecheck.datasets.trivia import convert_trivia
-from tunecheck.errors import ConfigurationError, DataError
-from tunecheck.memory.filler import load_filler
-from tunecheck.memory.kinds.scripts import read_words
-from tunecheck.memory.kinds.spy_meeting import spy_words
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.cli._app import main
+from tunecheck.datasets._trivia import convert_trivia
+from tunecheck.memory._filler import load_filler
+from tunecheck.memory._kinds.scripts import read_words
+from tunecheck.memory._kinds.spy_meeting import spy_words
 
 OFFICIAL = {
     "Data": [

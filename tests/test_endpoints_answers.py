@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tests.endpoint_parts import HELLO, azure_ml, definition
 from tests.fault_server import FaultServer, answer, raw
 
-from tunecheck.endpoints.answers import (
+from tunecheck._errors import ContentFilterError, EndpointError, ReplyError
+from tunecheck._json import dumps, loads
+from tunecheck.endpoints._answers import (
     Answer,
     FilteredError,
     UnreadableError,
@@ -18,12 +20,10 @@ from tunecheck.endpoints.answers import (
     read_chat,
     read_usage,
 )
-from tunecheck.endpoints.base import Completion, Usage
-from tunecheck.endpoints.chat import OpenAIEndpoint
-from tunecheck.endpoints.client import Exchange
-from tunecheck.endpoints.definition import read_definition
-from tunecheck.errors import ContentFilterError, EndpointError, ReplyError
-from tunecheck.jsontext import dumps, loads
+from tunecheck.endpoints._base import Completion, Usage
+from tunecheck.endpoints._chat import OpenAIEndpoint
+from tunecheck.endpoints._client import Exchange
+from tunecheck.endpoints._definition import read_definition
 
 CALL: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 MESSAGE: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}

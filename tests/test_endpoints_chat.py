@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.fault_server import FaultServer, Request, answer
 
-from tunecheck.endpoints import ChatRequest, Endpoint, load_endpoint
-from tunecheck.endpoints.base import Usage
-from tunecheck.errors import ConfigurationError
+from tunecheck._errors import ConfigurationError
+from tunecheck.endpoints._base import ChatRequest, Endpoint, Usage
+from tunecheck.endpoints._definition import load_endpoint
 
 TOOL: dict[str, Any] = {
     "type": "function",

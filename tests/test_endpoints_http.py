@@ -26,9 +26,7 @@ from tests.fault_server import (
     truncated,
 )
 
-from tunecheck.endpoints import transport
-from tunecheck.endpoints.base import Completion, Usage
-from tunecheck.errors import (
+from tunecheck._errors import (
     ContentFilterError,
     EndpointError,
     RefusedError,
@@ -37,6 +35,8 @@ from tunecheck.errors import (
     ThrottledError,
     TimedOutError,
 )
+from tunecheck.endpoints import _transport as transport
+from tunecheck.endpoints._base import Completion, Usage
 
 OK = answer({"result": "hi"})
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.endpoint_parts import HandClock, azure_ml, user
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing
 
-from tunecheck.endpoints.limits import AdaptiveGate, TokenBucket
+from tunecheck.endpoints._limits import AdaptiveGate, TokenBucket
 
 
 async def succeed(gate: AdaptiveGate, calls: int) -> None:

@@ -27,9 +27,7 @@ from tests.fault_server import (
     truncated,
 )
 
-from tunecheck.endpoints import ChatRequest, check_endpoint, load_endpoint
-from tunecheck.endpoints.memory_agent import MemoryAgentEndpoint
-from tunecheck.errors import (
+from tunecheck._errors import (
     ConfigurationError,
     ContentFilterError,
     EndpointError,
@@ -39,7 +37,11 @@ from tunecheck.errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.memory.agents import AgentReply, RememberingAgent
+from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._check import check_endpoint
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._memory_agent import MemoryAgentEndpoint
+from tunecheck.memory._agents import AgentReply, RememberingAgent
 
 Start = Callable[..., "tuple[FaultServer, MemoryAgentEndpoint]"]
 

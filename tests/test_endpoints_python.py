@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from tunecheck.endpoints import ChatRequest, Completion, load_endpoint
-from tunecheck.endpoints.python import PythonEndpoint
-from tunecheck.errors import EndpointError, PluginError, ReplyError, TimedOutError
+from tunecheck._errors import EndpointError, PluginError, ReplyError, TimedOutError
+from tunecheck.endpoints._base import ChatRequest, Completion
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._python import PythonEndpoint
 
 CALL: dict[str, Any] = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
 REQUEST = ChatRequest(messages=[{"role": "user", "content": "hi"}], tools=[CALL], parameters={"b": 2})

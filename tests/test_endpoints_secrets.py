@@ -13,11 +13,12 @@ import pytest
 from tests.endpoint_parts import HELLO, azure_ml, row
 from tests.fault_server import FaultServer, Request, Step, answer, failing, raw
 
-from tunecheck.endpoints import EndpointTarget, load_endpoint
-from tunecheck.endpoints.masking import Redactor, Secret, looks_secret
-from tunecheck.errors import ConfigurationError, EndpointError
-from tunecheck.jsontext import dumps
-from tunecheck.targets import CallContext
+from tunecheck._errors import ConfigurationError, EndpointError
+from tunecheck._json import dumps
+from tunecheck._targets import CallContext
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._masking import Redactor, Secret, looks_secret
+from tunecheck.endpoints._target import EndpointTarget
 
 KEY = 'sk-0123"456/789+abcdef=='
 AUTH = {"type": "key", "value": "${env:TC_KEY}"}

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.endpoint_parts import definition, row
 
-from tunecheck.endpoints.base import ChatRequest
-from tunecheck.endpoints.masking import Redactor
-from tunecheck.endpoints.templates import RequestTemplate
-from tunecheck.errors import ConfigurationError
-from tunecheck.paths import MISSING, find, parse_path
+from tunecheck._errors import ConfigurationError
+from tunecheck._paths import MISSING, find, parse_path
+from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._templates import RequestTemplate
 
 MESSAGES = [{"role": "user", "content": 'a "b"'}]
 TOOLS = [{"type": "function", "function": {"name": "f"}}]

@@ -24,7 +24,7 @@ from tests.pipeline_parts import (
 )
 
 from tunecheck import evaluate
-from tunecheck.errors import ConfigurationError, DataError, RunError
+from tunecheck._errors import ConfigurationError, DataError, RunError
 
 DATA = [{"response": "a"}, {"response": "bb"}]
 
@@ -235,7 +235,7 @@ def test_a_disk_that_is_full_at_the_end_is_said_and_the_run_can_be_finished(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tunecheck.runs.execution.write_table", full)
+    monkeypatch.setattr("tunecheck.evaluation._execution.write_table", full)
     target = Answering()
     with pytest.raises(RunError, match="No space left on device; go on with --resume"):
         run(tmp_path, questions(3), target=target, evaluators={"e": length})
@@ -249,6 +249,8 @@ def test_nobody_else_can_take_the_folder_before_the_last_file_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[str] = []
-    monkeypatch.setattr("tunecheck.runs.execution.write_table", lambda *_: held.append(only_run(tmp_path).status()))
+    monkeypatch.setattr(
+        "tunecheck.evaluation._execution.write_table", lambda *_: held.append(only_run(tmp_path).status())
+    )
     run(tmp_path, DATA, evaluators={"e": length})
     assert held == ["running"]

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pipeline_parts import column, journal_of, metrics_of, rows_of, run, strict_json, strict_lines
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.evaluate import EvaluationResult
-from tunecheck.runs import export
+from tunecheck._errors import ConfigurationError
+from tunecheck.evaluation._evaluate import EvaluationResult
+from tunecheck.runs import _export as export
 
 
 def table_of(result: EvaluationResult) -> list[list[str]]:
@@ -167,7 +167,7 @@ def test_more_columns_than_a_spreadsheet_holds_are_left_to_the_rows_file(
 ) -> None:
     """Rows that each have columns of their own would make a table of rows times rows."""
     monkeypatch.setattr(export, "MAX_COLUMNS", 50)
-    monkeypatch.setattr("tunecheck.runs.execution.MAX_COLUMNS", 50)
+    monkeypatch.setattr("tunecheck.evaluation._execution.MAX_COLUMNS", 50)
     data = [{f"column{number}": number} for number in range(100)]
     result = run(tmp_path, data, evaluators={"e": lambda **_: 1})
     assert len(table_of(result)[0]) == 50

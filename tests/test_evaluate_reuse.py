@@ -22,10 +22,10 @@ from tests.pipeline_parts import (
     run,
 )
 
-from tunecheck.errors import ConfigurationError, RunError, StopRunError
-from tunecheck.evaluate import EvaluationResult, score
-from tunecheck.plugins import load_file
-from tunecheck.targets import Row
+from tunecheck._errors import ConfigurationError, RunError, StopRunError
+from tunecheck._plugins import load_file
+from tunecheck._targets import Row
+from tunecheck.evaluation._evaluate import EvaluationResult, score
 
 JUDGES = """
 CALLS = []

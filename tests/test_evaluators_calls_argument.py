@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from tests.matching_parts import call
 
-from tunecheck.calls import FunctionCall, write_calls
-from tunecheck.evaluators.argument_match import ArgumentMatchEvaluator
-from tunecheck.evaluators.base import Verdict
+from tunecheck.calls._formats.writing import write_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.evaluators._base import Verdict
+from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
 
 WEATHER = call("get_weather", city="Paris", unit="celsius")
 TOOLS = [

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.calls.matching_policy import MatchPolicy
-from tunecheck.errors import ConfigurationError
-from tunecheck.evaluators.argument_match import ArgumentMatchEvaluator
-from tunecheck.evaluators.base import Evaluator, Metric, verdict
-from tunecheck.evaluators.call_comparison import CallEvaluator
-from tunecheck.evaluators.function_call_match import FunctionCallMatchEvaluator
-from tunecheck.evaluators.match import MatchEvaluator
-from tunecheck.jsontext import dumps
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.evaluators._base import Evaluator, Metric, verdict
+from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
+from tunecheck.evaluators._calls.comparison import CallEvaluator
+from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
+from tunecheck.evaluators._calls.match import MatchEvaluator
 
 EVALUATORS: list[type[CallEvaluator]] = [FunctionCallMatchEvaluator, ArgumentMatchEvaluator, MatchEvaluator]
 CALL = [{"type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}]

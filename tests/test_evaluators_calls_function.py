@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls import FORMATS, FunctionCall, write_calls
-from tunecheck.evaluators.base import Verdict
-from tunecheck.evaluators.function_call_match import FunctionCallMatchEvaluator
-from tunecheck.jsontext import dumps
+from tunecheck._json import dumps
+from tunecheck.calls._formats.writing import FORMATS, write_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.evaluators._base import Verdict
+from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
 
 WEATHER = FunctionCall("get_weather", {"city": "Paris"})
 BOOK = FunctionCall("book", {"room": "Orion", "hours": 2})

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.matching_parts import call
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.evaluators.base import Verdict
-from tunecheck.evaluators.match import MatchEvaluator
+from tunecheck._errors import ConfigurationError
+from tunecheck.evaluators._base import Verdict
+from tunecheck.evaluators._calls.match import MatchEvaluator
 
 WEATHER = call("get_weather", city="Paris")
 

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.fingerprints import content_hash, fingerprint, package_source_hash, stable_arguments
-from tunecheck.plugins import load_file
+from tunecheck._fingerprints import content_hash, fingerprint, package_source_hash, stable_arguments
+from tunecheck._plugins import load_file
 
 
 class Threshold:
@@ -192,7 +192,7 @@ def test_code_in_memory_counts_where_the_file_has_changed_since_it_was_imported(
 
 
 SCRIPT = """
-from tunecheck.fingerprints import fingerprint
+from tunecheck._fingerprints import fingerprint
 LEAST = 3
 def helper(text): return len(text) >= LEAST
 def judge(response): return helper(response)

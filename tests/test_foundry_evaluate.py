@@ -11,9 +11,9 @@ from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import ROWS, Credential, blob_port, certificates, fake, length
 
 from tunecheck import evaluate
-from tunecheck.cli.app import main
-from tunecheck.errors import ConfigurationError
-from tunecheck.runs.foundry import UploadError
+from tunecheck._errors import ConfigurationError
+from tunecheck.cli._app import main
+from tunecheck.upload._foundry.upload import UploadError
 
 __all__ = ["blob_port", "certificates", "fake"]
 

@@ -11,10 +11,10 @@ from tests.endpoint_parts import HandClock
 from tests.foundry_fake import FAILURES, Failure, Fake
 from tests.foundry_parts import blob_port, certificates, fake, finished_run, run, uploader
 
-from tunecheck.cli.app import main
-from tunecheck.runs import foundry_blobs
-from tunecheck.runs.foundry import UploadError
-from tunecheck.runs.store import Run
+from tunecheck.cli._app import main
+from tunecheck.runs._store import Run
+from tunecheck.upload._foundry import blobs as foundry_blobs
+from tunecheck.upload._foundry.upload import UploadError
 
 __all__ = ["blob_port", "certificates", "fake", "run"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.cli.app import main
-from tunecheck.errors import ConfigurationError, MissingExtraError
-from tunecheck.jsontext import JSON
-from tunecheck.runs.foundry import FoundryUploader
-from tunecheck.runs.foundry_contents import metric_keys, name_map, properties
-from tunecheck.runs.foundry_projects import FoundryProject, HubProject, read_project
+from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck._json import JSON
+from tunecheck.cli._app import main
+from tunecheck.upload._foundry.contents import metric_keys, name_map, properties
+from tunecheck.upload._foundry.projects import FoundryProject, HubProject, read_project
+from tunecheck.upload._foundry.upload import FoundryUploader
 
 ENDPOINT = "https://team.services.ai.azure.com/api/projects/tuning"
 HUB = HubProject("1b2c", "my-group", "tuning")
@@ -92,9 +92,9 @@ def test_upload_without_a_destination_is_wrong_use(capsys: pytest.CaptureFixture
 def test_only_evaluators_that_the_portal_knows_are_named_to_it() -> None:
     evaluators: dict[str, JSON] = {
         "a": {"type": "azure.ai.evaluation._evaluators._f1_score._f1_score.F1ScoreEvaluator"},
-        "b": {"type": "tunecheck.evaluators.text.BleuScoreEvaluator"},
+        "b": {"type": "tunecheck.evaluators._text.evaluators.BleuScoreEvaluator"},
         "c": {"type": "mine.F1ScoreEvaluator"},
-        "d": {"type": "tunecheck.evaluators.function_call_match.FunctionCallMatchEvaluator"},
+        "d": {"type": "tunecheck.evaluators._calls.function_call_match.FunctionCallMatchEvaluator"},
     }
     assert name_map(evaluators) == {"a": "f1_score", "b": "bleu_score"}
 

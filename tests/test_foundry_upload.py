@@ -11,10 +11,10 @@ import pytest
 from tests.foundry_fake import SCOPE, Fake
 from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.runs import foundry_blobs
-from tunecheck.runs.foundry import FoundryUploader
-from tunecheck.runs.store import Run
+from tunecheck._errors import ConfigurationError
+from tunecheck.runs._store import Run
+from tunecheck.upload._foundry import blobs as foundry_blobs
+from tunecheck.upload._foundry.upload import FoundryUploader
 
 __all__ = ["blob_port", "certificates", "fake", "run"]
 
@@ -238,7 +238,7 @@ def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:
 
 
 def test_another_process_that_uploads_the_same_run_is_waited_for_by_the_user(fake: Fake, run: Run) -> None:
-    from tunecheck.runs.foundry_record import one_at_a_time
+    from tunecheck.upload._foundry.record import one_at_a_time
 
     with one_at_a_time(run), pytest.raises(ConfigurationError, match="another process"):
         uploader(fake.project).upload(run)

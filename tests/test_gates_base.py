@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import Said, call, here, replay, rows, workspace, write_lines
 
-from tunecheck.cli.gates import parse_gate
-from tunecheck.cli.gates_base import gated_metrics
+from tunecheck.cli._gates.baseline import gated_metrics
+from tunecheck.cli._gates.gates import parse_gate
 
 COUNT = 60
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
-from tunecheck.cli.figures import Declared
-from tunecheck.cli.gates import Outcome
-from tunecheck.cli.junit import junit_xml
-from tunecheck.cli.report import Summary
-from tunecheck.jsontext import JSON
-from tunecheck.runs.reasons import Failures
+from tunecheck._json import JSON
+from tunecheck.cli._evaluate.summary import Summary
+from tunecheck.cli._figures import Declared
+from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._gates.junit import junit_xml
+from tunecheck.runs._reasons import Failures
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 

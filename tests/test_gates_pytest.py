@@ -10,7 +10,7 @@ import pytest
 from tests.cli_parts import call, environment, here, replay, rows, workspace, write_lines
 
 TEST = """\
-from tunecheck.pytest_plugin import assert_no_regression
+from tunecheck._pytest_plugin import assert_no_regression
 
 def test_same(assert_no_regression):
     found = assert_no_regression("same", "base", metric="function_call_match", margin=0.2)
@@ -74,9 +74,9 @@ def test_a_regression_fails_a_test_and_names_figures_and_rows(
 def test_starting_pytest_imports_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "test_nothing.py").write_text(
         "import sys\n\ndef test_nothing():\n"
-        "    assert 'tunecheck.pytest_plugin' in sys.modules\n"
+        "    assert 'tunecheck._pytest_plugin' in sys.modules\n"
         "    heavy = {'numpy', 'nltk', 'aiohttp', 'rouge_score', 'pandas', 'msgspec', 'tunecheck.comparison',\n"
-        "             'tunecheck.statistics', 'tunecheck.evaluate'}\n"
+        "             'tunecheck.statistics', 'tunecheck.evaluation._evaluate'}\n"
         "    assert not heavy & set(sys.modules)\n"
     )
     said = pytest_in(tmp_path)

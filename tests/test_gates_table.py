@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.jsontext import JSON
-from tunecheck.runs.export import text_of_cell, write_table
+from tunecheck._json import JSON
+from tunecheck.runs._export import text_of_cell, write_table
 
 SIGNS = "=+-@\t\r\n"
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls import read_calls
-from tunecheck.datasets import open_dataset
-from tunecheck.datasets.conversion import convert_glaive
-from tunecheck.errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.datasets._conversion import convert_glaive
+from tunecheck.datasets._reading import open_dataset
 
 GOOD = {"system": "", "chat": "USER: Hi\nASSISTANT: Hello! <|endoftext|>"}
 BAD = {"system": "", "chat": "Hi"}

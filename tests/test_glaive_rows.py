@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.calls import read_calls
-from tunecheck.datasets.glaive import MAX_GROWTH, UnreadableError, conversation_rows
-from tunecheck.jsontext import dumps
+from tunecheck._json import dumps
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.datasets._glaive import MAX_GROWTH, UnreadableError, conversation_rows
 
 WEATHER = {"name": "weather", "description": "Forecast", "parameters": {"type": "object", "properties": {"city": {}}}}
 NO_FUNCTIONS = "SYSTEM: You are a helpful assistant, with no access to external functions.\n"

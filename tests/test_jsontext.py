@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.jsontext import canonical, dumps, dumps_line, loads, plain
+from tunecheck._json import canonical, dumps, dumps_line, loads, plain
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import ROOT, command, environment
 
-from tunecheck.evaluators.difference import KINDS
-from tunecheck.plugins import find
-from tunecheck.prompts import load_prompt
+from tunecheck._plugins import find
+from tunecheck.evaluators._judges.difference import KINDS
+from tunecheck.prompts._loading import load_prompt
 
 PAGE = (ROOT / "docs" / "judges.md").read_text("utf-8")
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")

@@ -11,9 +11,9 @@ import pytest
 from tests.judge_parts import JudgeServer, Scripted, judgement, prompt_file
 
 from tunecheck import PromptyEvaluator
-from tunecheck.endpoints import Price
-from tunecheck.errors import ConfigurationError, MissingExtraError
-from tunecheck.jsontext import dumps
+from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck._json import dumps
+from tunecheck.endpoints._base import Price
 
 KEY = "sk-plain-0123456789-secret"
 GOOD = judgement(4)

@@ -9,7 +9,7 @@ import pytest
 from tests.judge_parts import QUALITY, Scripted, judgement, plain_prompt, prompt_file
 
 from tunecheck import JudgementError, JudgeOutput, Metric, PromptyEvaluator
-from tunecheck.errors import ConfigurationError
+from tunecheck._errors import ConfigurationError
 
 
 def judging(folder: Path, outputs: str, *answers: str, judge: str = "{}", **arguments: Any) -> PromptyEvaluator:

@@ -27,8 +27,8 @@ from tests.judge_parts import (
 )
 
 from tunecheck import JudgementError, JudgeOutput, PromptyEvaluator
-from tunecheck.errors import ConfigurationError, ContentFilterError, EndpointError, RefusedError, ThrottledError
-from tunecheck.evaluators.prompty import JudgeRefusalError
+from tunecheck._errors import ConfigurationError, ContentFilterError, EndpointError, RefusedError, ThrottledError
+from tunecheck.evaluators._judges.prompty import JudgeRefusalError
 
 GOOD = judgement(4)
 

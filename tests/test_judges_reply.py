@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tunecheck.evaluators.judge_reply import JudgementError, ReplyKeys, is_refusal, read_reply, shortened
+from tunecheck.evaluators._judges.reply import JudgementError, ReplyKeys, is_refusal, read_reply, shortened
 
 KEYS = ReplyKeys("score", "reason", ("reason", "score"))
 VERDICT = {"reason": "too short", "score": 2}

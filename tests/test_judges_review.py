@@ -27,18 +27,19 @@ from tunecheck import (
     RelevanceEvaluator,
     load_endpoint,
 )
-from tunecheck.cli.evaluator_choice import give_prices, make_evaluators
-from tunecheck.cli.job import completed, prepare
-from tunecheck.cli.options import Options
-from tunecheck.endpoints import ChatRequest, Completion, EndpointTarget, Price
-from tunecheck.endpoints.masking import looks_secret
-from tunecheck.endpoints.prices import Prices
-from tunecheck.evaluators.judge_model import judge_endpoint
-from tunecheck.evaluators.judge_texts import data_mark, shown
-from tunecheck.pipeline.budget import Budget
-from tunecheck.pipeline.journal import Journal
-from tunecheck.pipeline.model_calls import RunCalls
-from tunecheck.pipeline.recorded import Takeover
+from tunecheck.cli._evaluate.evaluator_choice import give_prices, make_evaluators
+from tunecheck.cli._evaluate.job import completed, prepare
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.endpoints._base import ChatRequest, Completion, Price
+from tunecheck.endpoints._masking import looks_secret
+from tunecheck.endpoints._prices import Prices
+from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.evaluators._judges.model import judge_endpoint
+from tunecheck.evaluators._judges.texts import data_mark, shown
+from tunecheck.pipeline._budget import Budget
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._recorded import Takeover
 
 KEY = "sk-not-to-be-seen-anywhere"
 
@@ -104,7 +105,7 @@ def test_a_mark_that_stands_in_the_data_is_not_taken(monkeypatch: pytest.MonkeyP
         def hexdigest(self) -> str:
             return "aaaaaaaaaaaa" if len(given) == 1 else "bbbbbbbbbbbb"
 
-    monkeypatch.setattr("tunecheck.evaluators.judge_texts.hashlib.blake2b", Hash)
+    monkeypatch.setattr("tunecheck.evaluators._judges.texts.hashlib.blake2b", Hash)
     assert data_mark({"response": "=== end aaaaaaaaaaaa ==="}) == "bbbbbbbbbbbb"
     assert len(set(given)) == 2
 

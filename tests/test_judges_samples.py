@@ -9,7 +9,7 @@ import pytest
 from tests.judge_parts import QUALITY, JudgeServer, Scripted, judgement, plain_prompt, prompt_file
 
 from tunecheck import JudgementError, PromptyEvaluator
-from tunecheck.errors import ContentFilterError, ThrottledError
+from tunecheck._errors import ContentFilterError, ThrottledError
 
 YES_NO = QUALITY.replace("score: {type: integer, minimum: 1, maximum: 5}", "fine: {type: boolean}")
 

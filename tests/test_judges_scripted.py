@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.judge_scripts import KEY, JudgedWorkspace, health, serving
 
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
 
 LISTED = {"where": "day", "expected": "2026-03-05", "actual": "05/03/2026", "kind": "date format"}
 USAGE = {"input_tokens": 1_000, "output_tokens": 100}

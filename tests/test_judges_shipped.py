@@ -11,9 +11,10 @@ import pytest
 from tests.judge_parts import JudgeServer, Scripted, judgement
 
 from tunecheck import CallJudgeEvaluator, DifferenceEvaluator, GroundednessEvaluator, RelevanceEvaluator
-from tunecheck.calls import FORMATS, FunctionCall, write_calls
-from tunecheck.errors import ConfigurationError
-from tunecheck.evaluators.difference import KINDS
+from tunecheck._errors import ConfigurationError
+from tunecheck.calls._formats.writing import FORMATS, write_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.evaluators._judges.difference import KINDS
 
 WEATHER = FunctionCall("get_weather", {"city": "New York City", "days": 2})
 NYC = FunctionCall("get_weather", {"city": "NYC", "days": 2})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.matching_parts import call
 
-from tunecheck.calls import FunctionCall
-from tunecheck.calls.matching import match_calls
-from tunecheck.calls.matching_policy import MatchPolicy
-from tunecheck.calls.matching_values import Difference
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.values import Difference
+from tunecheck.calls._model import FunctionCall
 
 
 def differences(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.matching_parts import call, passes
 
-from tunecheck.calls import FunctionCall
-from tunecheck.calls.matching import match_calls
-from tunecheck.calls.matching_policy import MatchPolicy
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._model import FunctionCall
 
 
 def numbered(count: int, start: int = 0) -> list[FunctionCall]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck.calls.matching_kinds import KINDS, kind_of_wrong
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.calls._matching.kinds import KINDS, kind_of_wrong
 
 AS_TEXT: list[tuple[JSON, JSON]] = [
     (5, "5"),

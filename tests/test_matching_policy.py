@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.matching_parts import matched
 
-from tunecheck.calls.matching_policy import MatchPolicy, PolicyOptions
-from tunecheck.errors import ConfigurationError
-from tunecheck.jsontext import JSON, dumps, loads
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps, loads
+from tunecheck.calls._matching.policy import MatchPolicy, PolicyOptions
 
 
 def equal(expected: JSON, actual: JSON, **policy: Any) -> bool:

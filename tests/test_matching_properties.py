@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.matching_parts import matched, passes
 
-from tunecheck.calls import FunctionCall
-from tunecheck.calls.matching import match_calls
-from tunecheck.calls.matching_assignment import align, assign
-from tunecheck.calls.matching_policy import MatchPolicy
-from tunecheck.calls.matching_scalars import frozen
-from tunecheck.calls.schemas import ToolDefinitions
-from tunecheck.jsontext import JSON
+from tunecheck._json import JSON
+from tunecheck.calls._matching.assignment import align, assign
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.scalars import frozen
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas.definitions import ToolDefinitions
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES: st.SearchStrategy[JSON] = st.recursive(

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tunecheck.calls import read_calls
-from tunecheck.calls.matching import match_calls
-from tunecheck.evaluators.argument_match import ArgumentMatchEvaluator
-from tunecheck.evaluators.function_call_match import FunctionCallMatchEvaluator
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
+from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
 
 SINGLE_TURN = (
     "simple_python",

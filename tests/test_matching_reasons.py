@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.matching_parts import call, tools
 
-from tunecheck.calls import FunctionCall
-from tunecheck.calls.matching import match_calls
-from tunecheck.calls.matching_policy import MatchPolicy
-from tunecheck.calls.matching_reasons import (
+from tunecheck._json import JSON
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.reasons import (
     argument_faults,
     call_faults,
     joined,
@@ -16,8 +16,8 @@ from tunecheck.calls.matching_reasons import (
     shown_call,
     shown_value,
 )
-from tunecheck.calls.schemas import ToolDefinitions
-from tunecheck.jsontext import JSON
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas.definitions import ToolDefinitions
 
 
 def reason(

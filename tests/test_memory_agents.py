@@ -27,10 +27,7 @@ from tests.fault_server import (
     truncated,
 )
 
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint, load_endpoint
-from tunecheck.endpoints.base import Usage
-from tunecheck.endpoints.chat import OpenAIEndpoint
-from tunecheck.errors import (
+from tunecheck._errors import (
     ConfigurationError,
     ContentFilterError,
     EndpointError,
@@ -40,9 +37,12 @@ from tunecheck.errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck.jsontext import JSON
-from tunecheck.memory.agents import MAX_REPLY_CHARACTERS, AgentReply, EndpointAgent, RememberingAgent, agent_for
-from tunecheck.memory.window import MESSAGE_TOKENS, Window
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+from tunecheck.endpoints._chat import OpenAIEndpoint
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.memory._agents import MAX_REPLY_CHARACTERS, AgentReply, EndpointAgent, RememberingAgent, agent_for
+from tunecheck.memory._window import MESSAGE_TOKENS, Window
 
 WORDS = st.text(alphabet="ab ", max_size=60)
 TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)

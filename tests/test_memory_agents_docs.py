@@ -17,9 +17,9 @@ import pytest
 from tests.agent_parts import NOON_US, Words, memory_agent, serving, told
 from tests.cli_parts import ROOT, process, workspace
 
-from tunecheck.endpoints.serve_guards import MAX_STORED
-from tunecheck.endpoints.serve_recall import MAX_CHARACTERS, MAX_CONVERSATIONS
-from tunecheck.memory.agents import agent_for
+from tunecheck.endpoints._serving.guards import MAX_STORED
+from tunecheck.endpoints._serving.recall import MAX_CHARACTERS, MAX_CONVERSATIONS
+from tunecheck.memory._agents import agent_for
 
 PAGE = (ROOT / "docs" / "memory-agents.md").read_text("utf-8")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.memory.configuration import Configuration, read_configuration
+from tunecheck._errors import ConfigurationError
+from tunecheck.memory._configuration import Configuration, read_configuration
 
 SMALL = """\
 config:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tunecheck.errors import DataError
-from tunecheck.memory.definitions import (
+from tunecheck._errors import DataError
+from tunecheck.memory._definitions import (
     default_waits,
     definition_data,
     definition_path,
@@ -19,7 +19,7 @@ from tunecheck.memory.definitions import (
     write_definition,
     write_definitions,
 )
-from tunecheck.memory.model import Definition, Wait
+from tunecheck.memory._model import Definition, Wait
 
 PLAIN: dict[str, object] = {
     "script": ["My favourite colour is red.", "Which one is it?"],

@@ -22,13 +22,13 @@ from tests.report_parts import browser_at_work, looking_at
 from tests.test_judges_docs import RUN_ID
 from tests.test_judges_docs import serving as serving_script
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.memory.configuration import read_configuration
-from tunecheck.memory.filler import load_filler
-from tunecheck.memory.kinds.books import OPTIONS, find_passages
-from tunecheck.memory.rescore import rescore_file
-from tunecheck.plugins import discover, find
-from tunecheck.runs.store import Run, list_runs
+from tunecheck._errors import ConfigurationError
+from tunecheck._plugins import discover, find
+from tunecheck.memory._configuration import read_configuration
+from tunecheck.memory._filler import load_filler
+from tunecheck.memory._goodai.rescore import rescore_file
+from tunecheck.memory._kinds.books import OPTIONS, find_passages
+from tunecheck.runs._store import Run, list_runs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -15,10 +15,10 @@ from tests.judge_parts import Asked, JudgeServer, Scripted
 from tests.pipeline_parts import column, metrics_of, run
 from tests.reference_environments import AZURE
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.evaluators.memory_score import MemoryEvaluator
-from tunecheck.plugins import find
-from tunecheck.prompts import load_prompt
+from tunecheck._errors import ConfigurationError
+from tunecheck._plugins import find
+from tunecheck.evaluators._memory.score import MemoryEvaluator
+from tunecheck.prompts._loading import load_prompt
 
 RECALL: dict[str, Any] = {
     "dataset": "Delayed Recall",
@@ -194,9 +194,9 @@ def test_another_prompt_in_the_workspace_is_taken(tmp_path: Path, monkeypatch: p
 
 
 def load_prompt_file(name: str) -> str:
-    from tunecheck.evaluators import memory_judges
+    from tunecheck.evaluators._memory import judges as memory_judges
 
-    return str(Path(memory_judges.__file__).parents[1] / "prompts" / "files" / f"memory_{name}.prompty")
+    return str(Path(memory_judges.__file__).parents[2] / "prompts" / "files" / f"memory_{name}.prompty")
 
 
 @pytest.mark.parametrize("name", PROMPTS)
@@ -259,7 +259,7 @@ def test_azures_evaluate_takes_it_unchanged(tmp_path: Path, reference_env: Refer
     program = (
         "import sys, json\n"
         "from azure.ai.evaluation import evaluate\n"
-        "from tunecheck.evaluators.memory_score import MemoryEvaluator\n"
+        "from tunecheck.evaluators._memory.score import MemoryEvaluator\n"
         "if __name__ == '__main__':\n"
         "    found = evaluate(data=sys.argv[1], evaluators={'memory': MemoryEvaluator()})\n"
         "    open(sys.argv[2], 'w').write(json.dumps([row['outputs.memory.memory'] for row in found['rows']]))\n"

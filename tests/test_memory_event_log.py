@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline_parts import strict_lines
 
-from tunecheck.errors import ConfigurationError, RunError
-from tunecheck.jsontext import dumps, loads
-from tunecheck.memory.effects import (
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._json import dumps, loads
+from tunecheck.memory._effects import (
     Begin,
     Consult,
     Deregister,
@@ -26,9 +26,9 @@ from tunecheck.memory.effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck.memory.event_data import effect_data, outcome_data, read_effect, read_outcome
-from tunecheck.memory.event_log import EventLog, read_events
-from tunecheck.memory.model import AskJudge, Points
+from tunecheck.memory._event_data import effect_data, outcome_data, read_effect, read_outcome
+from tunecheck.memory._event_log import EventLog, read_events
+from tunecheck.memory._model import AskJudge, Points
 
 MADE_OF: dict[str, Any] = {"tests": "a", "clock": "virtual"}
 

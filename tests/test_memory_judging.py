@@ -14,13 +14,13 @@ from tests.judge_parts import JudgeServer, Scripted, Step, format_of
 from tests.judge_scripts import KEY, serving
 from tests.memory_restaurant_parts import GUEST_WORDS, ordered, visit
 
-from tunecheck.endpoints import load_endpoint
-from tunecheck.errors import ConfigurationError, EndpointError
-from tunecheck.jsontext import JSON
-from tunecheck.memory.judging import EndpointJudge, Judge, WordJudge
-from tunecheck.memory.model import AskJudge
-from tunecheck.memory.wording import load_wording
-from tunecheck.prompts import load_prompt
+from tunecheck._errors import ConfigurationError, EndpointError
+from tunecheck._json import JSON
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.memory._judging import EndpointJudge, Judge, WordJudge
+from tunecheck.memory._model import AskJudge
+from tunecheck.memory._wording import load_wording
+from tunecheck.prompts._loading import load_prompt
 
 FILES = ROOT / "src" / "tunecheck" / "prompts" / "files"
 PURPOSES = ("follows_role", "extraction", "noticed", "recalls")

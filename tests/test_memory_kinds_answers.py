@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_kinds_parts import test_of, tests_of, texts
 
-from tunecheck.memory.kind import Scene
-from tunecheck.memory.kinds.jokes import Jokes
-from tunecheck.memory.kinds.prospective_memory import ProspectiveMemory
-from tunecheck.memory.kinds.scripts import read_words
-from tunecheck.memory.kinds.spy_meeting import spy_words
-from tunecheck.memory.model import Definition, Given
-from tunecheck.memory.scoring import score_by_words
-from tunecheck.memory.wording import load_wording
+from tunecheck.memory._kind import Scene
+from tunecheck.memory._kinds.jokes import Jokes
+from tunecheck.memory._kinds.prospective_memory import ProspectiveMemory
+from tunecheck.memory._kinds.scripts import read_words
+from tunecheck.memory._kinds.spy_meeting import spy_words
+from tunecheck.memory._model import Definition, Given
+from tunecheck.memory._scoring import score_by_words
+from tunecheck.memory._wording import load_wording
 
 seeds = st.integers(0, 2**62)
 many = settings(max_examples=120)

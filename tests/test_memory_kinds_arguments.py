@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.errors import ConfigurationError, PluginError
-from tunecheck.jsontext import JSON
-from tunecheck.memory.kinds import Kinds, find_kind, kind_by_title
-from tunecheck.plugins import discover
+from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck._json import JSON
+from tunecheck._plugins import discover
+from tunecheck.memory._kinds import Kinds, find_kind, kind_by_title
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
     "colours": {"colour_changes": 3},

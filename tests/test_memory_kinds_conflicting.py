@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.endpoints import load_endpoint
-from tunecheck.errors import ConfigurationError, ReplyError
-from tunecheck.memory.kind import Making
-from tunecheck.memory.kinds import find_kind
-from tunecheck.memory.kinds.conflicting_personal_info import read_content
-from tunecheck.memory.model import Definition
+from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.memory._kind import Making
+from tunecheck.memory._kinds import find_kind
+from tunecheck.memory._kinds.conflicting_personal_info import read_content
+from tunecheck.memory._model import Definition
 
 WRITER = '''
 import json

@@ -13,15 +13,15 @@ from tests.cli_parts import ROOT, command, environment
 from tests.judge_parts import Scripted as Model
 from tests.memory_session_parts import some_settings
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.memory.configuration import Configuration, read_configuration
-from tunecheck.memory.effects import Consult, Effect, End, Jump, Outcome, Send
-from tunecheck.memory.judging import EndpointJudge
-from tunecheck.memory.kind import Making, Scene
-from tunecheck.memory.making import make_definitions
-from tunecheck.memory.model import AskJudge, Definition, Given, Points, Replied, Say
-from tunecheck.memory.scheduler import Test, schedule
-from tunecheck.memory.wording import load_wording
+from tunecheck._errors import ConfigurationError
+from tunecheck.memory._configuration import Configuration, read_configuration
+from tunecheck.memory._effects import Consult, Effect, End, Jump, Outcome, Send
+from tunecheck.memory._judging import EndpointJudge
+from tunecheck.memory._kind import Making, Scene
+from tunecheck.memory._making import make_definitions
+from tunecheck.memory._model import AskJudge, Definition, Given, Points, Replied, Say
+from tunecheck.memory._scheduler import Test, schedule
+from tunecheck.memory._wording import load_wording
 
 PAGE = (ROOT / "docs" / "memory-kinds.md").read_text("utf-8")
 

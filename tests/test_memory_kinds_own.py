@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunecheck.errors import ConfigurationError, PluginError
-from tunecheck.memory.kind import Kind, Making
-from tunecheck.memory.kinds import find_kind
-from tunecheck.memory.model import Definition, Given, Wait
+from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck.memory._kind import Kind, Making
+from tunecheck.memory._kinds import find_kind
+from tunecheck.memory._model import Definition, Given, Wait
 
 HAIKU = """
-from tunecheck.memory.kind import Kind
-from tunecheck.memory.kinds.scripts import scripted_test
+from tunecheck.memory._kind import Kind
+from tunecheck.memory._kinds.scripts import scripted_test
 
 
 class Haiku(Kind):

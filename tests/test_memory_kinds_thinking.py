@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_kinds_parts import test_of, tests_of
 
-from tunecheck.memory.kinds.how_to_think import DAYS
+from tunecheck.memory._kinds.how_to_think import DAYS
 
 
 def numbers(text: str) -> list[int]:

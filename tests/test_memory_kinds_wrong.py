@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint
-from tunecheck.errors import ConfigurationError, RunError
-from tunecheck.jsontext import JSON
-from tunecheck.memory_run import MemoryOutcome, run_memory
-from tunecheck.runs.store import Run, list_runs
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.evaluation._memory import MemoryOutcome, run_memory
+from tunecheck.runs._store import Run, list_runs
 
 CONFIG = """\
 config: {run_name: Own}
@@ -21,9 +21,9 @@ datasets:
 """
 
 KIND = """\
-from tunecheck.memory.kind import Kind
-from tunecheck.memory.kinds.scripts import scripted_test
-from tunecheck.memory.model import AskJudge, Definition, Points, Say, Score, Wait
+from tunecheck.memory._kind import Kind
+from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck.memory._model import AskJudge, Definition, Points, Say, Score, Wait
 
 class Own(Kind):
     name = "own"

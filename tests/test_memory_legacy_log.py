@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.memory_core_parts import replayable_runs
 
-from tunecheck.errors import DataError
-from tunecheck.memory.effects import (
+from tunecheck._errors import DataError
+from tunecheck.memory._effects import (
     Begin,
     Consult,
     Deregister,
@@ -25,8 +25,8 @@ from tunecheck.memory.effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck.memory.legacy_log import EventType, LogEvent, log_events, log_line, read_log
-from tunecheck.memory.model import AskJudge, Points
+from tunecheck.memory._goodai.log import EventType, LogEvent, log_events, log_line, read_log
+from tunecheck.memory._model import AskJudge, Points
 
 LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
 

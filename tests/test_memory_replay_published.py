@@ -12,14 +12,14 @@ import pytest
 from tests.cli_parts import here
 from tests.memory_core_parts import replayable_runs
 
-from tunecheck.memory.filler import load_filler
-from tunecheck.memory.legacy_log import EventType, LogEvent
-from tunecheck.memory.legacy_run import LegacyRun, read_legacy_run
-from tunecheck.memory.message_size import replay_any_size
-from tunecheck.memory.replay import Replayed, replay
-from tunecheck.memory.scheduler import Settings
-from tunecheck.memory.tokens import load_tokenizer
-from tunecheck.memory.wording import load_wording
+from tunecheck.memory._filler import load_filler
+from tunecheck.memory._goodai.log import EventType, LogEvent
+from tunecheck.memory._goodai.message_size import replay_any_size
+from tunecheck.memory._goodai.replay import Replayed, replay
+from tunecheck.memory._goodai.run import LegacyRun, read_legacy_run
+from tunecheck.memory._scheduler import Settings
+from tunecheck.memory._tokens import load_tokenizer
+from tunecheck.memory._wording import load_wording
 
 RUNS = range(7)
 

@@ -18,10 +18,10 @@ from dataclasses import replace
 
 from tests.memory_core_parts import SECOND, kind, logged, made_test, run, settings
 
-from tunecheck.memory.legacy_log import EventType, LogEvent
-from tunecheck.memory.model import Wait
-from tunecheck.memory.replay import Replayed, replay
-from tunecheck.memory.scheduler import Test
+from tunecheck.memory._goodai.log import EventType, LogEvent
+from tunecheck.memory._goodai.replay import Replayed, replay
+from tunecheck.memory._model import Wait
+from tunecheck.memory._scheduler import Test
 
 TESTS = [
     made_test("Alpha", "a1", Wait(percentage=50), "a2?"),

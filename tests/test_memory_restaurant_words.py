@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_restaurant_parts import GUEST_WORDS, reference_replays, visit
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.jsontext import JSON
-from tunecheck.memory.menu import Menu
-from tunecheck.memory.model import AskJudge
-from tunecheck.memory.word_judge import WordJudge
-from tunecheck.memory.wording import load_wording
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.memory._model import AskJudge
+from tunecheck.memory._restaurant.menu import Menu
+from tunecheck.memory._restaurant.word_judge import WordJudge
+from tunecheck.memory._wording import load_wording
 
 MENU = load_wording().restaurant.menu
 NUMBERS = {entry: number for number, entry in enumerate(MENU.entries, 1)}

@@ -11,14 +11,14 @@ import pytest
 from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
 from tests.pipeline_parts import strict_json, strict_lines
 
-from tunecheck.memory.books import SessionBook
-from tunecheck.memory.clock import START_US
-from tunecheck.memory.definitions import write_definitions
-from tunecheck.memory.effects import Outcome, Send
-from tunecheck.memory.figures import Scored, read_scored, run_figures
-from tunecheck.memory.kept_definitions import safe_name
-from tunecheck.memory.legacy_files import LegacyScore, agent_folder, write_results
-from tunecheck.memory.legacy_log import EventType, read_log
+from tunecheck.memory._clock import START_US
+from tunecheck.memory._definitions import write_definitions
+from tunecheck.memory._effects import Outcome, Send
+from tunecheck.memory._figures import Scored, read_scored, run_figures
+from tunecheck.memory._goodai.files import LegacyScore, agent_folder, write_results
+from tunecheck.memory._goodai.log import EventType, read_log
+from tunecheck.memory._kept_definitions import safe_name
+from tunecheck.memory._test_states import SessionBook
 
 SECOND = 1_000_000
 

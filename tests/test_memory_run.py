@@ -11,13 +11,13 @@ import pytest
 from tests.pipeline_parts import strict_json
 from tests.report_parts import report_of
 
-from tunecheck.cli.app import main
-from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.errors import ConfigurationError, EndpointError, RunError
-from tunecheck.evaluate import score
-from tunecheck.jsontext import JSON
-from tunecheck.memory_run import MemoryOutcome, run_memory
-from tunecheck.runs.store import Run, list_runs
+from tunecheck._errors import ConfigurationError, EndpointError, RunError
+from tunecheck._json import JSON
+from tunecheck.cli._app import main
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.evaluation._evaluate import score
+from tunecheck.evaluation._memory import MemoryOutcome, run_memory
+from tunecheck.runs._store import Run, list_runs
 
 CONFIG = """\
 config:
@@ -361,7 +361,7 @@ def test_a_data_set_without_its_texts_is_left_out_visibly(workspace: Path) -> No
 
 
 def test_the_recorded_replies_can_be_judged_again_without_asking_the_agent() -> None:
-    from tunecheck.evaluators.memory_score import MemoryEvaluator
+    from tunecheck.evaluators._memory.score import MemoryEvaluator
 
     outcome = had()
     again = score(outcome.result.run_dir, evaluators={"strict": MemoryEvaluator(threshold=1.0)})

@@ -13,7 +13,7 @@ import pytest
 from tests.cli_parts import Said, command, environment, here, process
 from tests.memory_kill_parts import Agent, serving
 
-from tunecheck.runs.store import Run, list_runs
+from tunecheck.runs._store import Run, list_runs
 
 CONFIG = """\
 config: {run_name: Small}
@@ -216,7 +216,7 @@ def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(
 
 
 PAID = """\
-from tunecheck.endpoints.base import Completion, Usage
+from tunecheck.endpoints._base import Completion, Usage
 
 def answer(messages):
     return Completion(text="Noted.", usage=Usage(100_000, 10), latency_ms=1.0)

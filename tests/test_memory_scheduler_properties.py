@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.memory_core_parts import kind, made_test, run, settings
 
-from tunecheck.memory.effects import (
+from tunecheck.memory._effects import (
     Begin,
     Deregister,
     Effect,
@@ -21,8 +21,8 @@ from tunecheck.memory.effects import (
     Send,
     Waiting,
 )
-from tunecheck.memory.model import Wait
-from tunecheck.memory.scheduler import Settings, Test
+from tunecheck.memory._model import Wait
+from tunecheck.memory._scheduler import Settings, Test
 
 waits = st.builds(
     Wait,

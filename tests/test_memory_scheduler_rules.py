@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.memory_core_parts import SECOND, START_US, Words, begun, kind, made_test, run, said, settings
 
-from tunecheck.memory.effects import (
+from tunecheck.memory._effects import (
     Begin,
     Deregister,
     End,
@@ -16,7 +16,7 @@ from tunecheck.memory.effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck.memory.model import Wait
+from tunecheck.memory._model import Wait
 
 HALF = Wait(percentage=50)
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_scoring_parts import ROUTE, recorded, told
 
-from tunecheck.jsontext import JSON
-from tunecheck.memory.model import Given, Score
-from tunecheck.memory.rescore import given_of_row, rescore_row
-from tunecheck.memory.scoring import judge_by_words
+from tunecheck._json import JSON
+from tunecheck.memory._goodai.rescore import given_of_row, rescore_row
+from tunecheck.memory._model import Given, Score
+from tunecheck.memory._scoring import judge_by_words
 
 TITLES = (
     "Names", "NameList", "Colours", "Shopping", "Locations", "Locations Directions", "Jokes", "SallyAnne",

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests.memory_scoring_parts import recorded
 
-from tunecheck.memory.model import Score
-from tunecheck.memory.rescore import given_of_row
-from tunecheck.memory.scoring import judge_by_words
-from tunecheck.memory.scoring.spy import CODES
+from tunecheck.memory._goodai.rescore import given_of_row
+from tunecheck.memory._model import Score
+from tunecheck.memory._scoring import judge_by_words
+from tunecheck.memory._scoring.spy import CODES
 
 AGREEMENT = {"Locations Directions": 0.92, "Jokes": 0.97, "Trigger Response": 0.85}
 

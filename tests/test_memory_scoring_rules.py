@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.memory_scoring_parts import score, verdict_of
 
-from tunecheck.memory.kinds.colours import Colours
-from tunecheck.memory.model import Points, Score
-from tunecheck.memory.scoring import Undecided, score_by_words
-from tunecheck.memory.scoring.base import Verdict
+from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._model import Points, Score
+from tunecheck.memory._scoring import Undecided, score_by_words
+from tunecheck.memory._scoring.base import Verdict
 
 SOAP = [["soap", 2], ["milk", 1], ["leek", 3]]
 SPY = [["boat", "bridge", "raft", "kayak"], ["orchard"], ["noon", "midday"]]
@@ -168,7 +168,7 @@ def test_words_of_other_messages_take_a_third_once() -> None:
 
 
 def test_a_spy_meeting_of_our_own_has_words_of_our_own() -> None:
-    from tunecheck.memory.kinds.spy_meeting import spy_words
+    from tunecheck.memory._kinds.spy_meeting import spy_words
 
     ours = spy_words()[:3]
     assert score("Spy Meeting", [list(words) for words in ours], " ".join(words[0] for words in ours)) == 1
@@ -290,7 +290,7 @@ def test_a_title_and_the_configurations_name_are_one() -> None:
 
 
 def test_a_kind_scores_by_these_rules() -> None:
-    from tunecheck.memory.model import Given
+    from tunecheck.memory._model import Given
 
     given = Given("Colours", ["Red"], ["Red"])
     assert Colours().score(given) == score_by_words(given) == Score(1.0, ("the reply says 'red'",))

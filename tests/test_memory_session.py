@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from tests.memory_session_parts import Had, Scripted, have, session_in, some_settings, some_tests
 
-from tunecheck.errors import ConfigurationError, RunError, StopRunError, ThrottledError
-from tunecheck.memory.clock import START_US, RealClock, VirtualClock
-from tunecheck.memory.effects import Consult, Jump, Register, ResetAgent, Send
-from tunecheck.memory.event_log import EventLog, read_events
-from tunecheck.memory.kinds.colours import Colours
-from tunecheck.memory.kinds.jokes import Jokes
-from tunecheck.memory.kinds.prospective_memory import ProspectiveMemory
-from tunecheck.memory.model import Definition, Say, Steps, Wait
-from tunecheck.memory.scheduler import Test
-from tunecheck.records import RecordFile
+from tunecheck._errors import ConfigurationError, RunError, StopRunError, ThrottledError
+from tunecheck._records import RecordFile
+from tunecheck.memory._clock import START_US, RealClock, VirtualClock
+from tunecheck.memory._effects import Consult, Jump, Register, ResetAgent, Send
+from tunecheck.memory._event_log import EventLog, read_events
+from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._kinds.jokes import Jokes
+from tunecheck.memory._kinds.prospective_memory import ProspectiveMemory
+from tunecheck.memory._model import Definition, Say, Steps, Wait
+from tunecheck.memory._scheduler import Test
 
 
 class DiedError(Exception):
@@ -374,7 +374,7 @@ def test_a_judge_s_calls_stand_in_the_test_s_own_log(unbroken: Had) -> None:
 
 
 def test_a_declined_reply_is_observed_as_such(tmp_path: Path) -> None:
-    from tunecheck.memory.agents import AgentReply
+    from tunecheck.memory._agents import AgentReply
 
     class Declining(Scripted):
         declined: list[str] = []  # noqa: RUF012 - of the one instance

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_kinds_parts import test_of
 
-from tunecheck.memory.kinds.stories import QUESTION_TYPES, Story, tell_story
+from tunecheck.memory._kinds.stories import QUESTION_TYPES, Story, tell_story
 
 question_types = st.sampled_from(QUESTION_TYPES)
 seeds = st.integers(0, 2**62)

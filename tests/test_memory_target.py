@@ -12,19 +12,19 @@ import pytest
 from tests.memory_session_parts import CountingJudge, some_kinds, some_settings, some_tests
 from tests.pipeline_parts import only_run, records, rows_of, run
 
-from tunecheck.endpoints import load_endpoint
-from tunecheck.endpoints.base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.errors import ConfigurationError, EndpointError, RunError, StopRunError
-from tunecheck.evaluate import EvaluationResult
-from tunecheck.jsontext import JSON
-from tunecheck.memory.definitions import definition_data
-from tunecheck.memory.effects import Send
-from tunecheck.memory.event_log import read_events
-from tunecheck.memory.kinds.colours import Colours
-from tunecheck.memory.model import Given, Score
-from tunecheck.memory.target import MemoryTarget, event_log_path
-from tunecheck.memory.tasks import Test
-from tunecheck.targets import CallContext, Row
+from tunecheck._errors import ConfigurationError, EndpointError, RunError, StopRunError
+from tunecheck._json import JSON
+from tunecheck._targets import CallContext, Row
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.evaluation._evaluate import EvaluationResult
+from tunecheck.memory._definitions import definition_data
+from tunecheck.memory._effects import Send
+from tunecheck.memory._event_log import read_events
+from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._model import Given, Score
+from tunecheck.memory._target import MemoryTarget, event_log_path
+from tunecheck.memory._tasks import Test
 
 
 class Model(Endpoint):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tunecheck.errors import ConfigurationError, MissingExtraError
-from tunecheck.memory.tokens import load_tokenizer
-from tunecheck.memory.wording import fill, load_wording
+from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck.memory._tokens import load_tokenizer
+from tunecheck.memory._wording import fill, load_wording
 
 
 def file(folder: Path, text: str) -> Path:

@@ -17,11 +17,11 @@ from tests.foundry_fake import Failure, Fake
 from tests.foundry_mlflow import MLFLOW, mlflow_server
 from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
 
-from tunecheck.cli.app import main
-from tunecheck.errors import ConfigurationError, MissingExtraError
-from tunecheck.runs.foundry import UploadError
-from tunecheck.runs.mlflow_upload import MlflowUploader
-from tunecheck.runs.store import Run
+from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck.cli._app import main
+from tunecheck.runs._store import Run
+from tunecheck.upload._foundry.upload import UploadError
+from tunecheck.upload._mlflow.upload import MlflowUploader
 
 pytestmark = pytest.mark.slow
 
@@ -138,7 +138,7 @@ def test_files_that_are_left_to_clients_go_with_mlflows_package_which_reads_the_
     with pytest.raises(MissingExtraError, match=r"tunecheck\[mlflow\]"):
         MlflowUploader(server, experiment="shared").upload(run)
     script = (
-        "import sys, mlflow; from tunecheck.cli.app import main; code = main(sys.argv[2:]);"
+        "import sys, mlflow; from tunecheck.cli._app import main; code = main(sys.argv[2:]);"
         "mlflow.set_tracking_uri(sys.argv[1]); print(code, list(mlflow.load_table('eval_results.json')['row_id']))"
     )
     done = subprocess.run(

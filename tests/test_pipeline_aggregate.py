@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline_parts import Answering, metrics_of, run
 
-from tunecheck.errors import ConfigurationError
-from tunecheck.pipeline import aggregate
-from tunecheck.pipeline.aggregate import Aggregator
-from tunecheck.pipeline.results import RowState, RowsView
-from tunecheck.pipeline.scoring import Failure, bind_evaluator
-from tunecheck.targets import Row
+from tunecheck._errors import ConfigurationError
+from tunecheck._targets import Row
+from tunecheck.pipeline import _aggregate as aggregate
+from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._results import RowState, RowsView
+from tunecheck.pipeline._scoring import Failure, bind_evaluator
 
 
 def echo(out: Mapping[str, Any]) -> Mapping[str, Any]:

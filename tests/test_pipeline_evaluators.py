@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
-from tunecheck.errors import ConfigurationError
+from tunecheck._errors import ConfigurationError
 
 DATA = [{"response": text} for text in ("a", "bb", "ccc")]
 

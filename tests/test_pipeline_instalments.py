@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from tunecheck.endpoints.base import Price, Usage
-from tunecheck.errors import StopRunError
-from tunecheck.pipeline.budget import Budget
-from tunecheck.pipeline.instalments import Instalment, Ledger, Purse
+from tunecheck._errors import StopRunError
+from tunecheck.endpoints._base import Price, Usage
+from tunecheck.pipeline._budget import Budget
+from tunecheck.pipeline._partial_answers import Instalment, Ledger, Purse
 
 
 def total(parts: list[Instalment]) -> tuple[int, int, int]:

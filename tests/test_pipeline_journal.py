@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline_parts import strict_lines
 
-from tunecheck.errors import ConfigurationError, RunError
-from tunecheck.pipeline.journal import Journal
-from tunecheck.pipeline.recorded import Recorded, Takeover
-from tunecheck.records import is_held
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._records import is_held
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._recorded import Recorded, Takeover
 
 
 def hashed(number: int) -> str:
@@ -281,7 +281,7 @@ def test_a_second_writer_in_the_same_process_is_refused(path: Path) -> None:
 
 
 def test_a_second_writer_in_another_process_is_refused_until_the_first_is_gone(path: Path) -> None:
-    script = "import sys; from tunecheck.pipeline.journal import Journal; from pathlib import Path\n"
+    script = "import sys; from tunecheck.pipeline._journal import Journal; from pathlib import Path\n"
     script += "Journal(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -333,7 +333,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_record_leaves_no_torn_line(
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(descriptor, bytes(data)[:room])
 
-    monkeypatch.setattr("tunecheck.records.os.write", filling)
+    monkeypatch.setattr("tunecheck._records.os.write", filling)
     with pytest.raises(RunError, match="No space left on device; nothing recorded before is lost"):
         journal.answer(1, "r1", hashed(1), {"response": 1})
     monkeypatch.undo()
@@ -355,8 +355,8 @@ def test_a_record_that_cannot_be_taken_back_is_the_last_one(path: Path, monkeypa
     def refuse(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("tunecheck.records.os.write", filling)
-    monkeypatch.setattr("tunecheck.records.os.ftruncate", refuse)
+    monkeypatch.setattr("tunecheck._records.os.write", filling)
+    monkeypatch.setattr("tunecheck._records.os.ftruncate", refuse)
     with pytest.raises(RunError, match="Input/output error"):
         journal.answer(0, "r0", hashed(0), {"response": 0})
     monkeypatch.undo()
@@ -371,7 +371,7 @@ def test_a_writer_that_takes_a_few_bytes_at_a_time_gets_whole_records(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.write
-    monkeypatch.setattr("tunecheck.records.os.write", lambda fd, data: real(fd, bytes(data)[:3]))
+    monkeypatch.setattr("tunecheck._records.os.write", lambda fd, data: real(fd, bytes(data)[:3]))
     write(path, 0, 1)
     monkeypatch.undo()
     assert answers_in(path, 2) == [0, 1]

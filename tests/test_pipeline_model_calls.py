@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import Answering, column, journal_of, metrics_of, questions, records, run, strict_json
 
-from tunecheck.endpoints import ChatRequest, Completion, Endpoint, EndpointTarget, Price, Usage
-from tunecheck.endpoints.calling import ModelCalls
-from tunecheck.errors import ConfigurationError, EndpointError, RefusedError, RunError, StopRunError
+from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, RunError, StopRunError
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.endpoints._target import EndpointTarget
 
 CHEAP = Price(1.0, 10.0)
 """A call of `Model` comes to 100 × 1 + 10 × 10 = 200 millionths."""

@@ -18,18 +18,18 @@ from typing import Any, NoReturn
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, only_run, records, run, strict_lines
 
-from tunecheck.errors import ConfigurationError, DataError, RunError, RunInterruptedError, StopRunError
-from tunecheck.pipeline.aggregate import Aggregator
-from tunecheck.pipeline.budget import Budget
-from tunecheck.pipeline.engine import Engine, Plan
-from tunecheck.pipeline.journal import Journal
-from tunecheck.pipeline.lanes import Arguments, Job, Lane, Outcome, Spent
-from tunecheck.pipeline.model_calls import RunCalls
-from tunecheck.pipeline.recorded import Takeover
-from tunecheck.pipeline.results import ResultsWriter, RowState
-from tunecheck.pipeline.scoring import bind_evaluator
-from tunecheck.pipeline.waiting import AnswerQueue
-from tunecheck.targets import CallContext, Row, Target
+from tunecheck._errors import ConfigurationError, DataError, RunError, RunInterruptedError, StopRunError
+from tunecheck._targets import CallContext, Row, Target
+from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._budget import Budget
+from tunecheck.pipeline._engine import Engine, Plan
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._lanes import Arguments, Job, Lane, Outcome, Spent
+from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._recorded import Takeover
+from tunecheck.pipeline._results import ResultsWriter, RowState
+from tunecheck.pipeline._scoring import bind_evaluator
+from tunecheck.pipeline._waiting import AnswerQueue
 
 TOO_LONG = 30
 """Seconds after which a run that does nothing is taken to hang; nothing here takes one."""
@@ -220,7 +220,7 @@ async def test_a_full_disk_under_the_journal_stops_the_run(
         return 1 // (q % 5)
 
     bench = Bench(tmp_path, lambda: iter(some_rows(900)), {"e": fails, "o": one_later}, target=Answering())
-    monkeypatch.setattr("tunecheck.records.os.write", write)
+    monkeypatch.setattr("tunecheck._records.os.write", write)
     error = await stopped(bench)
     assert isinstance(error, RunError)
     assert "No space left on device; nothing recorded before is lost" in str(error)
@@ -310,7 +310,7 @@ class Broken:
 
 
 async def test_an_executor_that_cannot_go_on_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tunecheck.pipeline.engine.ThreadExecutor", lambda *_: Broken())
+    monkeypatch.setattr("tunecheck.pipeline._engine.ThreadExecutor", lambda *_: Broken())
     bench = Bench(tmp_path, lambda: iter(some_rows(3000)), {"e": one, "f": one_later}, target=Answering())
     assert str(await stopped(bench)) == "a worker process cannot be replaced"
 
@@ -492,7 +492,7 @@ def test_a_second_interruption_leaves_calls_that_do_not_end(tmp_path: Path, capl
 HANGING = """
     import os, signal, sys, threading, time
     from tunecheck import evaluate
-    from tunecheck.errors import RunInterruptedError
+    from tunecheck._errors import RunInterruptedError
 
     begun = []
 

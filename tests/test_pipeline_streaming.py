@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, rows_of, run
 
-from tunecheck.pipeline import engine
-from tunecheck.targets import CallContext, Row
+from tunecheck._targets import CallContext, Row
+from tunecheck.pipeline import _engine as engine
 
 
 def numbers(count: int) -> list[dict[str, Any]]:
@@ -195,7 +195,7 @@ def test_a_window_of_calls_wider_than_the_usual_one_is_filled(tmp_path: Path) ->
 
 MEASURE = """
     import resource, sys, asyncio
-    from tunecheck.evaluate import evaluate
+    from tunecheck.evaluation._evaluate import evaluate
     count, folder, kind = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     def rows():
         for n in range(count):
@@ -234,7 +234,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, kind: str) -> None:
 
 
 def test_above_a_limit_the_rows_stay_in_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["tunecheck.evaluate"], "ROWS_IN_MEMORY", 50)
+    monkeypatch.setattr(sys.modules["tunecheck.evaluation._evaluate"], "ROWS_IN_MEMORY", 50)
     pandas = pytest.importorskip("pandas")
     result = run(tmp_path, numbers(60), evaluators={"e": lambda n: n})
     rows: Any = result["rows"]

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, records, rows_of, run
 
-from tunecheck.errors import ConfigurationError, EndpointError
-from tunecheck.targets import CallContext, Row, Target
+from tunecheck._errors import ConfigurationError, EndpointError
+from tunecheck._targets import CallContext, Row, Target
 
 DATA = [{"id": f"r{n}", "q": f"question {n}", "temperature": 0.9} for n in range(4)]
 

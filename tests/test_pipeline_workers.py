@@ -164,7 +164,7 @@ def test_where_no_evaluator_can_be_loaded_everything_runs_in_threads(tmp_path: P
 def test_where_no_process_can_be_started_everything_runs_in_threads(
     tmp_path: Path, judges: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tunecheck.pipeline.processes.sys.executable", "/bin/false")
+    monkeypatch.setattr("tunecheck.pipeline._processes.sys.executable", "/bin/false")
     result = run(tmp_path, DATA, evaluators={"e": judges.length}, workers=2)
     assert pids(result, "e") == {os.getpid()}
     assert len(result.notes) == 1
@@ -275,7 +275,7 @@ def test_values_arrive_as_they_are(tmp_path: Path, judges: ModuleType, value: An
 
 def children() -> list[str]:
     listed = subprocess.run(["ps", "--no-headers", "-o", "args", "--ppid", str(os.getpid())], capture_output=True)
-    return [line for line in listed.stdout.decode().splitlines() if "tunecheck.pipeline.worker" in line]
+    return [line for line in listed.stdout.decode().splitlines() if "tunecheck.pipeline._worker" in line]
 
 
 def test_no_process_is_left_behind(tmp_path: Path, judges: ModuleType) -> None:
@@ -326,7 +326,7 @@ INTERRUPTED = """
     sys.path.insert(0, sys.argv[2])
     import acme_judges
     from tunecheck import evaluate
-    from tunecheck.errors import RunInterruptedError
+    from tunecheck._errors import RunInterruptedError
 
     def answer(n):
         if n == 50:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tunecheck import evaluate
-from tunecheck.errors import PluginError
-from tunecheck.plugins import discover, find
+from tunecheck._errors import PluginError
+from tunecheck._plugins import discover, find
 
 GROUP = "tunecheck.evaluators"
 

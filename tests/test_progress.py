@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from tunecheck.progress import Pace, Progress, ProgressBar
+from tunecheck._progress import Pace, Progress, ProgressBar
 
 
 class HandClock:

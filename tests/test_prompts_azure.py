@@ -12,8 +12,8 @@ from tests.conftest import ROOT, ReferenceEnvironment
 from tests.prompts_parts import SAMPLES, random_template, write
 from tests.reference_environments import AZURE
 
-from tunecheck.errors import TunecheckError
-from tunecheck.prompts import load_prompt
+from tunecheck._errors import TunecheckError
+from tunecheck.prompts._loading import load_prompt
 
 pytestmark = pytest.mark.slow
 

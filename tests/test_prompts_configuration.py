@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from tests.prompts_parts import write
 
-from tunecheck.endpoints import load_endpoint
-from tunecheck.jsontext import JSON
-from tunecheck.prompts import Prompt, PromptError, load_prompt
+from tunecheck._json import JSON
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts._prompt import Prompt, PromptError
 
 SECRET = "sk-1234567890abcdef"
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.prompts_parts import FRONT, make, messages
 
-from tunecheck.prompts import PromptError, PromptRenderError
+from tunecheck.prompts._prompt import PromptError, PromptRenderError
 
 DOUBLING = "{% set ns = namespace(x=START) %}{% for i in range(64) %}{% set ns.x = STEP %}{% endfor %}{{ ns.x }}"
 
@@ -185,7 +185,7 @@ def test_values_are_not_changed_by_rendering() -> None:
 AUDITED = """
 import sys
 from tunecheck.prompts import load_prompt
-from tunecheck.prompts.prompt import PromptRenderError
+from tunecheck.prompts._prompt import PromptRenderError
 bodies = {bodies!r}
 prompts = [load_prompt("x.prompty", text={front!r} + "---\\nsystem:\\n" + body) for body in bodies]
 prompts[0].render({{}})  # what is imported on first use is there by now

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.prompts_parts import FRONT, make, write
 
-from tunecheck.errors import ConfigurationError, TunecheckError
-from tunecheck.prompts import Prompt, PromptError, PromptInput, load_prompt
+from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts._prompt import Prompt, PromptError, PromptInput
 
 BODY = "system:\n{{ a }}\n"
 

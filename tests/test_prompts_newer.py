@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 
-from tunecheck.errors import MissingExtraError
-from tunecheck.prompts import PromptError, load_prompt
+from tunecheck._errors import MissingExtraError
+from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts._prompt import PromptError
 
 PROMPTY = ("prompty==2.1.0", "jinja2", "msgspec", "pyyaml")
 

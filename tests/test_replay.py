@@ -11,10 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.endpoints.base import ChatRequest, Completion, Usage
-from tunecheck.endpoints.recorded import content_key, id_key
-from tunecheck.endpoints.replay import ReplayEndpoint
-from tunecheck.errors import (
+from tunecheck._errors import (
     ConfigurationError,
     ContentFilterError,
     DataError,
@@ -22,8 +19,11 @@ from tunecheck.errors import (
     ReplyError,
     ThrottledError,
 )
-from tunecheck.jsontext import dumps_line
-from tunecheck.targets import Row
+from tunecheck._json import dumps_line
+from tunecheck._targets import Row
+from tunecheck.endpoints._base import ChatRequest, Completion, Usage
+from tunecheck.endpoints._recorded import content_key, id_key
+from tunecheck.endpoints._replay import ReplayEndpoint
 
 HELLO = [{"role": "user", "content": "hello"}]
 CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
@@ -275,7 +275,7 @@ def test_settings_show_the_path_and_answers_depend_on_the_content_only(answers: 
 
 
 async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_path: Path) -> None:
-    from tunecheck.endpoints.definition import load_endpoint
+    from tunecheck.endpoints._definition import load_endpoint
 
     answers({"id": "r1", "result": "hi"})
     (tmp_path / "recorded.yaml").write_text("kind: replay\npath: answers.jsonl\nresponse: result\n")
@@ -286,7 +286,7 @@ async def test_a_definition_names_the_file_relative_to_itself(answers: Any, tmp_
 
 
 def test_a_definition_without_a_path_says_so(tmp_path: Path) -> None:
-    from tunecheck.endpoints.definition import load_endpoint
+    from tunecheck.endpoints._definition import load_endpoint
 
     (tmp_path / "recorded.yaml").write_text("kind: replay\n")
     with pytest.raises(ConfigurationError, match="path is missing"):

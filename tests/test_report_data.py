@@ -15,22 +15,22 @@ from hypothesis import strategies as some
 from tests.report_parts import TOOLS, make_run, report_of, row, small_rows, tool_call
 
 from tunecheck import evaluate
-from tunecheck.calls.matching_policy import MatchPolicy
-from tunecheck.comparison.front import compare_runs
-from tunecheck.comparison.measuring import Settings
-from tunecheck.errors import ConfigurationError
-from tunecheck.jsontext import JSON, dumps
-from tunecheck.report import write_report
-from tunecheck.report.blocks import Blocks, Shared
-from tunecheck.report.changes import paired_rows
-from tunecheck.report.charts import histogram
-from tunecheck.report.comparing import Compared, compare
-from tunecheck.report.details import DetailReader
-from tunecheck.report.reading import ShapeReader, read_run
-from tunecheck.report.texts import as_json, changed_part, cut, line
-from tunecheck.report.truth import TruthStates
-from tunecheck.report.turns import shown_turns
-from tunecheck.runs.store import Run
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.comparison._compare import compare_runs
+from tunecheck.comparison._measuring import Settings
+from tunecheck.report._blocks import Blocks, Shared
+from tunecheck.report._changes import paired_rows
+from tunecheck.report._charts import histogram
+from tunecheck.report._comparing import Compared, compare
+from tunecheck.report._details import DetailReader
+from tunecheck.report._reading import ShapeReader, read_run
+from tunecheck.report._texts import as_json, changed_part, cut, line
+from tunecheck.report._truth import TruthStates
+from tunecheck.report._turns import shown_turns
+from tunecheck.report._writing import write_report
+from tunecheck.runs._store import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 

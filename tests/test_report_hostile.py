@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.report_parts import browser_at_work, looking_at, make_run, report_of, row, tool_call
 
-from tunecheck.report import write_report
-from tunecheck.runs.store import Run
+from tunecheck.report._writing import write_report
+from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.report_parts import browser_at_work, looking_at, make_run, report_of, small_rows
 
-from tunecheck.runs.store import Run
+from tunecheck.runs._store import Run
 
 ROWS = 50_000
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipeline_parts import length, run
 
-from tunecheck.errors import ConfigurationError, DataError
-from tunecheck.pipeline.journal import Journal
-from tunecheck.runs.store import Run, create_run, find_run, list_runs, replacing, write_file
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.pipeline._journal import Journal
+from tunecheck.runs._store import Run, create_run, find_run, list_runs, replacing, write_file
 
 
 def made(folder: Path, *names: str) -> list[Run]:

@@ -16,11 +16,12 @@ import pytest
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing, raw
 from tests.pipeline_parts import column, records, run
 
-from tunecheck.endpoints import ChatRequest, load_endpoint
-from tunecheck.errors import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError
-from tunecheck.evaluators.embedding_similarity import EmbeddingSimilarityEvaluator
-from tunecheck.evaluators.embeddings.endpoint import EmbeddingEndpoint, text_request
-from tunecheck.evaluators.embeddings.vectors import cosine, unpacked_vector
+from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError
+from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
+from tunecheck.evaluators._similarity.endpoint import EmbeddingEndpoint, text_request
+from tunecheck.evaluators._similarity.vectors import cosine, unpacked_vector
 
 VECTORS: dict[str, list[float]] = {
     "east": [1.0, 0.0],

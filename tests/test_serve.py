@@ -19,14 +19,14 @@ import aiohttp
 import pytest
 from tests.serve_parts import CALL, TEXT, Counting, Starter, asking, got, posted, recorded_answers, servers
 
-from tunecheck.endpoints.base import ChatRequest
-from tunecheck.endpoints.replay import ReplayEndpoint
-from tunecheck.endpoints.serve import Served, ServeOptions, make_app, run_server
-from tunecheck.endpoints.serve_guards import is_loopback, parse_faults
-from tunecheck.endpoints.serve_sources import AnswerSource, EndpointSource, source_of
-from tunecheck.errors import ConfigurationError
-from tunecheck.jsontext import dumps_line
-from tunecheck.targets import Row
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps_line
+from tunecheck._targets import Row
+from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck.endpoints._serving.guards import is_loopback, parse_faults
+from tunecheck.endpoints._serving.server import Served, ServeOptions, make_app, run_server
+from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource, source_of
 
 
 @pytest.fixture
@@ -280,9 +280,9 @@ async def test_the_server_runs_until_it_is_told_to_stop(recorded: AnswerSource) 
 def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     (tmp_path / "answers.jsonl").write_bytes(dumps_line({"messages": asking("talk"), "response": "hi"}))
     script = """
-        from tunecheck.endpoints.replay import ReplayEndpoint
-        from tunecheck.endpoints.serve import serve
-        from tunecheck.endpoints.serve_sources import EndpointSource
+        from tunecheck.endpoints._replay import ReplayEndpoint
+        from tunecheck.endpoints._serving.server import serve
+        from tunecheck.endpoints._serving.sources import EndpointSource
 
         serve(
             EndpointSource(ReplayEndpoint("answers.jsonl")),
@@ -312,7 +312,7 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
 
 
 def test_a_key_that_is_not_set_is_an_error(recorded: AnswerSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tunecheck.endpoints.serve import serve
+    from tunecheck.endpoints._serving.server import serve
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
     with pytest.raises(ConfigurationError, match="SERVE_KEY, which should hold the key, is not set"):

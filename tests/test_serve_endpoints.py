@@ -11,12 +11,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tunecheck.calls import read_calls
-from tunecheck.endpoints import EndpointTarget, load_endpoint
-from tunecheck.endpoints.serve import ServeOptions, make_app, running
-from tunecheck.endpoints.serve_sources import EndpointSource
-from tunecheck.endpoints.simulated import SimulatedEndpoint
-from tunecheck.targets import CallContext, Row, TargetOutput
+from tunecheck._targets import CallContext, Row, TargetOutput
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._serving.server import ServeOptions, make_app, running
+from tunecheck.endpoints._serving.sources import EndpointSource
+from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
+from tunecheck.endpoints._target import EndpointTarget
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -23,10 +23,10 @@ from tests.cli_parts import command, environment, here, process, workspace
 from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw
 from tests.serve_parts import Starter, got, posted, servers
 
-from tunecheck.endpoints.serve_agent import AgentMessage
-from tunecheck.endpoints.serve_recall import MAX_CHARACTERS, MAX_CONVERSATIONS, RecallAgent
-from tunecheck.errors import ThrottledError
-from tunecheck.memory.agents import RememberingAgent
+from tunecheck._errors import ThrottledError
+from tunecheck.endpoints._serving.agent import AgentMessage
+from tunecheck.endpoints._serving.recall import MAX_CHARACTERS, MAX_CONVERSATIONS, RecallAgent
+from tunecheck.memory._agents import RememberingAgent
 
 
 @pytest.fixture

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from tests.cli_parts import command, environment
 from tests.serve_parts import Starter, asking, got, posted, servers
 
-from tunecheck.endpoints import ChatRequest, load_endpoint
-from tunecheck.endpoints.serve_script import Words, read_script
-from tunecheck.endpoints.serve_script_source import ScriptSource
-from tunecheck.errors import ConfigurationError, ContentFilterError, ThrottledError
+from tunecheck._errors import ConfigurationError, ContentFilterError, ThrottledError
+from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._serving.script import Words, read_script
+from tunecheck.endpoints._serving.script_source import ScriptSource
 
 VERDICT = {"difference": 1, "reason": "the same city"}
 AS_JSON = '{"difference":1,"reason":"the same city"}'

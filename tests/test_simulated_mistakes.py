@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunecheck.calls import FunctionCall
-from tunecheck.calls.matching import match_calls
-from tunecheck.endpoints.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Mistake, Situation
-from tunecheck.endpoints.paraphrase import paraphrase
-from tunecheck.endpoints.wordforms import as_number_text, converted_number, other_date_or_time, shifted_date_or_time
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Mistake, Situation
+from tunecheck.endpoints._simulated.paraphrase import paraphrase
+from tunecheck.endpoints._simulated.wordforms import (
+    as_number_text,
+    converted_number,
+    other_date_or_time,
+    shifted_date_or_time,
+)
 
 BOOK = {
     "type": "object",

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunecheck.calls import FunctionCall
-from tunecheck.errors import DataError
-from tunecheck.simulators import Backend, Result
-from tunecheck.simulators.file_system import GorillaFileSystem
-from tunecheck.simulators.file_tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
+from tunecheck._errors import DataError
+from tunecheck.calls._model import FunctionCall
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._files.file_system import GorillaFileSystem
+from tunecheck.simulators._files.tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
+from tunecheck.simulators._results import Result
 
 
 def file(content: Any = "") -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls import FunctionCall
-from tunecheck.errors import DataError
-from tunecheck.simulators import Backend
-from tunecheck.simulators.message_api import MessageAPI
+from tunecheck._errors import DataError
+from tunecheck.calls._model import FunctionCall
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._message_api import MessageAPI
 
 
 class Workspace:

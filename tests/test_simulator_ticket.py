@@ -15,9 +15,9 @@ from tests.simulator_services import (
     random_services,
 )
 
-from tunecheck.errors import DataError
-from tunecheck.simulators import Backend
-from tunecheck.simulators.ticket_api import TicketAPI
+from tunecheck._errors import DataError
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._ticket_api import TicketAPI
 
 
 def logged_in() -> Backend:

@@ -20,9 +20,9 @@ from tests.simulator_services import (
     random_services,
 )
 
-from tunecheck.errors import DataError
-from tunecheck.simulators import Backend
-from tunecheck.simulators.trading_bot import TradingBot
+from tunecheck._errors import DataError
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._trading.trading_bot import TradingBot
 
 OPEN = {"authenticated": True, "market_status": "Open", "account_info": {"account_id": 1, "balance": 100.0}}
 

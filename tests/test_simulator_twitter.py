@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tunecheck.calls import FunctionCall
-from tunecheck.errors import DataError
-from tunecheck.simulators import Backend
-from tunecheck.simulators.twitter_api import TwitterAPI
+from tunecheck._errors import DataError
+from tunecheck.calls._model import FunctionCall
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._twitter_api import TwitterAPI
 
 ACCOUNT = {"username": "ada", "password": "pw", "authenticated": True}
 

@@ -19,9 +19,9 @@ from tests.simulator_services import (
     random_services,
 )
 
-from tunecheck.errors import DataError
-from tunecheck.simulators import Backend
-from tunecheck.simulators.vehicle_control import VehicleControlAPI
+from tunecheck._errors import DataError
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._vehicle.vehicle_control import VehicleControlAPI
 
 DOORS = ["driver", "passenger", "rear_left", "rear_right"]
 READY: dict[str, Any] = {

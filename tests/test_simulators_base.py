@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.calls import FunctionCall, read_calls
-from tunecheck.errors import DataError, PluginError
-from tunecheck.jsontext import JSON
-from tunecheck.simulators import Backend, Simulator, SimulatorError, find_simulator, tool
-from tunecheck.simulators.results import result_text
+from tunecheck._errors import DataError, PluginError
+from tunecheck._json import JSON
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.simulators._backend import Backend, find_simulator
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._results import result_text
 
 
 class Counter(Simulator):

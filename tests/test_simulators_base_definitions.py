@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.bfcl_reference import reference_data, reference_python
 
-from tunecheck.simulators import Simulator
+from tunecheck.simulators._base import Simulator
 
 SIMULATORS = {
     "GorillaFileSystem": ("file_system", "gorilla_file_system"),

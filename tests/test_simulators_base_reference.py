@@ -10,12 +10,13 @@ from tests.simulator_differential import differences, ground_truth_cases, random
 from tests.simulator_draws import DRAWS
 from tests.simulator_services import ambiguous_refusals, awkward_arguments
 
-from tunecheck.calls import FunctionCall
-from tunecheck.simulators import Backend, Simulator
-from tunecheck.simulators.file_system import GorillaFileSystem
-from tunecheck.simulators.math_api import MathAPI
-from tunecheck.simulators.message_api import MessageAPI
-from tunecheck.simulators.twitter_api import TwitterAPI
+from tunecheck.calls._model import FunctionCall
+from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._base import Simulator
+from tunecheck.simulators._files.file_system import GorillaFileSystem
+from tunecheck.simulators._math.math_api import MathAPI
+from tunecheck.simulators._message_api import MessageAPI
+from tunecheck.simulators._twitter_api import TwitterAPI
 
 SIMULATORS: list[type[Simulator]] = [GorillaFileSystem, MathAPI, MessageAPI, TwitterAPI]
 

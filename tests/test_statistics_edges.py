@@ -6,16 +6,13 @@ import math
 
 import pytest
 
-from tunecheck.statistics import (
-    estimate_mean,
-    estimate_proportion,
-    non_inferiority,
-    paired_binary,
-    paired_scores,
-    pass_at_k,
-    smallest_difference,
-)
-from tunecheck.statistics.samples import as_codes
+from tunecheck.statistics._binary import paired_binary
+from tunecheck.statistics._decisions import non_inferiority
+from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
+from tunecheck.statistics._power import smallest_difference
+from tunecheck.statistics._samples import as_codes
+from tunecheck.statistics._scores import paired_scores
+from tunecheck.statistics._trials import pass_at_k
 
 
 def test_of_no_rows_nothing_is_defined() -> None:

@@ -16,8 +16,8 @@ import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.reference_environments import AZURE
 
-from tunecheck.calls import read_calls
-from tunecheck.evaluators.text import (
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.evaluators._text.evaluators import (
     BleuScoreEvaluator,
     F1ScoreEvaluator,
     GleuScoreEvaluator,
@@ -25,7 +25,7 @@ from tunecheck.evaluators.text import (
     RougeScoreEvaluator,
     RougeType,
 )
-from tunecheck.evaluators.textmetrics.sentences import split_sentences
+from tunecheck.evaluators._text.sentences import split_sentences
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import tunecheck
-from tunecheck.errors import ConfigurationError
-from tunecheck.evaluators.base import Evaluator
-from tunecheck.evaluators.text import (
+from tunecheck._errors import ConfigurationError
+from tunecheck.evaluators._base import Evaluator
+from tunecheck.evaluators._text import words
+from tunecheck.evaluators._text.evaluators import (
     BleuScoreEvaluator,
     F1ScoreEvaluator,
     GleuScoreEvaluator,
@@ -24,8 +25,7 @@ from tunecheck.evaluators.text import (
     RougeType,
     rouge_l_f,
 )
-from tunecheck.evaluators.textmetrics import words
-from tunecheck.evaluators.textmetrics.memory import TextMemory
+from tunecheck.evaluators._text.memory import TextMemory
 
 ALL: tuple[Callable[..., Evaluator], ...] = (
     BleuScoreEvaluator,
@@ -329,7 +329,7 @@ def run(code: str, *, path: Path | None = None, cwd: Path) -> str:
 
 
 SCORE_ALL = """
-from tunecheck.evaluators.text import *
+from tunecheck.evaluators._text.evaluators import *
 kinds = (BleuScoreEvaluator, GleuScoreEvaluator, MeteorScoreEvaluator, RougeScoreEvaluator, F1ScoreEvaluator)
 def score(response, ground_truth):
     return [kind()(response=response, ground_truth=ground_truth) for kind in kinds]

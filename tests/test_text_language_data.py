@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT
 
-from tunecheck.evaluators.textmetrics.wordnet import WordNet, wordnet
+from tunecheck.evaluators._text.wordnet import WordNet, wordnet
 
 SCRIPT = ROOT / "scripts" / "build_text_data.py"
-SHIPPED = files("tunecheck.evaluators.textmetrics").joinpath("data")
+SHIPPED = files("tunecheck.evaluators._text").joinpath("data")
 FILES = ("wordnet.bin", "punkt_english.txt", "unicode_classes.txt")
 
 

@@ -7,13 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
-from tunecheck.evaluators.text import rouge_l_f
-from tunecheck.evaluators.textmetrics import rouge
-from tunecheck.evaluators.textmetrics.meteor import align, meteor
-from tunecheck.evaluators.textmetrics.ngrams import bleu, common_ngrams, gleu
-from tunecheck.evaluators.textmetrics.porter import stem
-from tunecheck.evaluators.textmetrics.squad import token_f1
-from tunecheck.evaluators.textmetrics.wordnet import wordnet
+from tunecheck.evaluators._text import rouge
+from tunecheck.evaluators._text.evaluators import rouge_l_f
+from tunecheck.evaluators._text.meteor import align, meteor
+from tunecheck.evaluators._text.ngrams import bleu, common_ngrams, gleu
+from tunecheck.evaluators._text.porter import stem
+from tunecheck.evaluators._text.squad import token_f1
+from tunecheck.evaluators._text.wordnet import wordnet
 
 Tokens = tuple[str, ...]
 

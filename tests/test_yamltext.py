@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tunecheck import yamltext
-from tunecheck.errors import ConfigurationError
-from tunecheck.jsontext import JSON, dumps
+from tunecheck import _yaml as yamltext
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps
 
 # Expected values are those of YAML 1.2.2, section 10.3 (the core schema).
 SCALARS: list[tuple[str, JSON]] = [

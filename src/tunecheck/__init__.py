@@ -5,30 +5,34 @@ Everything public is imported from here. Names are loaded when they are first us
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tunecheck.calibration import Calibration, calibrate
-    from tunecheck.calls import FunctionCall, Reading, read_calls, write_calls
-    from tunecheck.comparison import Comparison, MetricComparison, compare
-    from tunecheck.endpoints import Endpoint, EndpointTarget, load_endpoint
-    from tunecheck.errors import ConfigurationError, DataError, EndpointError, RunError, TunecheckError
-    from tunecheck.evaluate import EvaluationResult, evaluate, score
-    from tunecheck.evaluators.argument_match import ArgumentMatchEvaluator
-    from tunecheck.evaluators.base import Evaluator, Metric, verdict
-    from tunecheck.evaluators.bert_score import BertScoreEvaluator
-    from tunecheck.evaluators.call_judge import CallJudgeEvaluator
-    from tunecheck.evaluators.difference import DifferenceEvaluator
-    from tunecheck.evaluators.embedding_similarity import EmbeddingSimilarityEvaluator
-    from tunecheck.evaluators.function_call_match import FunctionCallMatchEvaluator
-    from tunecheck.evaluators.groundedness import GroundednessEvaluator
-    from tunecheck.evaluators.match import MatchEvaluator
-    from tunecheck.evaluators.prompty import JudgementError, JudgeOutput, PromptyEvaluator
-    from tunecheck.evaluators.relevance import RelevanceEvaluator
-    from tunecheck.evaluators.text import (
+    from tunecheck._errors import ConfigurationError, DataError, EndpointError, RunError, TunecheckError
+    from tunecheck._targets import CallContext, Row, Target
+    from tunecheck.calls._formats.reading import read_calls
+    from tunecheck.calls._formats.writing import write_calls
+    from tunecheck.calls._model import FunctionCall, Reading
+    from tunecheck.comparison._compare import compare
+    from tunecheck.comparison._results import Comparison, MetricComparison
+    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.endpoints._target import EndpointTarget
+    from tunecheck.evaluation._calibration.calibrate import Calibration, calibrate
+    from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, score
+    from tunecheck.evaluators._base import Evaluator, Metric, verdict
+    from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
+    from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
+    from tunecheck.evaluators._calls.match import MatchEvaluator
+    from tunecheck.evaluators._judges.call_judge import CallJudgeEvaluator
+    from tunecheck.evaluators._judges.difference import DifferenceEvaluator
+    from tunecheck.evaluators._judges.groundedness import GroundednessEvaluator
+    from tunecheck.evaluators._judges.prompty import JudgementError, JudgeOutput, PromptyEvaluator
+    from tunecheck.evaluators._judges.relevance import RelevanceEvaluator
+    from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
+    from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
+    from tunecheck.evaluators._text.evaluators import (
         BleuScoreEvaluator,
         F1ScoreEvaluator,
         GleuScoreEvaluator,
@@ -36,29 +40,65 @@ if TYPE_CHECKING:
         RougeScoreEvaluator,
         RougeType,
     )
-    from tunecheck.targets import CallContext, Row, Target
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "tunecheck.calibration": ("Calibration", "calibrate"),
-    "tunecheck.calls": ("FunctionCall", "Reading", "read_calls", "write_calls"),
-    "tunecheck.comparison": ("Comparison", "MetricComparison", "compare"),
-    "tunecheck.endpoints": ("Endpoint", "EndpointTarget", "load_endpoint"),
-    "tunecheck.errors": ("ConfigurationError", "DataError", "EndpointError", "RunError", "TunecheckError"),
-    "tunecheck.evaluate": ("EvaluationResult", "score"),
-    "tunecheck.evaluators.argument_match": ("ArgumentMatchEvaluator",),
-    "tunecheck.evaluators.base": ("Evaluator", "Metric", "verdict"),
-    "tunecheck.evaluators.bert_score": ("BertScoreEvaluator",),
-    "tunecheck.evaluators.call_judge": ("CallJudgeEvaluator",),
-    "tunecheck.evaluators.difference": ("DifferenceEvaluator",),
-    "tunecheck.evaluators.embedding_similarity": ("EmbeddingSimilarityEvaluator",),
-    "tunecheck.evaluators.function_call_match": ("FunctionCallMatchEvaluator",),
-    "tunecheck.evaluators.groundedness": ("GroundednessEvaluator",),
-    "tunecheck.evaluators.match": ("MatchEvaluator",),
-    "tunecheck.evaluators.prompty": ("JudgeOutput", "JudgementError", "PromptyEvaluator"),
-    "tunecheck.evaluators.relevance": ("RelevanceEvaluator",),
-    "tunecheck.evaluators.text": (
+    "tunecheck._errors": (
+        "ConfigurationError",
+        "DataError",
+        "EndpointError",
+        "RunError",
+        "TunecheckError",
+    ),
+    "tunecheck._targets": (
+        "CallContext",
+        "Row",
+        "Target",
+    ),
+    "tunecheck.calls._formats.reading": ("read_calls",),
+    "tunecheck.calls._formats.writing": ("write_calls",),
+    "tunecheck.calls._model": (
+        "FunctionCall",
+        "Reading",
+    ),
+    "tunecheck.comparison._compare": ("compare",),
+    "tunecheck.comparison._results": (
+        "Comparison",
+        "MetricComparison",
+    ),
+    "tunecheck.endpoints._base": ("Endpoint",),
+    "tunecheck.endpoints._definition": ("load_endpoint",),
+    "tunecheck.endpoints._target": ("EndpointTarget",),
+    "tunecheck.evaluation._calibration.calibrate": (
+        "Calibration",
+        "calibrate",
+    ),
+    "tunecheck.evaluation._evaluate": (
+        "EvaluationResult",
+        "evaluate",
+        "score",
+    ),
+    "tunecheck.evaluators._base": (
+        "Evaluator",
+        "Metric",
+        "verdict",
+    ),
+    "tunecheck.evaluators._calls.argument_match": ("ArgumentMatchEvaluator",),
+    "tunecheck.evaluators._calls.function_call_match": ("FunctionCallMatchEvaluator",),
+    "tunecheck.evaluators._calls.match": ("MatchEvaluator",),
+    "tunecheck.evaluators._judges.call_judge": ("CallJudgeEvaluator",),
+    "tunecheck.evaluators._judges.difference": ("DifferenceEvaluator",),
+    "tunecheck.evaluators._judges.groundedness": ("GroundednessEvaluator",),
+    "tunecheck.evaluators._judges.prompty": (
+        "JudgeOutput",
+        "JudgementError",
+        "PromptyEvaluator",
+    ),
+    "tunecheck.evaluators._judges.relevance": ("RelevanceEvaluator",),
+    "tunecheck.evaluators._similarity.bert_score": ("BertScoreEvaluator",),
+    "tunecheck.evaluators._similarity.embedding_similarity": ("EmbeddingSimilarityEvaluator",),
+    "tunecheck.evaluators._text.evaluators": (
         "BleuScoreEvaluator",
         "F1ScoreEvaluator",
         "GleuScoreEvaluator",
@@ -66,7 +106,6 @@ _HOMES = {
         "RougeScoreEvaluator",
         "RougeType",
     ),
-    "tunecheck.targets": ("CallContext", "Row", "Target"),
 }
 
 __all__ = [
@@ -117,18 +156,6 @@ __all__ = [
 ]
 
 
-class _Package(ModuleType):
-    """This package, in which `evaluate` is always the function, also once its module of that name was imported."""
-
-    @property
-    def evaluate(self) -> object:
-        return import_module("tunecheck.evaluate").__dict__["evaluate"]
-
-    @evaluate.setter
-    def evaluate(self, module: object) -> None:
-        """The import system offers the module here; nobody wants it."""
-
-
 def __getattr__(name: str) -> object:
     """Load a public name from the module it lives in."""
     for module, names in _HOMES.items():
@@ -141,6 +168,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-sys.modules[__name__].__class__ = _Package

@@ -2,7 +2,7 @@
 
 import sys
 
-from tunecheck.cli.app import main
+from tunecheck.cli._app import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,39 +6,3 @@ comparison.metrics["bleu"].verdict     # "better", "worse", "no difference shown
 A run goes through here so: `reading` opens it, `building` makes a table of numbers, `pairing` finds each row's partner,
 `measuring` tests a metric, `deciding` puts it into a word, `changes` lists the rows.
 """
-
-from __future__ import annotations
-
-from tunecheck.comparison.front import compare
-from tunecheck.comparison.results import (
-    BETTER,
-    NO_DIFFERENCE,
-    TOO_LITTLE,
-    WORSE,
-    Comparison,
-    Counts,
-    History,
-    MetricComparison,
-    Pairs,
-    RowChange,
-    RunComparison,
-    Verdict,
-)
-from tunecheck.comparison.table import RunInfo
-
-__all__ = [
-    "BETTER",
-    "NO_DIFFERENCE",
-    "TOO_LITTLE",
-    "WORSE",
-    "Comparison",
-    "Counts",
-    "History",
-    "MetricComparison",
-    "Pairs",
-    "RowChange",
-    "RunComparison",
-    "RunInfo",
-    "Verdict",
-    "compare",
-]

@@ -1,0 +1,111 @@
+"""The exception tree: every error that Tunecheck raises on purpose.
+
+TunecheckError
+├── ConfigurationError      wrong use: an option, a mapping, a definition file (exit code 2)
+│   ├── DataError           a data set that cannot be read: names file, line and column
+│   ├── PluginError         an evaluator, endpoint or data set name that cannot be resolved
+│   └── MissingExtraError   an optional package is not installed: says what to install
+├── EndpointError           a call to an endpoint failed for good (one row's error)
+│   ├── RefusedError        401 or 403
+│   ├── ThrottledError      429 after all retries
+│   ├── TimedOutError       no answer in time, after all retries
+│   ├── ContentFilterError  the service declined the content
+│   └── ReplyError          an answer that cannot be understood
+│       └── JudgementError  a judge's reply in which there is no valid verdict (tunecheck.evaluators._judges.prompty)
+│           └── JudgeRefusalError  the judge declined to judge
+└── RunError                a run that cannot go on or be continued (exit code 1)
+    ├── StopRunError        the run must stop now, in order: going on would only repeat the failure
+    └── RunInterruptedError somebody asked it to stop
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = [
+    "ConfigurationError",
+    "ContentFilterError",
+    "DataError",
+    "EndpointError",
+    "MissingExtraError",
+    "PluginError",
+    "RefusedError",
+    "ReplyError",
+    "RunError",
+    "RunInterruptedError",
+    "StopRunError",
+    "ThrottledError",
+    "TimedOutError",
+    "TunecheckError",
+]
+
+
+class TunecheckError(Exception):
+    """Base of every error raised on purpose; its text is one line made for a person."""
+
+
+class ConfigurationError(TunecheckError):
+    """Wrong use: an unknown option, a broken mapping, a definition that cannot be read."""
+
+
+class DataError(ConfigurationError):
+    """A data set that cannot be read; the text names the file and, where there is one, line and column."""
+
+
+class PluginError(ConfigurationError):
+    """A plugin name that is unknown, found twice, or whose code does not load."""
+
+
+class MissingExtraError(ConfigurationError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional package: pip install 'tunecheck[{extra}]'")
+
+
+class EndpointError(TunecheckError):
+    """A call to an endpoint failed for good.
+
+    `status` is the HTTP status, where there was one; `request_id` is the service's own id of the call.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, request_id: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.request_id = request_id
+
+
+class RefusedError(EndpointError):
+    """The service refused the credentials (401 or 403)."""
+
+
+class ThrottledError(EndpointError):
+    """The service still answered 429 after all retries."""
+
+
+class TimedOutError(EndpointError):
+    """No complete answer came in time, after all retries."""
+
+
+class ContentFilterError(EndpointError):
+    """The service declined to answer because of its content policy."""
+
+
+class ReplyError(EndpointError):
+    """The service answered with something that cannot be understood."""
+
+
+class RunError(TunecheckError):
+    """A run that cannot start, go on, or be continued."""
+
+
+class StopRunError(RunError):
+    """The run must stop now, in order: going on would only repeat the same failure, row after row."""
+
+
+class RunInterruptedError(RunError):
+    """The run was asked to stop (Ctrl-C, SIGTERM); `folder` is its run folder, whose journal holds what it finished."""
+
+    def __init__(self, folder: Path | None) -> None:
+        super().__init__(f"interrupted; go on with --resume {folder.name}" if folder else "interrupted")
+        self.folder = folder

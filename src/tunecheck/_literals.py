@@ -1,0 +1,117 @@
+"""Constants in a Python file, read as data: the file is parsed, and nothing in it is ever run.
+
+Read are assignments of literals at the top level, and what is put together from such constants with `+`, f-strings,
+lists and dicts: `NAME = {"a": OTHER}`, `NAME = "text " + OTHER`. Everything else in the file is passed over.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tunecheck._errors import DataError
+
+__all__ = ["MAX_BYTES", "parse_file", "read_constants", "text_constants"]
+
+MAX_BYTES = 4 << 20
+"""Largest file that is parsed: a syntax tree takes a hundred times its source."""
+
+_MAX_TEXT = 4 << 20
+
+
+class _NoLiteralError(Exception):
+    """An expression that is no constant."""
+
+
+def parse_file(path: Path) -> ast.Module:
+    """The syntax tree of a Python file.
+
+    Raises:
+        DataError: it cannot be read, is too large, or is not Python.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise DataError(f"{path}: is larger than {MAX_BYTES >> 20} MiB, which no file of constants is")
+        source = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in somebody else's texts
+            return ast.parse(source, filename=str(path))
+    except SyntaxError as error:
+        raise DataError(f"{path}, line {error.lineno}: is not Python: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError, SystemError):  # the last: CPython 3.11, nested too deeply
+        raise DataError(f"{path}: is not Python that can be parsed") from None
+
+
+def read_constants(path: Path) -> dict[str, object]:
+    """The constants that a Python file assigns at its top level, by name; the last assignment counts.
+
+    Raises:
+        DataError: as `parse_file`.
+    """
+    found: dict[str, object] = {}
+    for name, expression in _assignments(parse_file(path)):
+        try:
+            found[name] = _value(expression, found)
+        except (_NoLiteralError, RecursionError, MemoryError):
+            found.pop(name, None)
+    return found
+
+
+def text_constants(path: Path) -> Iterator[str]:
+    """Every text that stands in a Python file, wherever in it, the pieces of f-strings included.
+
+    Raises:
+        DataError: as `parse_file`.
+    """
+    for node in ast.walk(parse_file(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _assignments(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for statement in module.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                yield name, value
+
+
+def _value(node: ast.expr, known: Mapping[str, object]) -> object:
+    try:
+        literal: object = ast.literal_eval(node)
+        return literal
+    except (ValueError, TypeError):  # not a literal alone: it may name constants that came before
+        pass
+    match node:
+        case ast.Name(id=name) if name in known:
+            return known[name]
+        case ast.Dict(keys=keys, values=values):
+            return {_text(key, known): _value(value, known) for key, value in zip(keys, values, strict=True)}
+        case ast.List(elts=items):
+            return [_value(item, known) for item in items]
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _short(_text(left, known) + _text(right, known))
+        case ast.JoinedStr(values=pieces):
+            return _short("".join(_text(piece, known) for piece in pieces))
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+            return _text(value, known)
+    raise _NoLiteralError
+
+
+def _text(node: ast.expr | None, known: Mapping[str, object]) -> str:
+    value = None if node is None else _value(node, known)
+    if not isinstance(value, str):
+        raise _NoLiteralError
+    return value
+
+
+def _short(text: str) -> str:
+    if len(text) > _MAX_TEXT:  # `A = A + A`, forty times over
+        raise _NoLiteralError
+    return text

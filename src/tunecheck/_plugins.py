@@ -1,0 +1,190 @@
+"""Plugins: evaluators, endpoint kinds, simulators, data sets and memory tests found by name when they are asked for.
+
+A name is looked for among the installed packages' entry points (our own are registered in the same way) and in the
+workspace's folder of that sort. A file `evaluators/word_count.py` offers the plugin `word_count`: what it defines
+under that name, or as `evaluator`, or its only public class or function. A file `prompty/politeness.prompty` offers the
+evaluator `politeness`, a judge with that prompt; under the name of an installed judge it is that judge's prompt.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+from tunecheck._errors import PluginError
+from tunecheck._messages import did_you_mean
+
+__all__ = ["GROUPS", "WORKSPACE_MODULES", "Plugin", "discover", "find", "load_file"]
+
+GROUPS = {
+    "tunecheck.evaluators": "evaluators",
+    "tunecheck.endpoints": None,  # the workspace's endpoints/ folder holds definitions, not code
+    "tunecheck.simulators": "simulators",
+    "tunecheck.datasets": "datasets",
+    "tunecheck.memory": "memory",
+}
+"""Entry point groups, and the workspace folder whose Python files belong to each."""
+
+_PROMPTS, _JUDGE = ".prompty", "tunecheck.evaluators._judges.prompty:PromptyEvaluator"
+"""Prompt files in the workspace's folder `prompty`, and the class that makes an evaluator of one."""
+
+WORKSPACE_MODULES = "tunecheck_workspace"
+"""Modules loaded from a workspace's files are named `tunecheck_workspace.<folder>.<file>`."""
+
+
+_LOADED_FROM = "__tunecheck_loaded_from__"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """Something that can be loaded by name; `origin` says where it comes from, for people."""
+
+    group: str
+    name: str
+    origin: str
+    load: Callable[[], object]
+
+
+def find(group: str, name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None) -> object:
+    """The plugin of that name, loaded; `among` is what `discover` gave, for whoever looks for several.
+
+    Raises:
+        PluginError: there is none, there are two, or its code does not load.
+    """
+    plugins = discover(group, workspace=workspace) if among is None else among
+    found = [plugin for plugin in plugins if plugin.name == name]
+    sort = group.rpartition(".")[2]
+    if not found:
+        hint = did_you_mean(name, (plugin.name for plugin in plugins))
+        raise PluginError(f"there is no plugin {name!r} among the {sort}{hint}")
+    if len(found) > 1 and not (len(found) == 2 and _is_prompt_of(found[1], found[0])):
+        raise PluginError(
+            f"the name {name!r} stands for two plugins of {sort}: {found[0].origin} and {found[1].origin}; "
+            "rename or remove one"
+        )
+    return _load(found[0])
+
+
+def _load(plugin: Plugin) -> object:
+    try:
+        return plugin.load()
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:  # loading runs somebody's module, which may raise anything
+        text = " ".join(str(error).split())
+        raise PluginError(
+            f"plugin {plugin.name!r} ({plugin.origin}) does not load: {type(error).__name__}: {text}"
+        ) from error
+
+
+def discover(group: str, *, workspace: Path | None = None) -> list[Plugin]:
+    """All plugins of a group, none of them loaded yet: installed ones first, then the workspace's."""
+    installed = [
+        _installed(group, entry) for entry in sorted(entry_points(group=group), key=lambda e: (e.name, e.value))
+    ]
+    # The same distribution can be seen twice on sys.path (an editable install run from its own folder).
+    unique = {(plugin.name, plugin.origin): plugin for plugin in installed}
+    return [*unique.values(), *_in_workspace(group, workspace or Path()), *_prompts(group, workspace or Path())]
+
+
+def _installed(group: str, entry: EntryPoint) -> Plugin:
+    package = entry.dist.name if entry.dist else "an unnamed package"
+    return Plugin(group, entry.name, f"{entry.value} of {package}", entry.load)
+
+
+def _in_workspace(group: str, workspace: Path) -> Iterator[Plugin]:
+    folder = GROUPS.get(group)
+    if folder is None:
+        return
+    for path in sorted((workspace / folder).glob("*.py")):
+        if path.stem.isidentifier() and not path.stem.startswith("_"):
+            yield Plugin(group, path.stem, str(path), lambda path=path: _offered(path))  # type: ignore[misc]
+
+
+def _prompts(group: str, workspace: Path) -> Iterator[Plugin]:
+    if group == "tunecheck.evaluators":
+        for path in sorted((workspace / "prompty").glob(f"*{_PROMPTS}")):
+            yield Plugin(group, path.stem, str(path), functools.partial(_judge, path))
+
+
+def _judge(path: Path) -> object:
+    kind = EntryPoint(path.stem, _JUDGE, "tunecheck.evaluators").load()
+    return functools.partial(kind, path)
+
+
+def _is_prompt_of(plugin: Plugin, judge: Plugin) -> bool:
+    """Whether a plugin is but the workspace's prompt for the installed judge of that name."""
+    if not plugin.origin.endswith(_PROMPTS):
+        return False
+    return getattr(_load(judge), "replaceable_prompt", None) == judge.name
+
+
+def load_file(path: Path, module_name: str) -> ModuleType:
+    """Run a workspace file as a module of that name and register it, so that its classes can be pickled.
+
+    A file that has changed since it was loaded is loaded again.
+
+    Raises:
+        PluginError: the file cannot be read as a module.
+    """
+    known, state = sys.modules.get(module_name), _file_state(path)
+    if known is not None and vars(known).get(_LOADED_FROM) == state:
+        return known
+    loader = SourceFileLoader(module_name, str(path))
+    module = importlib.util.module_from_spec(spec_from_loader(module_name, loader) or ModuleSpec(module_name, loader))
+    vars(module)[_LOADED_FROM] = state
+    _register_packages(module_name)
+    sys.modules[module_name] = module
+    try:
+        # Not by the loader, which would litter the workspace with compiled files and takes them by the second.
+        exec(loader.source_to_code(path.read_bytes(), str(path)), vars(module))  # noqa: S102
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module
+
+
+def _register_packages(module_name: str) -> None:
+    """Make the packages that a dotted name speaks of, empty: pickling imports them."""
+    parts = module_name.split(".")[:-1]
+    for length in range(1, len(parts) + 1):
+        package = ModuleType(".".join(parts[:length]))
+        package.__path__ = []
+        sys.modules.setdefault(package.__name__, package)
+
+
+def _file_state(path: Path) -> tuple[str, int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise PluginError(f"{path} cannot be read: {error.strerror}") from None
+    return str(path), found.st_mtime_ns, found.st_size
+
+
+def _offered(path: Path) -> object:
+    path = path.resolve()
+    module = load_file(path, f"{WORKSPACE_MODULES}.{path.parent.name}.{path.stem}")
+    for name in (path.stem, "evaluator"):
+        if hasattr(module, name):
+            return getattr(module, name)
+    own = [
+        value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
+    ]
+    if len(own) != 1:
+        raise PluginError(
+            f"{path} defines {len(own)} public classes and functions; name the one to use {path.stem!r} or 'evaluator'"
+        )
+    return own[0]

@@ -1,0 +1,108 @@
+"""For pytest: a test that fails where a run is worse than another one.
+
+    from tunecheck._pytest_plugin import assert_no_regression      # or take the fixture of the same name
+
+    def test_the_new_model_is_no_worse() -> None:
+        assert_no_regression("last", "runs/accepted", metric="function_call_match", margin=0.02)
+
+Pytest loads this module whenever it starts, so nothing else is imported before a test asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from tunecheck.comparison._reading import RunLike
+    from tunecheck.comparison._results import Comparison, MetricComparison
+
+__all__ = ["assert_no_regression"]
+
+_MOST_ROWS = 5
+
+
+def assert_no_regression(
+    run: RunLike,
+    base: RunLike,
+    *,
+    metric: str | Sequence[str] | None = None,
+    margin: float | None = None,
+    cluster: str | None = None,
+    pair_by: str = "content",
+    allow_simulated: bool = False,
+    results_dir: str | os.PathLike[str] = "eval_results",
+) -> Comparison:
+    """Assert that a run is no worse than a base, row by row, and give the comparison.
+
+    Args:
+        run: the run in question: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
+        base: the run that it is held against; also Azure's evaluation_results.json, or BFCL's scores.
+        metric: an evaluator, or a metric as metrics.json names it, or several; by default all evaluators. An evaluator
+            stands for its pass rate, if it has one, as in every gate; else for its main metric.
+        margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate). The run must
+            be shown to be worse by less than that. Without a margin it must not be shown to be worse, and the data must
+            be enough to show that.
+        cluster: a column of the data; rows with equal values in it are not independent.
+        pair_by: `content` pairs rows of equal content; `id` rows of equal id, whatever is in them.
+        allow_simulated: compare runs that asked no model, too.
+        results_dir: where runs are looked for.
+
+    Raises:
+        AssertionError: it is worse, or nothing can be said; names each metric, its figures, and rows that regressed.
+        ConfigurationError: the runs cannot be compared.
+        DataError: the files of one are damaged.
+    """
+    __tracebackhide__ = True
+    from pathlib import Path
+
+    from tunecheck.comparison._compare import compare_runs
+    from tunecheck.comparison._measuring import Settings
+
+    settings = Settings(
+        metrics=[metric] if isinstance(metric, str) else metric,
+        margin=margin,
+        cluster=cluster,
+        pair_by=pair_by,
+        allow_simulated=allow_simulated,
+        rows=_MOST_ROWS,
+        gated=True,
+    )
+    comparison = compare_runs([base, run], Path(results_dir), settings).comparison
+    failed = [each for each in comparison.against[-1].tested if not _holds(each, margin)]
+    if failed:
+        head = f"{comparison.new.id} against {comparison.base.id}:"
+        raise AssertionError("\n".join([head, *(_line(each) for each in failed)]))
+    return comparison
+
+
+def _holds(metric: MetricComparison, margin: float | None) -> bool:
+    from tunecheck.comparison._results import TOO_LITTLE, WORSE
+
+    if margin is None:
+        return metric.verdict not in (WORSE, TOO_LITTLE, None)
+    return metric.non_inferior is True
+
+
+def _line(metric: MetricComparison) -> str:
+    from tunecheck._messages import clean
+    from tunecheck.comparison._wording import headline, margin_text
+
+    said = f"  {metric.name}: {headline(metric)}"
+    margin = margin_text(metric)
+    said += f"; {margin}" if margin else ""
+    if metric.regressed:
+        names = ", ".join(row.row_id for row in metric.regressed[:_MOST_ROWS])
+        more = metric.totals.get("regressed", 0) - min(_MOST_ROWS, len(metric.regressed))
+        said += f"\n    regressed: {names}" + (f" and {more:,} more" if more > 0 else "")
+    return "\n".join(f"  {clean(line, 600)}" for line in said.splitlines())
+
+
+@pytest.fixture(name="assert_no_regression")
+def _assert_no_regression() -> Callable[..., Comparison]:
+    """`tunecheck._pytest_plugin.assert_no_regression`."""
+    return assert_no_regression

@@ -1,0 +1,189 @@
+"""Rows and the targets that answer them: the terms in which the pipeline speaks with the world."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tunecheck._fingerprints import content_hash
+from tunecheck._json import JSON, whole_number
+
+__all__ = ["CallContext", "Parts", "Purse", "Purses", "Row", "Share", "Target", "TargetOutput"]
+
+TargetOutput = Mapping[str, object]
+"""What a target answers: columns by name; `response` is what evaluators look at by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a data set.
+
+    `index` counts from 0 in the order of the source; `id` is the column `id` where that is unique, else
+    `row-<line number>`; `values` holds the columns; `fingerprint` is a hash of the content.
+    """
+
+    index: int
+    id: str
+    values: Mapping[str, JSON]
+    fingerprint: str
+
+
+class Parts(Protocol):
+    """Where the finished parts of one row's answer are kept while the answer itself is not finished yet."""
+
+    def recall(self, part: str) -> JSON:
+        """What was recorded for this part, None where nothing was."""
+        ...
+
+    def record(self, part: str, value: JSON) -> None:
+        """Keep what a part came to; it is safe when this returns."""
+        ...
+
+
+class Purse(Protocol):
+    """What the calls to one endpoint are paid from, one by one, within the run's budget."""
+
+    def paying(self) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
+        """Around one call: waits for the budget; call what it gives with the tokens in and out, if there was a call.
+
+        Raises:
+            StopRunError: the budget is spent.
+        """
+        ...
+
+    def paid(self, input_tokens: int | None, output_tokens: int | None) -> None:
+        """Count a call that was made before the run was cut off."""
+        ...
+
+
+class Purses(Protocol):
+    """Pays for the calls of a target that `pays_by_call`."""
+
+    def purse(self, name: str, endpoint: object, conversation: str) -> Purse:
+        """The purse for a conversation's calls to this endpoint.
+
+        They are counted under `name`, which for answers is `target`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Calls to one endpoint that an answer took: the purse's name, endpoint and conversation, and tokens in and out."""
+
+    name: str
+    endpoint: object
+    conversation: str
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """What the run tells a target about the call that it is about to make.
+
+    `folder` is the run's own, where a target may keep files in a folder of its own, and `purses` pay for calls one by
+    one; None where there is no run.
+    """
+
+    run_id: str
+    row_id: str
+    input_hash: str
+    parts: Parts | None = field(default=None, compare=False)
+    folder: Path | None = field(default=None, compare=False)
+    purses: Purses | None = field(default=None, compare=False)
+
+    def recall(self, part: str) -> JSON:
+        """What an earlier, cut-off attempt at this answer recorded for a part of it; None where it recorded nothing."""
+        return self.parts.recall(part) if self.parts is not None else None
+
+    def record(self, part: str, value: JSON) -> None:
+        """Journal what a part of the answer (a step of a conversation) came to, so that it is never asked again.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        if self.parts is not None:
+            self.parts.record(part, value)
+
+    def idempotency_key(self, part: str = "") -> str:
+        """A key that is the same each time this run asks for this answer; `part` tells several calls of a row apart."""
+        text = "\0".join((self.run_id, self.row_id, self.input_hash, part))
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class Target(ABC):
+    """Something that answers rows: an endpoint, a conversation, a function.
+
+    `name` stands in the manifest; a `simulated` target's runs say so everywhere.
+    """
+
+    name: str = "target"
+    simulated: bool = False
+    concurrency: int | None = None
+    """How many answers to ask for at once, where the target knows what it can bear."""
+    columns: frozenset[str] | None = None
+    """The columns of its answers, where they are known beforehand."""
+    can_be_taken_over: bool = True
+    """Whether a new run can take over some of another's answers; those of one long conversation belong together."""
+    notes: Sequence[str] = ()
+    """Remarks on how it answers, which stand beside the results."""
+    pays_by_call: bool = False
+    """An answer takes many calls, which it pays through `CallContext.purses`; else each answer counts as one call."""
+
+    @abstractmethod
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Answer one row.
+
+        Raises:
+            Exception: whatever it raises becomes this row's error; the other rows go on.
+        """
+
+    def inputs(self, row: Row) -> JSON:
+        """What the answer depends on; an answer is taken over from another run only where this is unchanged."""
+        return dict(row.values)
+
+    def input_hash(self, row: Row) -> str | None:
+        """A hash of `inputs`; None where they have no JSON form."""
+        try:
+            return content_hash(self.inputs(row))
+        except TypeError:
+            return None
+
+    def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
+        """The tokens that an answer took, in and out, where it says so: by default its column `usage`."""
+        counted = output.get("usage")
+        counts = counted if isinstance(counted, dict) else {}
+        return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
+
+    def shares(self, output: Mapping[str, JSON]) -> Iterable[Share]:
+        """What an answer took of the purses of a target that `pays_by_call`."""
+        return ()
+
+    def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
+        """Whether this answer makes the whole run a simulated one; else it is one row that says so of itself."""
+        return False
+
+    def group_key(self, row: Row) -> str | None:
+        """Rows of one group are answered one after another, in order; None: on its own."""
+        return None
+
+    def fingerprint(self) -> str | None:
+        """A hash of the settings and source that answers depend on (secrets left out); None: it has no stable state."""
+        return None
+
+    def describe(self) -> dict[str, JSON]:
+        """Settings for the manifest, secrets masked."""
+        return {"name": self.name}
+
+    def stop(self) -> None:
+        """The run stops: begin nothing more, so that answers under way end soon, with what they have or an error."""
+
+    async def close(self) -> None:
+        """Release connections; called once, after the last answer."""

@@ -1,0 +1,144 @@
+"""One argument against its possible answers, judged exactly as BFCL V3/V4 judges it, quirks included.
+
+Every function here gives the error type of the leaderboard's result files, or None where the value is accepted. The
+quirks are kept on purpose (`""` among the answers accepts any empty text or list, dictionaries are compared without
+types, lists of lists are compared raw): published verdicts depend on them. `tunecheck.bfcl._strict_answers` has none.
+
+Raises, in the places where the leaderboard's checker crashes, `UnusableAnswerError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Expected", "UnusableAnswerError", "normalised", "value_fault"]
+
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+
+
+class UnusableAnswerError(Exception):
+    """An answer or a definition that cannot be checked against; its text says what about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The type that a parameter's values must have, and that of its elements, where the definition says."""
+
+    kind: type
+    elements: type | None = None
+
+
+def normalised(text: str) -> str:
+    """Text as it is compared: case, spaces and `,./-_*^` do not count, and `'` is `"`."""
+    return _IGNORED.sub("", text).lower().replace("'", '"')
+
+
+def value_fault(value: object, answers: Sequence[object], expected: Expected) -> str | None:
+    """Why the value is not among the answers; None where it is."""
+    fault, is_variable = _type_fault(value, answers, expected)
+    if fault is not None:
+        return fault
+    if not is_variable:
+        if expected.kind is dict:
+            return _mapping_fault(value, answers)
+        if expected.kind is list and expected.elements is dict:
+            return _mappings_fault(value, answers)
+        if expected.kind is str:
+            return _text_fault(str(value), answers)
+        if expected.kind is list:
+            return _list_fault(value, answers)
+    if isinstance(answers, str) and not isinstance(value, str):
+        raise UnusableAnswerError(f"the possible values are the text {answers!r:.60}, no list")
+    return None if value in answers else "value_error:others"
+
+
+def _type_fault(value: object, answers: Sequence[object], expected: Expected) -> tuple[str | None, bool]:
+    """The fault of the value's type, and whether the answers are of another type than the definition says.
+
+    The leaderboard calls that other type a variable: the name of one stands where its value would.
+    """
+    answered = _answered_type(answers)
+    is_variable = answered is not None and answered is not expected.kind
+    if type(value) is not expected.kind:
+        fits = answered is not None and type(value) is answered
+        return (None, True) if fits else ("type_error:simple", is_variable)
+    if expected.elements is None or any(_elements_fit(value, answer, expected.elements) for answer in answers):
+        return None, is_variable
+    return "type_error:nested" if answers else "type_error:simple", is_variable
+
+
+def _answered_type(answers: Sequence[object]) -> type | None:
+    return next((type(answer) for answer in answers if answer != ""), None)
+
+
+def _elements_fit(value: object, answer: object, elements: type) -> bool:
+    if not isinstance(answer, list) or not isinstance(value, list):
+        return True
+    return all(_type_fault(element, answer, Expected(elements))[0] is None for element in value)
+
+
+def _text_fault(value: str, answers: Sequence[object]) -> str | None:
+    accepted = [normalised(answer) for answer in answers if isinstance(answer, str)]
+    return None if normalised(value) in accepted else "value_error:string"
+
+
+def _list_fault(value: object, answers: Sequence[object]) -> str | None:
+    accepted = [[_comparable(element) for element in _elements(answer)] for answer in answers]
+    return None if [_comparable(element) for element in _elements(value)] in accepted else "value_error:list/tuple"
+
+
+def _comparable(value: object) -> object:
+    return normalised(value) if isinstance(value, str) else value
+
+
+def _elements(value: object) -> Sequence[object]:
+    if value == {}:
+        return ()
+    if isinstance(value, (list, tuple, str)):
+        return value
+    raise UnusableAnswerError(f"the possible answer {value!r:.60} of a list is no list")
+
+
+def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
+    fault: str | None = "dict_checker:unclear"
+    for answer in answers:
+        if answer == "":
+            continue
+        fault = _one_mapping_fault(value, answer)
+        if fault is None:
+            return None
+    return fault
+
+
+def _one_mapping_fault(value: object, answer: object) -> str | None:
+    if not isinstance(value, dict):
+        raise UnusableAnswerError(f"{value!r:.60} stands where an object is compared")
+    if not isinstance(answer, dict):
+        raise UnusableAnswerError(f"the possible answer {answer!r:.60} of an object is no object")
+    if any(key not in value and "" not in _elements(each) for key, each in answer.items()):
+        return "value_error:dict_key"
+    for key, item in value.items():
+        if key not in answer:
+            return "value_error:dict_key"
+        if _comparable(item) not in [_comparable(each) for each in _elements(answer[key])]:
+            return "value_error:dict_value"
+    return None
+
+
+def _mappings_fault(value: object, answers: Sequence[object]) -> str | None:
+    fault: str | None = "list_dict_checker:unclear"
+    for answer in answers:
+        fault = _one_list_fault(_elements(value), answer)
+        if fault is None:
+            return None
+    return fault
+
+
+def _one_list_fault(value: Sequence[object], answer: object) -> str | None:
+    expected = _elements(answer)
+    if len(value) != len(expected):
+        return "value_error:list_dict_count"
+    faults = (_mapping_fault(item, [each]) for item, each in zip(value, expected, strict=True))
+    return next((fault for fault in faults if fault is not None), None)

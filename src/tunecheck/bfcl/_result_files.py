@@ -1,0 +1,197 @@
+"""Result files of the leaderboard's layout: which ones there are, whose they are, and their rows, readable or not.
+
+…/<model>/[<group>/]BFCL_v4_<category>_result.json
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck._errors import DataError
+from tunecheck._json import JSON, loads
+from tunecheck.bfcl._decoding import Mode, mode_of
+from tunecheck.conversations._inference_log import was_forced_to_quit
+from tunecheck.datasets._bfcl.categories import CATEGORIES, Category
+
+__all__ = ["Recorded", "ResultFile", "ResultTree", "asked_in_mode", "find_results", "row_id"]
+
+_NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
+_GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')
+
+_OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "simple_javascript"}
+"""Categories that V3 called otherwise, and so their rows' ids."""
+
+_FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
+"""How a result begins that holds calls as data: one answer, or the first step of a first turn."""
+
+_FORCED = (b"forced to quit", b"force_quit", b"forced_quit")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One row of a result file. `problem` says why it cannot be read; then there is no result.
+
+    `forced_quit` is whether the record says that the conversation was ended by force.
+    """
+
+    id: str
+    result: JSON = None
+    problem: str | None = None
+    forced_quit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """One result file of a model."""
+
+    path: Path
+    model: str
+    category: Category
+
+    def rows(self) -> Iterator[Recorded]:
+        """Its rows in order, from JSON Lines or one array.
+
+        Raises:
+            DataError: the file cannot be opened.
+        """
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        try:
+            array = _array(content)
+        except ValueError as error:
+            yield Recorded("row-1", problem=f"the file is no JSON: {error}")
+            return
+        if array is not None:
+            for number, value in enumerate(array, 1):
+                yield self._record(value, number, may_be_forced=True)
+            return
+        for number, line in enumerate(content.split(b"\n"), 1):
+            if line.strip():
+                yield self._line(line, number)
+
+    def _line(self, line: bytes, number: int) -> Recorded:
+        try:
+            value = loads(line)
+        except ValueError as error:
+            named = _ID.search(line)
+            name = named[1].decode("utf-8", "replace") if named else f"row-{number}"
+            problem = f"line {number} is no JSON: {' '.join(str(error).split())}"
+            return Recorded(row_id(name, self.category), problem=problem)
+        return self._record(value, number, may_be_forced=any(mark in line for mark in _FORCED))
+
+    def _record(self, value: JSON, number: int, *, may_be_forced: bool) -> Recorded:
+        if not isinstance(value, dict):
+            return Recorded(f"row-{number}", problem=f"row {number} is no object")
+        name = value.get("id")
+        if not isinstance(name, str) or not name:
+            return Recorded(f"row-{number}", problem=f"row {number} has no id")
+        name = row_id(name, self.category)
+        if "result" not in value:
+            return Recorded(name, problem=f"row {number} has no result")
+        forced = may_be_forced and was_forced_to_quit(value)
+        return Recorded(name, value["result"], forced_quit=forced)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTree:
+    """The result files below a path, by model, and those of categories that are not checked here."""
+
+    models: dict[str, list[ResultFile]]
+    passed_over: list[Path]
+
+
+def find_results(path: Path) -> ResultTree:
+    """The result files of a path, which is one itself or a folder above some.
+
+    Raises:
+        DataError: there is none; or a model has two of the same category.
+    """
+    if path.is_file():
+        found = [path]
+        if _NAME.fullmatch(path.name) is None:
+            raise DataError(f"{path}: a result file is called BFCL_v4_<category>_result.json")
+    else:
+        found = sorted(each for each in path.rglob("*_result.json") if _NAME.fullmatch(each.name))
+    if not found:
+        what = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
+        raise DataError(f"{path}: {what}")
+    known = {each: category for each in found if (category := _category(each)) is not None}
+    if not known:
+        raise DataError(f"{path}: none of its categories is checked here: {', '.join(each.name for each in found[:5])}")
+    folders = {each: _model_folder(each) for each in known}
+    names = _model_names(path, set(folders.values()))
+    models: dict[str, list[ResultFile]] = {}
+    for each, category in known.items():
+        files = models.setdefault(names[folders[each]], [])
+        twin = next((file.path for file in files if file.category is category), None)
+        if twin is not None:
+            raise DataError(f"{twin} and {each} are both {names[folders[each]]}'s results of {category.name}")
+        files.append(ResultFile(each, names[folders[each]], category))
+    order = list(CATEGORIES)
+    for files in models.values():
+        files.sort(key=lambda file: order.index(file.category.name))
+    return ResultTree(models, [each for each in found if each not in known])
+
+
+def asked_in_mode(files: Sequence[ResultFile]) -> Mode:
+    """How a model was asked: with tools, if any row of its files holds calls as data, or its name says `FC`.
+
+    The answers of a model that was given tools are text where it did not call, and no calls are looked for in them.
+    """
+    for file in files:
+        with file.path.open("rb") as opened:
+            if _FROM_TOOLS.search(opened.read()):
+                return "tools"
+    return mode_of((), named=files[0].model)
+
+
+def row_id(name: str, category: Category) -> str:
+    """A row's id as the data has it: V3 called some rows otherwise (`java_5` is `simple_java_5`)."""
+    stem, _, number = name.rpartition("_")
+    return f"{_OLD_NAMES[stem]}_{number}" if _OLD_NAMES.get(stem) == category.name else name
+
+
+def _array(content: bytes) -> list[JSON] | None:
+    """The rows of a file that is one array; None where it is lines, of which the first may be a list itself.
+
+    Raises:
+        ValueError: it begins as an array, and is neither.
+    """
+    start = content.lstrip()
+    if start[:1] != b"[":
+        return None
+    try:
+        values = loads(start)
+    except ValueError:
+        loads(start.partition(b"\n")[0])
+        return None
+    return values if isinstance(values, list) else None
+
+
+def _category(path: Path) -> Category | None:
+    named = _NAME.fullmatch(path.name)
+    name = named["category"] if named else ""
+    return CATEGORIES.get(_OLD_NAMES.get(name, name))
+
+
+def _model_folder(path: Path) -> Path:
+    folder = path.resolve().parent
+    while folder.name in _GROUPS:
+        folder = folder.parent
+    return folder
+
+
+def _model_names(path: Path, folders: set[Path]) -> dict[Path, str]:
+    """What each model is called: its folder's name; the way to it from the path where two have the same."""
+    counts = [folder.name for folder in folders]
+    root = path.resolve()
+    return {
+        folder: folder.name or "model" if counts.count(folder.name) == 1 else folder.relative_to(root).as_posix()
+        for folder in folders
+    }

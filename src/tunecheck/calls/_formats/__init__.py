@@ -1,0 +1,1 @@
+"""The formats in which function calls come and go: read from any, written in any."""

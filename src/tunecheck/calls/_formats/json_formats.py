@@ -1,0 +1,320 @@
+"""Calls in JSON values: the shapes of OpenAI, of Azure AI agents, `tool_uses`, `function_call` and BFCL's dicts.
+
+An object or a list is a call when its keys say so, and data otherwise. Definitions of tools look much like calls of
+them; they have no arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from tunecheck.calls._bounds import UnreadableError, kind_of
+from tunecheck.calls._formats.found import Found
+from tunecheck.calls._model import FunctionCall, Reading
+
+__all__ = ["take_named", "take_shape"]
+
+ReadText: TypeAlias = Callable[[str], Reading]
+_Object: TypeAlias = dict[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
+_Taker: TypeAlias = Callable[[_Object, Found], None]
+
+_SPEAKERS = frozenset({"assistant", "model"})
+_ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
+_BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"})
+_FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
+
+
+def take_shape(value: object, found: Found, read_text: ReadText) -> bool:
+    """Find the calls of a dict or list, and the text beside them; False where it is data, not calls or messages.
+
+    `read_text` reads the text of a message that has no calls of its own.
+
+    Raises:
+        UnreadableError: it is a call by its keys, and not one that can be read.
+    """
+    if isinstance(value, (list, tuple)):
+        return _take_list(value, found, read_text)
+    if not isinstance(value, dict):
+        return False
+    for key, take in _ENVELOPES.items():
+        if key in value and take(value, found, read_text):
+            return True
+    taker = _call_item(value)
+    if taker:
+        taker(value, found)
+    elif _is_message(value):
+        _take_message(value, found, read_text)
+    return taker is not None or _is_message(value)
+
+
+def take_named(wire_format: str, value: object, found: Found) -> None:
+    """The calls in a value that a mark has announced: one object with name and arguments, or a list of such.
+
+    Raises:
+        UnreadableError: it is neither.
+    """
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, dict):
+            found.format = found.format or wire_format
+            raise UnreadableError(f"call {len(found.calls) + 1} is {kind_of(item)}, not an object")
+        inner = item.get("function")
+        held = inner if isinstance(inner, dict) and "name" not in item else item
+        arguments = held["arguments"] if "arguments" in held else held.get("parameters")
+        found.add(wire_format, held.get("name"), arguments, item.get("id"))
+
+
+# -- envelopes: objects that hold calls -------------------------------------------------------------------------------
+
+
+def _take_tool_uses(value: _Object, found: Found, _: ReadText) -> bool:
+    if _is_number(value["tool_uses"]):
+        return False
+    found.format = found.format or "tool_uses"
+    for use in _listed(value["tool_uses"], "tool_uses"):
+        found.add_tool_use("tool_uses", use)
+    _say_content(value, found)
+    return True
+
+
+def _take_tool_calls(value: _Object, found: Found, read_text: ReadText) -> bool:
+    if _is_message(value) or _is_number(value["tool_calls"]):
+        return False
+    _take_message({**value, "role": "assistant"}, found, read_text)
+    return True
+
+
+def _take_choice(value: _Object, found: Found, read_text: ReadText) -> bool:
+    return isinstance(value["message"], dict) and take_shape(value["message"], found, read_text)
+
+
+def _take_completion(value: _Object, found: Found, read_text: ReadText) -> bool:
+    choices = value["choices"]
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict) or "message" not in choices[0]:
+        return False
+    return _take_choice(choices[0], found, read_text)
+
+
+def _take_response(value: _Object, found: Found, read_text: ReadText) -> bool:
+    output = value["output"]
+    return value.get("object") == "response" and isinstance(output, list) and _take_list(output, found, read_text)
+
+
+def _take_conversation(value: _Object, found: Found, read_text: ReadText) -> bool:
+    messages = value["messages"]
+    return isinstance(messages, list) and any(map(_is_message, messages)) and _take_list(messages, found, read_text)
+
+
+_ENVELOPES: dict[str, Callable[[_Object, Found, ReadText], bool]] = {
+    "tool_uses": _take_tool_uses,
+    "tool_calls": _take_tool_calls,
+    "message": _take_choice,
+    "choices": _take_completion,
+    "output": _take_response,
+    "messages": _take_conversation,
+}
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+def _is_message(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    role = value.get("role")
+    return isinstance(role, str) and role in _ROLES
+
+
+def _take_message(message: _Object, found: Found, read_text: ReadText) -> None:
+    if message["role"] not in _SPEAKERS:
+        return
+    before = len(found.calls)
+    for call in _listed(message.get("tool_calls"), "tool_calls"):
+        _take_tool_call(call, found)
+    if isinstance(message.get("function_call"), dict):
+        _take_legacy(message, found)
+    content = message.get("content")
+    texts = [content] if isinstance(content, str) else []
+    for part in content if isinstance(content, list) else ():
+        texts += _take_part(part, found)
+    if len(found.calls) == before:
+        found.take(read_text("\n".join(texts)))
+    else:
+        found.texts += filter(str.strip, texts)
+
+
+def _take_part(part: object, found: Found) -> list[str]:
+    """One part of a message's content, or an item beside calls: a call, text (given back), or nothing to us."""
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        return []
+    taker = _call_item(part)
+    if taker:
+        taker(part, found)
+    elif part["type"] in ("text", "output_text") and isinstance(part.get("text"), str):
+        return [part["text"]]
+    return []
+
+
+def _say_content(value: _Object, found: Found) -> None:
+    content = value.get("content")
+    if isinstance(content, str):
+        found.say(content)
+
+
+def _is_number(value: object) -> bool:
+    """A count under a key that elsewhere holds calls: data."""
+    return isinstance(value, (int, float))
+
+
+def _listed(value: object, key: str) -> Iterable[object]:
+    if value is None or value == "":
+        return ()
+    if not isinstance(value, (list, tuple)):
+        raise UnreadableError(f"{key} is {kind_of(value)}, not a list")
+    return value
+
+
+# -- single calls -----------------------------------------------------------------------------------------------------
+
+
+def _call_item(item: _Object) -> _Taker | None:
+    """Who reads this object as one call; None where it is not one."""
+    kind = item.get("type")
+    if kind == "function_call" and "name" in item:
+        return _take_responses_item
+    if kind == "tool_call" and ("name" in item or isinstance(item.get("tool_call"), dict)):
+        return _take_azure_item
+    function = item.get("function")
+    if isinstance(function, dict) and "name" in function and ("arguments" in function or "id" in item):
+        return _take_tool_call
+    if "recipient_name" in item:
+        return _take_recipient
+    if isinstance(item.get("function_call"), dict) and "role" not in item:
+        return _take_legacy
+    return _take_bare if _is_bare(item) else None
+
+
+def _is_bare(item: _Object) -> bool:
+    """`{"name", "arguments"}`, or Llama's `{"name", "parameters"}` where it is not the definition of a function."""
+    if "name" not in item or not _BARE_KEYS.issuperset(item):
+        return False
+    if "arguments" in item:
+        return "parameters" not in item
+    name, parameters = item["name"], item.get("parameters")
+    if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name) or not isinstance(parameters, dict):
+        return False
+    return not (parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict))
+
+
+def _take_bare(item: _Object, found: Found) -> None:
+    if "arguments" in item:
+        found.add("function_call", item["name"], item["arguments"], item.get("id"))
+    else:
+        found.add("llama", item["name"], item["parameters"], item.get("id"))
+
+
+def _take_tool_call(call: object, found: Found) -> None:
+    """OpenAI's: `{"id", "type": "function", "function": {"name", "arguments": "json text"}}`."""
+    found.format = found.format or "openai"
+    function = call.get("function") if isinstance(call, dict) else None
+    if isinstance(call, dict) and isinstance(function, dict):
+        found.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
+    elif isinstance(call, dict) and ("name" in call or call.get("type") in ("function_call", "tool_call")):
+        (_call_item(call) or _take_bare_named)(call, found)
+    else:
+        raise UnreadableError(f"call {len(found.calls) + 1} has no function")
+
+
+def _take_bare_named(call: _Object, found: Found) -> None:
+    take_named("openai", call, found)
+
+
+def _take_responses_item(item: _Object, found: Found) -> None:
+    found.add("openai", item["name"], item.get("arguments"), _first(item, "call_id", "id"))
+
+
+def _take_azure_item(item: _Object, found: Found) -> None:
+    inner = item.get("tool_call")
+    if "name" not in item and isinstance(inner, dict):  # as older agents wrote it
+        function = inner.get("function")
+        held = function if isinstance(function, dict) else inner
+        found.add("azure_agent", held.get("name"), held.get("arguments"), inner.get("id"))
+    else:
+        found.add("azure_agent", item.get("name"), item.get("arguments"), _first(item, "tool_call_id", "id"))
+
+
+def _first(item: _Object, *keys: str) -> object:
+    return next((item[key] for key in keys if item.get(key) is not None), None)
+
+
+def _take_recipient(item: _Object, found: Found) -> None:
+    found.add_tool_use("tool_uses", item)
+
+
+def _take_legacy(item: _Object, found: Found) -> None:
+    call = item["function_call"]
+    found.add("function_call", call.get("name"), call.get("arguments"))
+    if "role" not in item:
+        _say_content(item, found)
+
+
+# -- lists ------------------------------------------------------------------------------------------------------------
+
+
+def _take_list(items: list[Any] | tuple[Any, ...], found: Found, read_text: ReadText) -> bool:
+    if _is_bfcl_text(items):
+        return _take_bfcl(items, found)
+    takers = [_list_item(item, read_text) for item in items]
+    if not any(takers):
+        return _is_bfcl(items) and _take_bfcl(items, found)
+    calls = sum(1 for item, taker in zip(items, takers, strict=True) if taker and not _is_message(item))
+    for number, (item, taker) in enumerate(zip(items, takers, strict=True), 1):
+        if taker:
+            taker(item, found)
+        elif isinstance(item, dict) and isinstance(item.get("type"), str):
+            found.texts += _take_part(item, found)
+        elif calls:
+            raise UnreadableError(f"item {number} of the list of calls is {kind_of(item)} that is no call")
+    return True
+
+
+def _list_item(item: object, read_text: ReadText) -> Callable[[Any, Found], None] | None:
+    if isinstance(item, dict):
+        if _is_message(item):
+            return lambda message, found: _take_message(message, found, read_text)
+        return _call_item(item)
+    return _take_call if isinstance(item, FunctionCall) else None
+
+
+def _take_call(call: FunctionCall, found: Found) -> None:
+    found.add(None, call.name, call.arguments, call.id)
+
+
+def _is_bfcl_text(items: Iterable[object]) -> bool:
+    """`[{"f": "{…}"}]`: a text that begins an object under the one key; no other shape has that."""
+    texts = [next(iter(item.values())) if isinstance(item, dict) and len(item) == 1 else None for item in items]
+    return bool(texts) and all(isinstance(text, str) and text.lstrip()[:1] == "{" for text in texts)
+
+
+def _is_bfcl(items: Iterable[object]) -> bool:
+    """`[{"f": {…}}]`: objects of one key that could be a function's name, each with an object or empty text."""
+    sure = False
+    for item in items:
+        if not isinstance(item, dict) or len(item) != 1:
+            return False
+        ((name, arguments),) = item.items()
+        if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name):
+            return False
+        text = arguments.lstrip() if isinstance(arguments, str) else None
+        if not isinstance(arguments, dict) and arguments is not None and text != "" and (text or "")[:1] != "{":
+            return False
+        sure = sure or isinstance(arguments, dict) or bool(text)
+    return sure
+
+
+def _take_bfcl(items: Iterable[_Object], found: Found) -> bool:
+    for item in items:
+        ((name, arguments),) = item.items()
+        found.add("bfcl", name, arguments)
+    return True

@@ -1,0 +1,176 @@
+"""Writes calls in each wire format, so that reading them gives the same calls again; and as text for people."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from tunecheck import _json as jsontext
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.calls._bounds import MAX_CALLS, UnreadableError, exact, quoted
+from tunecheck.calls._formats.found import PARALLEL
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import NAME, positional_count
+
+__all__ = ["FORMATS", "canonical_text", "write_calls"]
+
+_PYTHON_NAME = re.compile(NAME)
+
+
+def write_calls(calls: Iterable[FunctionCall], format: str) -> JSON:
+    """The calls in one of `FORMATS`: text for the text formats, else the list or object that JSON would hold.
+
+    Calls without an id get one (`call_0`, …) where the format asks for it. `function_call` holds one call an object,
+    so that it is a list for any other number of calls.
+
+    Raises:
+        ConfigurationError: there is no such format.
+        ValueError: a call cannot be carried: it has no name, its arguments have no JSON form (NaN, objects), or, in
+            `bfcl_text`, its name is none in Python's syntax.
+    """
+    write = _WRITERS.get(format)
+    if write is None:
+        near = difflib.get_close_matches(str(format), FORMATS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(FORMATS)}"
+        raise ConfigurationError(f"unknown format of function calls {format!r}; {hint}")
+    checked = [_checked(call) for call in calls]
+    if len(checked) > MAX_CALLS:
+        raise ValueError(f"{len(checked)} calls; at most {MAX_CALLS} are read back")
+    return write(checked)
+
+
+def canonical_text(calls: Iterable[FunctionCall]) -> str:
+    """One line a call, `name(key=json, …)`, keys sorted: the same text for equal calls, whatever format they came in.
+
+    Raises:
+        TypeError: arguments hold what JSON has no form for; calls that were read never do.
+    """
+    return "\n".join(_canonical(call) for call in calls)
+
+
+def _canonical(call: FunctionCall) -> str:
+    arguments = (f"{key}={_json(call.arguments[key])}" for key in sorted(call.arguments))
+    return f"{call.name}({', '.join(arguments)})"
+
+
+def _json(value: object) -> str:
+    return jsontext.canonical(value).decode()
+
+
+def _text(value: object) -> str:
+    return jsontext.dumps(value).decode()
+
+
+def _checked(call: FunctionCall) -> FunctionCall:
+    if not call.name.strip() or call.name == PARALLEL:
+        raise ValueError(f"{quoted(call.name)} is no name of a function")
+    try:
+        arguments = exact(call.arguments)
+    except UnreadableError as error:
+        raise ValueError(f"the arguments of {quoted(call.name)} cannot be written: {error}") from None
+    assert isinstance(arguments, dict)
+    return FunctionCall(call.name, arguments, call.id)
+
+
+def _with_ids(calls: Sequence[FunctionCall]) -> list[tuple[str, FunctionCall]]:
+    taken = {call.id for call in calls}
+    free = (name for number in range(2 * len(calls)) if (name := f"call_{number}") not in taken)
+    return [(call.id if call.id is not None else next(free), call) for call in calls]
+
+
+def _openai(calls: Sequence[FunctionCall]) -> JSON:
+    return [
+        {"id": identity, "type": "function", "function": {"name": call.name, "arguments": _text(call.arguments)}}
+        for identity, call in _with_ids(calls)
+    ]
+
+
+def _function_call(calls: Sequence[FunctionCall]) -> JSON:
+    written: list[JSON] = [{"function_call": {"name": call.name, "arguments": _text(call.arguments)}} for call in calls]
+    return written[0] if len(written) == 1 else written
+
+
+def _tool_uses(calls: Sequence[FunctionCall]) -> JSON:
+    return {"tool_uses": [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]}
+
+
+def _tool_uses_text(calls: Sequence[FunctionCall]) -> JSON:
+    return repr(_tool_uses(calls))
+
+
+def _glaive(calls: Sequence[FunctionCall]) -> JSON:
+    return "\n".join(
+        f'<functioncall> {{"name": {_text(call.name)}, "arguments": \'{_text(call.arguments)}\'}}' for call in calls
+    )
+
+
+def _bfcl(calls: Sequence[FunctionCall]) -> JSON:
+    return [{call.name: _text(call.arguments)} for call in calls]
+
+
+def _bfcl_text(calls: Sequence[FunctionCall]) -> JSON:
+    return f"[{', '.join(map(_python, calls))}]"
+
+
+def _python(call: FunctionCall) -> str:
+    if not _PYTHON_NAME.fullmatch(call.name):
+        raise ValueError(f"{quoted(call.name)} is no name in Python's syntax; write these calls in another format")
+    positions = [str(position) for position in range(positional_count(call.arguments))]
+    positional = set(positions)
+    written = [repr(call.arguments[position]) for position in positions]
+    named = {key: value for key, value in call.arguments.items() if key not in positional}
+    plain = {key: value for key, value in named.items() if _PYTHON_NAME.fullmatch(key)}
+    written += [f"{key}={value!r}" for key, value in plain.items()]
+    if len(plain) < len(named):
+        written.append(f"**{ ({key: value for key, value in named.items() if key not in plain})!r}")
+    return f"{call.name}({', '.join(written)})"
+
+
+def _hermes(calls: Sequence[FunctionCall]) -> JSON:
+    return "\n".join(f"<tool_call>\n{_text(_named(call))}\n</tool_call>" for call in calls)
+
+
+def _mistral(calls: Sequence[FunctionCall]) -> JSON:
+    if not calls:
+        return ""
+    return f"[TOOL_CALLS] {_text([_named(call) | ({'id': call.id} if call.id is not None else {}) for call in calls])}"
+
+
+def _named(call: FunctionCall) -> dict[str, JSON]:
+    return {"name": call.name, "arguments": call.arguments}
+
+
+def _llama(calls: Sequence[FunctionCall]) -> JSON:
+    if not calls:
+        return ""
+    return "<|python_tag|>" + "; ".join(_text({"name": call.name, "parameters": call.arguments}) for call in calls)
+
+
+def _azure_agent(calls: Sequence[FunctionCall]) -> JSON:
+    if not calls:
+        return []
+    content: list[JSON] = [
+        {"type": "tool_call", "tool_call_id": identity, "name": call.name, "arguments": call.arguments}
+        for identity, call in _with_ids(calls)
+    ]
+    return [{"role": "assistant", "content": content}]
+
+
+_WRITERS: dict[str, Callable[[Sequence[FunctionCall]], JSON]] = {
+    "openai": _openai,
+    "function_call": _function_call,
+    "tool_uses": _tool_uses,
+    "tool_uses_text": _tool_uses_text,
+    "glaive": _glaive,
+    "bfcl_text": _bfcl_text,
+    "bfcl": _bfcl,
+    "hermes": _hermes,
+    "mistral": _mistral,
+    "llama": _llama,
+    "azure_agent": _azure_agent,
+}
+
+FORMATS = tuple(_WRITERS)
+"""The wire formats that `write_calls` writes and `read_calls` reads."""

@@ -1,0 +1,1 @@
+"""Typed matching of calls that explains itself: pairs, kinds of differences, policies."""

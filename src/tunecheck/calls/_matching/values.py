@@ -1,0 +1,260 @@
+"""Typed comparison of arguments: which are missing, unexpected or wrong, where, and how they are wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tunecheck._json import JSON
+from tunecheck.calls._bounds import MAX_DEPTH
+from tunecheck.calls._matching.kinds import KINDS, kind_of_wrong
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.scalars import ScalarRule, frozen, plainly_same
+from tunecheck.calls._schemas.walk import Schema
+
+__all__ = ["Comparison", "Difference"]
+
+_MOST_STEPS = 1_000_000  # values looked at by one comparison: hostile lists in any order could ask for billions
+_MOST_ITEMS = 100  # more items that differ are not looked for in any order
+_MAY_BE_LEFT_OUT = ""  # among the possible answers of the Berkeley Function Calling Leaderboard
+
+_Place: TypeAlias = tuple[str | int, ...]
+_Differ: TypeAlias = Callable[[JSON, JSON, Schema | None, _Place], Iterator["Difference"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where a call's arguments are not as expected.
+
+    `place` is the argument's name, then keys and indexes inside it; `path` is its text (`a.b[0]`). `fault` is
+    "missing", "unexpected" or "wrong", and a wrong value has a `kind` (one of `KINDS`). Where several values are
+    accepted, `expected` is their list and `any_of` is set.
+    """
+
+    place: tuple[str | int, ...]
+    fault: Literal["missing", "unexpected", "wrong"]
+    kind: str | None = None
+    expected: JSON = None
+    actual: JSON = None
+    any_of: bool = False
+
+    @property
+    def path(self) -> str:
+        """The place as text."""
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.place)
+        return "".join(parts).removeprefix(".")
+
+
+class Comparison:
+    """Compares values under one policy; the work of one instance is bounded, and what is beyond counts as different.
+
+    Where it need not explain, it looks for the first difference only and does not ask of what kind it is.
+    """
+
+    def __init__(self, policy: MatchPolicy, *, explain: bool = True) -> None:
+        self._policy = policy
+        self._explain = explain
+        self._scalars = ScalarRule(policy)
+        self._steps = _MOST_STEPS
+
+    def arguments(
+        self, expected: Mapping[str, JSON], actual: Mapping[str, JSON], schema: Schema | None
+    ) -> Iterator[Difference]:
+        """The differences of a call's arguments, in the order of the expected ones, then the unexpected."""
+        return self._members(expected, actual, schema, (), any_of=self._policy.alternatives)
+
+    def same_argument(self, name: str, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
+        """Whether the argument of that name is right."""
+        if plainly_same(expected, actual) and not self._policy.alternatives:
+            return True
+        inner = schema.property(name) if schema else None
+        return _none(self._rule(any_of=self._policy.alternatives)(expected, actual, inner, (name,)))
+
+    def may_lack(self, name: str, expected: JSON, schema: Schema | None) -> bool:
+        """Whether the expected argument may be left out."""
+        if not self._policy.alternatives:
+            return self.is_default(name, expected, schema)
+        accepted = expected if isinstance(expected, list) else [expected]
+        return _MAY_BE_LEFT_OUT in accepted or any(self.is_default(name, one, schema) for one in accepted)
+
+    def is_default(self, name: str, value: JSON, schema: Schema | None) -> bool:
+        """Whether the value is what the schema says of an optional argument that is left out."""
+        if schema is None or not self._policy.use_defaults:
+            return False
+        default = schema.default(name)
+        return default is not None and _none(self._value(default[0], value, schema.property(name), (name,)))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether something was too large to be compared."""
+        return self._steps < 0
+
+    def _rule(self, *, any_of: bool) -> _Differ:
+        return self._any_of if any_of else self._value
+
+    def _members(
+        self,
+        expected: Mapping[str, JSON],
+        actual: Mapping[str, JSON],
+        schema: Schema | None,
+        place: _Place,
+        *,
+        any_of: bool,
+    ) -> Iterator[Difference]:
+        differ = self._rule(any_of=any_of)
+        for name, value in expected.items():
+            if name not in actual:
+                lacks = self.may_lack(name, value, schema) if any_of else self.is_default(name, value, schema)
+                if not lacks:
+                    yield Difference((*place, name), "missing", expected=value, any_of=any_of)
+            elif any_of or not plainly_same(value, actual[name]):
+                inner = schema.property(name) if schema else None
+                yield from differ(value, actual[name], inner, (*place, name))
+        for name, value in actual.items():
+            if name not in expected and not self.is_default(name, value, schema):
+                yield Difference((*place, name), "unexpected", actual=value)
+
+    def _value(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
+        if not self._step() or len(place) > MAX_DEPTH:
+            yield Difference(place, "wrong", "other", expected, actual)
+        elif isinstance(expected, dict) and isinstance(actual, dict):
+            yield from self._members(expected, actual, schema, place, any_of=False)
+        elif isinstance(expected, list) and isinstance(actual, list):
+            yield from self._items(expected, actual, schema, place, self._value)
+        elif not self._scalars.same(expected, actual, schema):
+            kind = kind_of_wrong(expected, actual) if self._explain else "other"
+            yield Difference(place, "wrong", kind, expected, actual)
+
+    def _any_of(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
+        """One of several accepted values, as possible answers have them: objects inside hold lists of values again."""
+        accepted = expected if isinstance(expected, list) else [expected]
+        choices = [choice for choice in accepted if choice != _MAY_BE_LEFT_OUT] or accepted
+        nearest: list[Difference] = []
+        for choice in choices:
+            found = list(self._possible(choice, actual, schema, place))
+            if not found:
+                return
+            if not nearest or _rank(found) < _rank(nearest):
+                nearest = found
+        if len(accepted) == 1:
+            yield from nearest
+        elif _MAY_BE_LEFT_OUT not in accepted or not self._is_own_default(actual, schema, place):
+            kind = min((one.kind or "other" for one in nearest), key=KINDS.index, default="other")
+            yield Difference(place, "wrong", kind, expected, actual, any_of=True)
+
+    def _is_own_default(self, value: JSON, schema: Schema | None, place: _Place) -> bool:
+        default = schema.own_default() if schema and self._policy.use_defaults else None
+        return default is not None and _none(self._value(default[0], value, schema, place))
+
+    def _possible(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
+        if isinstance(expected, dict) and isinstance(actual, dict) and len(place) <= MAX_DEPTH and self._step():
+            yield from self._members(expected, actual, schema, place, any_of=True)
+        elif isinstance(expected, list) and isinstance(actual, list) and any(isinstance(one, dict) for one in expected):
+            yield from self._items(expected, actual, schema, place, self._possible)
+        else:
+            yield from self._value(expected, actual, schema, place)
+
+    def _items(
+        self, expected: list[JSON], actual: list[JSON], schema: Schema | None, place: _Place, differ: _Differ
+    ) -> Iterator[Difference]:
+        if len(expected) != len(actual) or not self._step(len(expected)):
+            yield Difference(place, "wrong", "other", expected, actual)
+            return
+        differences = self._items_in_order(expected, actual, schema, place, differ)
+        first = next(differences, None)
+        if first is None:
+            return
+        if not self._explain and not self._policy.ignore_list_order:
+            yield first
+            return
+        if not self._step(_weight(expected) + _weight(actual)):
+            yield Difference(place, "wrong", "other", expected, actual)
+            return
+        lacking, added = _multiset_difference(expected, actual)
+        if not lacking:
+            if not self._policy.ignore_list_order:
+                yield Difference(place, "wrong", "list_order", expected, actual)
+            return
+        if self._policy.ignore_list_order:
+            exact = self._policy.transitive  # else an equal item may be another one's only partner
+            one, other = (lacking, added) if exact else (expected, actual)
+            if self._same_in_any_order(one, other, schema, place, differ):
+                return
+        yield first
+        yield from differences
+
+    def _items_in_order(
+        self, expected: list[JSON], actual: list[JSON], schema: Schema | None, place: _Place, differ: _Differ
+    ) -> Iterator[Difference]:
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            if not plainly_same(one, other):
+                yield from differ(one, other, schema.item(index) if schema else None, (*place, index))
+
+    def _same_in_any_order(
+        self, expected: list[JSON], actual: list[JSON], schema: Schema | None, place: _Place, differ: _Differ
+    ) -> bool:
+        if len(expected) > _MOST_ITEMS or not self._step(len(expected) ** 2):
+            return False
+        inner = schema.item(0) if schema else None
+        accepts = [
+            [at for at, other in enumerate(actual) if _none(differ(one, other, inner, (*place, at)))]
+            for one in expected
+        ]
+        return _all_find_a_partner(accepts)
+
+    def _step(self, steps: int = 1) -> bool:
+        self._steps -= steps
+        return self._steps >= 0
+
+
+def _none(differences: Iterator[Difference]) -> bool:
+    return next(differences, None) is None
+
+
+def _rank(differences: Sequence[Difference]) -> tuple[int, int]:
+    return len(differences), min(KINDS.index(one.kind or "other") for one in differences)
+
+
+def _weight(items: list[JSON]) -> int:
+    """How many values there are in it, at any depth."""
+    waiting: list[JSON] = list(items)
+    for value in waiting:
+        if isinstance(value, (dict, list)):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+    return len(waiting)
+
+
+def _multiset_difference(expected: list[JSON], actual: list[JSON]) -> tuple[list[JSON], list[JSON]]:
+    """The items of each list that are left when exactly equal ones are taken away in pairs."""
+    keys = [frozen(item) for item in expected], [frozen(item) for item in actual]
+    lacking, added = Counter(keys[0]), Counter(keys[1])
+    common = lacking & added
+    return _without(expected, keys[0], Counter(common)), _without(actual, keys[1], common)
+
+
+def _without(items: list[JSON], keys: list[object], taken: Counter[object]) -> list[JSON]:
+    left: list[JSON] = []
+    for item, key in zip(items, keys, strict=True):
+        if taken[key] > 0:
+            taken[key] -= 1
+        else:
+            left.append(item)
+    return left
+
+
+def _all_find_a_partner(accepts: list[list[int]]) -> bool:
+    """Whether everyone can have a place of their own among those they accept (augmenting paths)."""
+    taken: dict[int, int] = {}
+
+    def settle(one: int, tried: set[int]) -> bool:
+        for place in accepts[one]:
+            if place not in tried:
+                tried.add(place)
+                if place not in taken or settle(taken[place], tried):
+                    taken[place] = one
+                    return True
+        return False
+
+    return all(settle(one, set()) for one in range(len(accepts)))

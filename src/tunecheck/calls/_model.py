@@ -1,0 +1,36 @@
+"""A function call as data, and what came of reading one out of a model's output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tunecheck._json import JSON
+
+__all__ = ["FunctionCall", "Reading"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """One call of a function: its name and its arguments by name.
+
+    `id` is the call's identity in the wire format it came from, where it has one; it takes no part in equality.
+    """
+
+    name: str
+    arguments: dict[str, JSON] = field(default_factory=dict)
+    id: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one value (a response, a ground truth) says: calls, or none, with a reason where one was attempted.
+
+    `calls` in the order they stand; `text` is what stands beside them (or all of it, where there is no call);
+    `format` is the wire format that was recognised; `problem` says why something that announces itself as a call
+    cannot be read, and then `calls` is empty.
+    """
+
+    calls: tuple[FunctionCall, ...] = ()
+    text: str = ""
+    format: str | None = None
+    problem: str | None = None

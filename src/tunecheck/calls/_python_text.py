@@ -1,0 +1,294 @@
+"""Calls and literals in Python's syntax, read by a scanner of our own: nothing is compiled, nothing is evaluated.
+
+    [weather.get(city='Paris', days=3), stop(), move('doc', -1.5)]
+
+Read are text (all prefixes but f and b, all escapes), numbers, True/False/None and JSON's true/false/null, lists,
+tuples (as lists), dicts, and keyword arguments from a dict (`f(**{'a b': 1})`). Names of functions and arguments may
+hold `.` and `-`, which schemas have and Python's names have not. Everything else (a name, an operation, a call inside
+a call, a set, a comprehension) is no literal, and so it is a problem.
+
+**Positional arguments** are kept under their position as text: `move('doc')` is `{"0": "doc"}`. No argument in this
+syntax can have such a name, so nothing clashes; `bind_positional` gives them their names where a definition is at hand.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeVar
+
+from tunecheck._json import JSON
+from tunecheck.calls._bounds import MAX_TEXT_DEPTH, UnreadableError, exact, place, quoted
+from tunecheck.calls._model import FunctionCall
+
+__all__ = ["NAME", "PythonScanner", "bind_positional", "positional_count"]
+
+_Item = TypeVar("_Item")
+
+NAME = r"[^\s\d!-/:-@\[-^`{-~][^\s!-,/:-@\[-^`{-~]*+"
+"""A name of a function or of an argument, dotted or hyphenated, in any script."""
+
+_NAME = re.compile(NAME)
+_KEYWORD = re.compile(rf"({NAME})\s*+=(?!=)")
+_SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
+_QUOTE = re.compile(r"([A-Za-z]{0,2})('''|\"\"\"|'|\")")
+_BODIES = {
+    "'": re.compile(r"((?:[^'\\\n]++|\\.)*+)'", re.DOTALL),
+    '"': re.compile(r'((?:[^"\\\n]++|\\.)*+)"', re.DOTALL),
+    "'''": re.compile(r"((?:[^'\\]++|\\.|'(?!''))*+)'''", re.DOTALL),
+    '"""': re.compile(r'((?:[^"\\]++|\\.|"(?!""))*+)"""', re.DOTALL),
+}
+_ESCAPE = re.compile(
+    r"\\(\r?\n|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]{1,100}\}|.)", re.DOTALL
+)
+_PLAIN_ESCAPES: dict[str, str] = dict(zip("\\'\"abfnrtv\n", ["\\", "'", '"', *"\a\b\f\n\r\t\v", ""], strict=True)) | {
+    "\r\n": ""
+}
+_NUMBER = re.compile(
+    r"([+-]?)\s*+(0[xXoObB][0-9a-fA-F_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9_]++)?)(?![\w.])"
+)
+_WORDS: dict[str, JSON] = {"True": True, "true": True, "False": False, "false": False}
+_NOTHING = ("None", "null")
+
+
+class PythonScanner:
+    """Reads one text from a position on; `position` is where it stands, and after an error where it stopped.
+
+    Its methods raise `UnreadableError`, which names line and column.
+    """
+
+    __slots__ = ("_depth", "position", "text")
+
+    def __init__(self, text: str, position: int = 0) -> None:
+        self.text = text
+        self.position = position
+        self._depth = 0
+
+    def calls(self) -> list[FunctionCall]:
+        """`[f(a=1), g('x')]`"""
+        self._expect("[")
+        return self._sequence("]", self.call)
+
+    def call(self) -> FunctionCall:
+        """`f(a=1)`"""
+        self._skip()
+        name = _NAME.match(self.text, self.position)
+        if not name:
+            self._fail("expected the name of a function")
+        self.position = name.end()
+        self._expect("(")
+        arguments: dict[str, JSON] = {}
+        positions = [0]
+        self._sequence(")", lambda: self._argument(arguments, positions))
+        return FunctionCall(name[0], arguments)
+
+    def value(self) -> JSON:
+        """One literal."""
+        self._skip()
+        first = self.text[self.position : self.position + 1]
+        if first in "[({" and first:
+            return self._container(first)
+        if _QUOTE.match(self.text, self.position):
+            return self._strings()
+        if first and first in "+-.0123456789":
+            return self._number()
+        return self._word()
+
+    def at_end(self) -> bool:
+        """Whether nothing but white space is left; moves to what is left."""
+        self._skip()
+        return self.position >= len(self.text)
+
+    def sees(self, token: str) -> bool:
+        """Whether this token comes next."""
+        self._skip()
+        return self.text.startswith(token, self.position)
+
+    def _skip(self) -> None:
+        space = _SPACE.match(self.text, self.position)
+        if space:
+            self.position = space.end()
+
+    def _take(self, token: str) -> bool:
+        if not self.sees(token):
+            return False
+        self.position += len(token)
+        return True
+
+    def _expect(self, token: str) -> None:
+        if not self._take(token):
+            self._fail(f"expected {token!r}")
+
+    def _fail(self, what: str) -> NoReturn:
+        if self.position >= len(self.text):
+            raise UnreadableError(f"{what}, but the text ends at {place(self.text, self.position)}")
+        raise UnreadableError(f"{what} at {place(self.text, self.position)}")
+
+    def _sequence(self, closer: str, item: Callable[[], _Item]) -> list[_Item]:
+        """Items between commas up to the closer; a comma after the last is allowed."""
+        items: list[_Item] = []
+        while not self._take(closer):
+            items.append(item())
+            if not self._take(",") and not self.sees(closer):
+                self._fail(f"not a literal, or a missing {closer!r} or ','")
+        return items
+
+    def _argument(self, arguments: dict[str, JSON], positions: list[int]) -> None:
+        self._skip()
+        keyword = _KEYWORD.match(self.text, self.position)
+        if self.sees("**"):
+            return self._unpacked(arguments, positions)
+        if keyword:
+            self.position = keyword.end()
+            name = keyword[1]
+            positions[0] = -1
+        elif positions[0] < 0:
+            self._fail("a positional argument after a named one")
+        else:
+            name = str(positions[0])
+            positions[0] += 1
+        return self._give(arguments, name, self.value())
+
+    def _unpacked(self, arguments: dict[str, JSON], positions: list[int]) -> None:
+        positions[0] = -1
+        self.position += 2
+        values = self.value()
+        if not isinstance(values, dict):
+            self._fail("expected an object after '**'")
+        for name, value in values.items():
+            self._give(arguments, name, value)
+
+    def _give(self, arguments: dict[str, JSON], name: str, value: JSON) -> None:
+        if name in arguments:
+            self._fail(f"the argument {quoted(name)} is given twice")
+        arguments[name] = value
+
+    def _container(self, opener: str) -> JSON:
+        if self._depth >= MAX_TEXT_DEPTH:
+            self._fail(f"nested deeper than {MAX_TEXT_DEPTH} levels")
+        self._depth += 1
+        self.position += 1
+        made = {"[": self._list, "(": self._tuple, "{": self._dict}[opener]()
+        self._depth -= 1
+        return made
+
+    def _list(self) -> JSON:
+        return self._sequence("]", self.value)
+
+    def _tuple(self) -> JSON:
+        if self._take(")"):
+            return []
+        first = self.value()
+        if self._take(")"):
+            return first  # brackets around one value
+        self._expect(",")
+        return [first, *self._sequence(")", self.value)]
+
+    def _dict(self) -> JSON:
+        made: dict[str, JSON] = {}
+        self._sequence("}", lambda: self._entry(made))
+        return made
+
+    def _entry(self, made: dict[str, JSON]) -> None:
+        key = self.value()
+        if not self._take(":"):
+            self._fail("expected ':' after a key")
+        value = self.value()
+        if isinstance(key, int) and not isinstance(key, bool):
+            key = str(key)  # as JSON writes such a key
+        if not isinstance(key, str):
+            self._fail("a key that is not text")
+        if key in made:
+            self._fail(f"the key {quoted(key)} is given twice")
+        made[key] = value
+
+    def _strings(self) -> str:
+        """One text, or several side by side, which Python joins."""
+        parts: list[str] = []
+        while opening := _QUOTE.match(self.text, self.position):
+            parts.append(self._text(opening[1].lower(), opening[2], opening.end()))
+            self._skip()
+        return "".join(parts)
+
+    def _text(self, prefix: str, quote: str, start: int) -> str:
+        if prefix not in ("", "r", "u"):
+            self._fail(f"the text with prefix {prefix!r} is not a literal of text")
+        body = _BODIES[quote].match(self.text, start)
+        if not body:
+            self._fail("a text that is not closed")
+        written: str = body[1]
+        read: str = written if prefix == "r" or "\\" not in written else _ESCAPE.sub(self._unescaped, written)
+        self.position = body.end()
+        return read
+
+    def _unescaped(self, escape: re.Match[str]) -> str:
+        whole: str = escape[0]
+        code = whole[1:]
+        plain = _PLAIN_ESCAPES.get(code)
+        if plain is not None:
+            return plain
+        if code[0] in "01234567":
+            return chr(int(code, 8))
+        if code[0] not in "xuUN":
+            return whole  # Python keeps an escape that it does not know
+        try:
+            return unicodedata.lookup(code[2:-1]) if code[0] == "N" else chr(int(code[1:], 16))
+        except (ValueError, KeyError, OverflowError):
+            self._fail(f"a broken escape {quoted(whole)} in the text")
+
+    def _number(self) -> JSON:
+        found = _NUMBER.match(self.text, self.position)
+        if not found:
+            self._fail("not a literal")
+        try:
+            number = _number(found[2])
+        except ValueError:
+            self._fail("a number that cannot be read")
+        self.position = found.end()
+        return -number if found[1] == "-" else number
+
+    def _word(self) -> JSON:
+        found = _NAME.match(self.text, self.position)
+        if not found:
+            self._fail("expected a literal")
+        word = found[0]
+        if word in _WORDS or word in _NOTHING:
+            self.position = found.end()
+            return _WORDS.get(word)
+        space = _SPACE.match(self.text, found.end())
+        if space and self.text.startswith("(", space.end()):
+            self._fail(f"a call of {quoted(word)} inside a call; arguments must be literals")
+        self._fail(f"not a literal: the name {quoted(word)}")
+
+
+def _number(digits: str) -> int | float:
+    if digits[:2].lower() in ("0x", "0o", "0b"):
+        number: int | float = int(digits, 0)
+    elif digits.replace("_", "").isdigit():
+        number = int(digits, 0)  # with base 0, leading zeros are refused as Python does
+    else:
+        number = float(digits)
+    exact(number)
+    return number
+
+
+def positional_count(arguments: dict[str, JSON]) -> int:
+    """How many arguments stand under their position, counted from "0" on without a gap."""
+    count = 0
+    while str(count) in arguments:
+        count += 1
+    return count
+
+
+def bind_positional(call: FunctionCall, parameter_names: Sequence[str]) -> FunctionCall:
+    """The call with its positional arguments ("0", "1", …) under the names of the parameters in their order.
+
+    A position beyond the last parameter stays as it is, and so does the whole call where a parameter is given by
+    position and by name, or is itself named "0": the matcher then finds arguments that no definition has.
+    """
+    count = min(positional_count(call.arguments), len(parameter_names))
+    names = {str(place): parameter_names[place] for place in range(count)}
+    if not count or "0" in parameter_names or any(name in call.arguments for name in names.values()):
+        return call
+    return FunctionCall(call.name, {names.get(key, key): value for key, value in call.arguments.items()}, call.id)

@@ -1,0 +1,1 @@
+"""Tool definitions, and checking a call's arguments against them."""

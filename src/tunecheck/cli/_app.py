@@ -1,0 +1,222 @@
+"""The command line: `tunecheck` and `python -m tunecheck`; what goes wrong becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from tunecheck._errors import ConfigurationError, RunInterruptedError, TunecheckError
+from tunecheck._messages import clean
+from tunecheck.cli._console import stop_writing
+from tunecheck.cli._invocation import Invocation
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["evaluate_main", "main", "make_app"]
+
+DONE, FAILED, WRONG_USE = 0, 1, 2
+
+_MOST_SHOWN = 4_000
+
+_PATIENCE_S = 3.0
+
+_ABOUT = (
+    "Is this iteration of a fine-tuned function-calling endpoint better than the last one, where, and can you trust it?"
+)
+
+
+_COMMANDS = {
+    "evaluate": "_evaluate.command",
+    "score": "_evaluate.command",
+    "runs": "_runs",
+    "compare": "_compare.command",
+    "report": "_report",
+    "view": "_view",
+    "bfcl": "_bfcl.command",
+    "datasets": "_datasets.command",
+    "endpoints": "_endpoints",
+    "judge": "_judge.command",
+    "memory": "_memory.command",
+    "plugins": "_plugins",
+    "init": "_init",
+    "serve": "_serve",
+    "upload": "_upload",
+}
+"""The module in which each command stands."""
+
+_GROUPS = frozenset({"bfcl", "datasets", "endpoints", "judge", "memory"})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; gives the exit code."""
+    program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
+    invocation = Invocation(program, f"{program} evaluate")
+    given = sys.argv[1:] if arguments is None else arguments
+    return _run(invocation, make_app(given[0] if given else None), arguments)
+
+
+def evaluate_main(arguments: Sequence[str] | None = None) -> int:
+    """Run the main job alone, as `python evaluate.py` does; gives the exit code."""
+    from tunecheck.cli._evaluate import command as evaluate_command
+
+    app = typer.Typer(add_completion=False)
+    app.command()(evaluate_command.evaluate)
+    program = f"python {shlex.quote(sys.argv[0])}"
+    return _run(Invocation(program, program), app, arguments)
+
+
+def make_app(first: str | None = None) -> typer.Typer:
+    """The commands; only the one that `first` names, where it names one: the others need not be read to run it."""
+    app = typer.Typer(help=_ABOUT, add_completion=False)
+    app.callback()(_about)
+    for name in [first] if first in _COMMANDS else _COMMANDS:
+        assert name is not None
+        module = import_module(f"tunecheck.cli.{_COMMANDS[name]}")
+        if name in _GROUPS:
+            app.add_typer(module.make_app(), name=name)
+        else:
+            app.command()(getattr(module, name))
+    return app
+
+
+def _about() -> None:
+    """Nothing: with this, a single command keeps its name."""
+
+
+def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | None) -> int:
+    """Run a command; without arguments: this process's, which then ends with it."""
+    if arguments is not None:
+        return _outcome(invocation, app, arguments)
+    code = _outcome(invocation, app, sys.argv[1:])
+    _end_even_if_a_thread_hangs(code)
+    return code
+
+
+def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str]) -> int:
+    """Run a command and turn what it raises into one line on standard error and an exit code."""
+    invocation.debug = "--debug" in arguments
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal's encoding cannot show must not end a run that took hours.
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        with _ended_like_interrupted():
+            code = _invoke(app, invocation, arguments or ["--help"])
+            sys.stdout.flush()
+        return code if arguments else WRONG_USE
+    except BrokenPipeError:
+        stop_writing()
+        return DONE
+    except KeyboardInterrupt:
+        _leave(_interrupted(invocation))
+    except RunInterruptedError as error:
+        _leave(f"interrupted; go on with:  {invocation.resuming(error.folder.name if error.folder else 'last')}")
+    except Exception as error:  # noqa: BLE001 - the last place where anything can be caught and said in a line
+        return _failed(error, invocation)
+
+
+def _invoke(app: typer.Typer, invocation: Invocation, arguments: Sequence[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
+        # Not command.main(): that would print errors in a box, and end the process by itself.
+        with command.make_context(invocation.program, list(arguments), obj=invocation) as context:
+            code = command.invoke(context)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    return code if isinstance(code, int) else DONE
+
+
+def _failed(error: Exception, invocation: Invocation) -> int:
+    """Say what went wrong; gives the exit code."""
+    usage = _usage_problem(error)
+    if usage is not None:
+        _say(f"error: {usage}")
+        return WRONG_USE
+    if invocation.debug:
+        traceback.print_exception(error)
+    if isinstance(error, TunecheckError):
+        _say(f"error: {error}")
+        return WRONG_USE if isinstance(error, ConfigurationError) else FAILED
+    hint = "" if invocation.debug else " (run with --debug to see where)"
+    _say(f"internal error: {type(error).__name__}: {error}{hint}")
+    return FAILED
+
+
+def _usage_problem(error: Exception) -> str | None:
+    """What is wrong with the options, if that is what was raised."""
+    # The base class is found by name: newer typers bring a click of their own, older ones use the real one.
+    if "ClickException" not in {kind.__name__ for kind in type(error).__mro__}:
+        return None
+    message = error.format_message()  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    return f"{message.rstrip('.')} (see {context.command_path} --help)" if context is not None else str(message)
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(clean(line, _MOST_SHOWN), file=sys.stderr)
+
+
+def _interrupted(invocation: Invocation) -> str:
+    """What to say where the run itself was not there to be stopped: before it began, or when it was writing files."""
+    if invocation.finished is not None:
+        return f"interrupted; the run is finished: {invocation.finished}"
+    unfinished = _unfinished_run(invocation)
+    return f"interrupted; go on with:  {invocation.resuming(unfinished)}" if unfinished else "interrupted"
+
+
+def _unfinished_run(invocation: Invocation) -> str | None:
+    """The run that this process began and did not finish."""
+    from tunecheck.runs._store import list_runs
+
+    for run in reversed(list(list_runs(Path(invocation.results_dir)))):
+        with contextlib.suppress(TunecheckError, OSError):
+            if str(run.manifest().get("started")) >= invocation.started and run.status() == "killed":
+                return run.id
+    return None
+
+
+def _leave(line: str) -> NoReturn:
+    """End the process now: a call that hangs in a thread must not hold it, and its journal is closed already."""
+    _say(line)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(FAILED)
+
+
+def _end_even_if_a_thread_hangs(code: int) -> None:
+    """Python waits at its end for threads; one that waits for an answer that timed out long ago might never end."""
+    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
+        timer = threading.Timer(_PATIENCE_S, os._exit, [code])
+        timer.daemon = True
+        timer.start()
+
+
+@contextlib.contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """SIGTERM stops a run in order, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

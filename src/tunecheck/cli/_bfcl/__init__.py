@@ -1,0 +1,1 @@
+"""`tunecheck bfcl`: run, score and show."""

@@ -1,0 +1,1 @@
+"""`tunecheck compare`: its options, and the comparison as text, table and Markdown."""

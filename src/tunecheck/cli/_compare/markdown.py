@@ -1,0 +1,122 @@
+"""A comparison as Markdown for a pull request; whatever comes from data stands in code spans, where nothing acts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tunecheck._messages import clean
+from tunecheck.cli._compare.page import notes_of, rows_shown
+from tunecheck.cli._evaluate.summary import SIMULATED
+from tunecheck.comparison._results import BETTER, TOO_LITTLE, WORSE, Comparison, MetricComparison, RunComparison
+from tunecheck.comparison._wording import (
+    difference_text,
+    headline,
+    interval_text,
+    margin_text,
+    p_text,
+    row_text,
+    size_text,
+    value_text,
+)
+
+__all__ = ["code", "comparison_markdown"]
+
+_MARKS = {BETTER: "✅", WORSE: "❌"}
+_TICKS = re.compile(r"`+")
+
+
+def code(value: object, most: int = 200) -> str:
+    """Anything as a code span on one line, also in a table: no mark-up, link or mention in it has an effect."""
+    text = clean(value, most)
+    longest = max((len(found) for found in _TICKS.findall(text)), default=0)
+    fence = "`" * (longest + 1)
+    padding = " " if longest or not text else ""
+    return f"{fence}{padding}{text}{padding}{fence}".replace("|", "\\|")
+
+
+def comparison_markdown(comparison: Comparison, rows: int = 10) -> str:
+    """The page as Markdown; `rows` is how many rows of each list."""
+    return "\n\n".join(_parts(comparison, rows)) + "\n"
+
+
+def _parts(comparison: Comparison, rows: int) -> Iterator[str]:
+    last = comparison.against[-1]
+    yield f"### {code(comparison.new.id)} against {code(comparison.base.id)}"
+    if comparison.simulated:
+        yield f"⚠️ **{SIMULATED}**"
+    yield "\n".join(_answer(last))
+    if len(comparison.against) > 1:
+        yield "\n".join(_iterations(comparison))
+    yield "\n".join(_table(last, comparison))
+    if rows:
+        yield from _rows(last, rows)
+    notes = [f"- {code(note, 400)}" for note in notes_of(last)]
+    if notes:
+        yield "\n".join(notes)
+
+
+def _answer(against: RunComparison) -> Iterator[str]:
+    for metric in against.tested:
+        margin = margin_text(metric)
+        said = headline(metric) + (f"; {margin}" if margin else "")
+        yield f"- {_MARKS.get(metric.verdict or TOO_LITTLE, '▫️')} {code(metric.name)}: {_plain(said)}"
+
+
+def _plain(said: str) -> str:
+    """Our own words and figures; a reason why a metric has none may hold anything."""
+    return re.sub(r"([\\`*_{}\[\]<>#|@&~])", r"\\\1", clean(said, 400))
+
+
+def _table(against: RunComparison, comparison: Comparison) -> Iterator[str]:
+    level = f"{100 * comparison.confidence:.3g}%"
+    yield f"| metric | pairs | base | new | difference | {level} interval | p (Holm) | could show |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for metric in against.metrics.values():
+        yield f"| {' | '.join(_cells(metric))} |"
+
+
+def _cells(metric: MetricComparison) -> Iterator[str]:
+    kind, smallest = metric.kind, metric.smallest_difference
+    yield code(metric.name)
+    yield f"{metric.difference.n:,}"
+    yield value_text(kind, metric.base.value)
+    yield value_text(kind, metric.new.value)
+    yield difference_text(kind, metric.difference.value)
+    yield interval_text(kind, metric.difference)
+    yield f"{_less(p_text(metric.p_value))} ({_less(p_text(metric.p_adjusted))})" if metric.tested else ""
+    yield size_text(kind, smallest.value) if smallest is not None else ""
+
+
+def _less(text: str) -> str:
+    return text.replace("<", "&lt;")
+
+
+def _iterations(comparison: Comparison) -> Iterator[str]:
+    runs = [code(run.id) for run in comparison.runs]
+    yield f"| metric | rows | {' | '.join(runs)} |"
+    yield f"|---|--:|{'--:|' * len(runs)}"
+    for history in comparison.history:
+        values = [value_text(history.kind, value.value) for value in history.values]
+        yield f"| {code(history.name)} | {history.values[0].n:,} | {' | '.join(values)} |"
+
+
+def _rows(against: RunComparison, most: int) -> Iterator[str]:
+    for metric in rows_shown(against):
+        for name in ("regressed", "fixed"):
+            rows: Sequence[object] = getattr(metric, name)
+            if rows:
+                yield "\n".join(_details(metric, name, most))
+
+
+def _details(metric: MetricComparison, name: str, most: int) -> Iterator[str]:
+    rows = metric.regressed if name == "regressed" else metric.fixed
+    total = metric.totals.get(name, len(rows))
+    yield f"<details><summary>{total:,} {name}</summary>\n"
+    yield f"by {code(metric.name)}:\n"
+    for row in rows[:most]:
+        said = row_text(row, metric.kind)
+        yield f"- {code(row.row_id, 60)}" + (f": {code(said)}" if said else "")
+    if total > min(most, len(rows)):
+        yield f"- and {total - min(most, len(rows)):,} more"
+    yield "\n</details>"

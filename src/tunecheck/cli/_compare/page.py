@@ -1,0 +1,264 @@
+"""What a person reads of a comparison: the answer first, then the table, then the rows behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tunecheck._messages import clean, counted
+from tunecheck.cli._compare.table import metrics_table
+from tunecheck.cli._evaluate.summary import SIMULATED
+from tunecheck.comparison._results import (
+    BETTER,
+    NO_DIFFERENCE,
+    TOO_LITTLE,
+    WORSE,
+    Comparison,
+    MetricComparison,
+    RowChange,
+    RunComparison,
+)
+from tunecheck.comparison._table import RunInfo
+from tunecheck.comparison._wording import (
+    headline,
+    line_of,
+    margin_text,
+    row_text,
+    value_text,
+)
+from tunecheck.runs._reasons import fault_kinds
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["notes_of", "rows_shown", "show"]
+
+_MOST_NAMED = 5
+_FEW = 3
+_MOST_KINDS = 3
+_LONGEST_REASON = 120
+_LISTS = (("regressed", "red"), ("fixed", "green"), ("changed", "dim"))
+
+
+def show(comparison: Comparison, console: Console, rows: int) -> None:
+    """Print the page; `rows` is how many rows of each list."""
+    from rich.text import Text
+
+    for part in _parts(comparison, rows, console.width):
+        console.print()
+        console.print(part if not isinstance(part, str) else Text(part))
+
+
+def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[RenderableType]:
+    last = comparison.against[-1]
+    yield _header(comparison)
+    yield _answer(last)
+    if len(comparison.against) > 1:
+        yield _iterations(comparison)
+    yield metrics_table(last, comparison, width)
+    yield from _rows(last, rows)
+    notes = list(notes_of(last))
+    if notes:
+        yield "\n".join(f"note: {clean(note)}" for note in notes)
+
+
+def _grid(*columns: str) -> Table:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for justify in columns:
+        table.add_column(justify="right" if justify == "right" else "left", overflow="fold")
+    return table
+
+
+def _header(comparison: Comparison) -> Table:
+    from rich.text import Text
+
+    table = _grid("left", "left", "left")
+    many = len(comparison.against) > 1
+    for number, run in enumerate(comparison.runs, 1):
+        label = f"run {number}" if many else "base" if number == 1 else "new"
+        table.add_row(Text(label, "dim"), Text(clean(run.id, 100), "bold"), Text(_about(run)))
+    if comparison.simulated:
+        table.add_row("", Text(SIMULATED, "bold yellow"), "")
+    return table
+
+
+def _about(run: RunInfo) -> str:
+    trials = f", {run.trials} trials each" if run.trials > 1 else ""
+    failed = f", {counted(run.errors, 'row')} with an error" if run.errors else ""
+    return counted(run.rows, "row") + trials + failed
+
+
+def _answer(against: RunComparison) -> Text:
+    """A line for each metric that changed; the others together, unless they are few."""
+    from rich.text import Text
+
+    tested = against.tested
+    text = Text()
+    for metric in [each for each in tested if each.verdict in (WORSE, BETTER)]:
+        _say(text, metric)
+    for verdict in (NO_DIFFERENCE, TOO_LITTLE):
+        alike = [each for each in tested if each.verdict == verdict]
+        if len(alike) <= _FEW:
+            for metric in alike:
+                _say(text, metric)
+        else:
+            names = ", ".join(clean(each.name, 60) for each in alike)
+            text.append(f"{verdict}: {names}\n")
+    text.rstrip()
+    return text
+
+
+def _say(text: Text, metric: MetricComparison) -> None:
+    style = {BETTER: "bold green", WORSE: "bold red"}.get(metric.verdict or TOO_LITTLE, "bold")
+    text.append(clean(metric.name, 60), style)
+    text.append(f": {headline(metric)}")
+    margin = margin_text(metric)
+    text.append(f"; {margin}\n" if margin else "\n")
+
+
+def _iterations(comparison: Comparison) -> Table:
+    """Each metric over all runs, over the rows that all of them have."""
+    from rich.text import Text
+
+    table = _grid("left", "right", *["right"] * len(comparison.runs), "left")
+    heads = ("", "rows", *(f"run {number}" for number in range(1, len(comparison.runs) + 1)), "")
+    table.add_row(*(Text(head, "bold") for head in heads))
+    for history in comparison.history:
+        cells = [Text(value_text(history.kind, history.values[0].value))]
+        for against, value in zip(comparison.against, history.values[1:], strict=True):
+            cells.append(_marked(value_text(history.kind, value.value), against.metric(history.name)))
+        line = line_of(history.values)
+        table.add_row(Text(clean(history.name, 60)), f"{history.values[0].n:,}", *cells, Text(line, "dim"))
+    return table
+
+
+def _marked(shown: str, metric: MetricComparison) -> Text:
+    """A figure with what it is against the base: ▲ better, ▼ worse."""
+    from rich.text import Text
+
+    mark, style = {BETTER: ("▲", "green"), WORSE: ("▼", "red")}.get(metric.verdict or TOO_LITTLE, (" ", ""))
+    return Text(f"{shown} {mark}", style)
+
+
+def _rows(against: RunComparison, most: int) -> Iterator[RenderableType]:
+    shown = rows_shown(against)
+    for metric in shown:
+        yield _row_lists(metric, most)
+    others = [each for each in against.tested if each not in shown and any(each.totals.values())]
+    if others:
+        yield f"the rows of {counted(len(others), 'more metric')}: --metric NAME shows them, --out FILE writes all"
+
+
+def rows_shown(against: RunComparison) -> list[MetricComparison]:
+    """Whose rows to show: the metrics that changed, then those with most flips; none whose rows were shown before."""
+    ordered = sorted(against.tested, key=_interest)
+    shown: list[MetricComparison] = []
+    seen: set[tuple[str, bool]] = set()
+    for metric in ordered:
+        flips = {(each.row_id, True) for each in metric.regressed} | {(each.row_id, False) for each in metric.fixed}
+        new = flips - seen or (not flips and not shown and metric.totals.get("changed"))
+        if len(shown) < _FEW and new:
+            shown.append(metric)
+            seen |= flips
+    return shown
+
+
+def _interest(metric: MetricComparison) -> tuple[bool, int]:
+    flips = metric.totals.get("regressed", 0) + metric.totals.get("fixed", 0)
+    return metric.verdict not in (BETTER, WORSE), -flips
+
+
+def _row_lists(metric: MetricComparison, most: int) -> Table:
+    from rich.text import Text
+
+    table = _grid("left", "left")
+    counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name, _ in _LISTS)
+    table.add_row(Text(f"{clean(metric.name, 60)}: {counts}", "bold"), "")
+    table = _one_column(table)
+    for name, style in _LISTS:
+        rows: Sequence[RowChange] = getattr(metric, name)
+        if rows and most:
+            table.add_row(_kinds(name, rows, metric, style))
+            table.add_row(_listed(rows[:most], metric))
+    return table
+
+
+def _one_column(table: Table) -> Table:
+    """A row each below the other: lists of ids have widths of their own."""
+    from rich.table import Table
+
+    below = Table.grid()
+    for cell in table.columns[0].cells:
+        below.add_row(cell)
+    return below
+
+
+def _kinds(name: str, rows: Sequence[RowChange], metric: MetricComparison, style: str) -> Text:
+    """The list's name, how many rows it has, and what they have in common."""
+    from rich.text import Text
+
+    text = Text.assemble((f"  {name} {metric.totals.get(name, 0):,}", style))
+    found: dict[str, int] = {}
+    for row in rows:
+        for kind in dict.fromkeys(kind for fault in _faults(name, row) for kind in fault_kinds(fault)):
+            found[kind] = found.get(kind, 0) + 1
+    common = sorted(((count, kind) for kind, count in found.items() if count > 1), key=lambda each: -each[0])
+    if common:
+        text.append(f": {', '.join(f'{count:,} {clean(kind, 60)}' for count, kind in common[:_MOST_KINDS])}", "dim")
+    return text
+
+
+def _faults(name: str, row: RowChange) -> tuple[str, ...]:
+    return row.gone if name == "fixed" else row.come
+
+
+def _listed(rows: Sequence[RowChange], metric: MetricComparison) -> Table:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    table = _grid("left", "left")
+    for row in rows:
+        said = clean(row_text(row, metric.kind), _LONGEST_REASON)
+        table.add_row(Padding(Text(clean(row.row_id, 60)), (0, 0, 0, 4)), Text(said, "dim"))
+    return table
+
+
+def notes_of(against: RunComparison) -> Iterator[str]:
+    """What a reader must know of the rows that are in no figure, and of the runs themselves."""
+    pairs = against.pairs
+    for names, where in ((pairs.only_in_base, "base"), (pairs.only_in_new, "new run")):
+        if names:
+            yield f"{counted(len(names), 'row')} only in the {where}, in no figure: {_named(names)}"
+    if pairs.other_content:
+        ids = counted(len(pairs.other_content), "id")
+        yield f"{ids} in both runs with other content: {_named(pairs.other_content)}"
+    if pairs.by_content:
+        yield f"{counted(pairs.by_content, 'row')} paired by content: the runs call them otherwise"
+    if pairs.by_id_alone and {against.base.source, against.new.source} != {"bfcl"}:
+        yield "rows are paired by id alone: their contents cannot be compared"
+    if pairs.clusters is not None:
+        yield f"{counted(pairs.paired, 'pair')} in {counted(pairs.clusters, 'cluster')}"
+    yield from _failures(against)
+    yield from against.notes
+
+
+def _failures(against: RunComparison) -> Iterator[str]:
+    seen: set[str] = set()
+    for metric in against.tested:
+        sides = (metric.base_rows, metric.new_rows)
+        if metric.evaluator not in seen and any(side.errors for side in sides):
+            before, after = (f"{side.errors:,}" for side in sides)
+            yield f"{metric.evaluator}: errors in {before} rows of the base, {after} of the new run"
+        seen.add(metric.evaluator)
+        if any(metric.one_sided):
+            lost, gained = metric.one_sided
+            yield f"{metric.name}: left out, for want of a figure: {lost:,} in the new run, {gained:,} in the base"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(clean(name, 60) for name in names[:_MOST_NAMED]) + more

@@ -1,0 +1,43 @@
+"""Consoles that take no text for markup, and what to do when their reader has gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tunecheck._progress import ProgressBar
+
+__all__ = ["console", "progress_bar", "stop_writing"]
+
+
+def console(stream: TextIO) -> Console:
+    """A console that takes no text for markup; colours only on a terminal, and not where NO_COLOR is set."""
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave it to the program what a reader that has gone means; rich would end the process."""
+            raise BrokenPipeError
+
+    return Plain(file=stream, markup=False, highlight=False, emoji=False)
+
+
+def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:
+    """A bar on a terminal; None where there is none, or none is wanted."""
+    if quiet:
+        return None
+    from tunecheck._progress import ProgressBar
+
+    shown = console(sys.stderr)
+    return ProgressBar(name, console=shown) if shown.is_terminal else None
+
+
+def stop_writing() -> None:
+    """Whoever read our output has gone: write the rest nowhere, so that nothing complains at the end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

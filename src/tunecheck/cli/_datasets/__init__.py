@@ -1,0 +1,1 @@
+"""`tunecheck datasets`: convert, get, check."""

@@ -1,0 +1,94 @@
+"""`name=value` options and lists of names: `--set bleu.threshold=0.4`, `--mapping response=…`, `--evaluators a,b`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, loads
+from tunecheck._messages import did_you_mean
+
+__all__ = ["mapping_layers", "parse_assignments", "parse_names", "settings_by_evaluator"]
+
+
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient readers take them for numbers; here they are words
+
+
+def parse_names(text: str, option: str) -> list[str]:
+    """Names between commas, each once.
+
+    Raises:
+        ConfigurationError: there is none, or one twice.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ConfigurationError(f"{option} names nothing: write {option} bleu,function_call_match")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigurationError(f"{option} names {twice!r} twice")
+    return names
+
+
+def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
+    """`name=value` texts as a mapping; a value that reads as JSON is that, anything else is text.
+
+    Raises:
+        ConfigurationError: a text without `=`, or two for the same name.
+    """
+    found: dict[str, JSON] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ConfigurationError(f"{option} {text!r}: write name=value")
+        if name in found:
+            raise ConfigurationError(f"{option} gives {name!r} twice")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> JSON:
+    if text.strip() in _NO_NUMBERS:
+        return text
+    try:
+        return loads(text)
+    except ValueError:
+        return text
+
+
+def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
+    """`{"bleu.threshold": 0.4}` as `{"bleu": {"threshold": 0.4}}`.
+
+    Raises:
+        ConfigurationError: no evaluator of that name takes part, or an entry names no parameter.
+    """
+    known = list(evaluators)
+    found: dict[str, dict[str, JSON]] = {}
+    for name, value in entries.items():
+        evaluator, dot, parameter = name.rpartition(".")
+        if not dot or not evaluator or not parameter:
+            raise ConfigurationError(f"set {name!r}: write evaluator.parameter=value, e.g. bleu.threshold=0.4")
+        if evaluator not in known:
+            raise ConfigurationError(
+                f"set {name!r}: no evaluator {evaluator!r} takes part{did_you_mean(evaluator, known)}"
+            )
+        found.setdefault(evaluator, {})[parameter] = value
+    return found
+
+
+def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
+    """`{"response": …, "bleu.response": …, "target.messages": …}` by layer: `default`, an evaluator's, `target`'s.
+
+    Raises:
+        ConfigurationError: an entry names an evaluator that does not take part.
+    """
+    known = [*evaluators, "target", "default"]
+    found: dict[str, dict[str, JSON]] = {}
+    for name, value in entries.items():
+        layer, dot, parameter = name.rpartition(".")
+        if dot and layer not in known:
+            raise ConfigurationError(f"mapping {name!r}: no evaluator {layer!r} takes part{did_you_mean(layer, known)}")
+        if not parameter:
+            raise ConfigurationError(f"mapping {name!r}: write parameter=value or evaluator.parameter=value")
+        found.setdefault(layer or "default", {})[parameter] = value
+    return found

@@ -1,0 +1,114 @@
+"""Who answers the rows: an endpoint, a column that holds the answers already, or the embedded simulated model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.evaluation._drivers import is_driver
+
+if TYPE_CHECKING:
+    from tunecheck.datasets._reading import Dataset
+    from tunecheck.endpoints._base import Endpoint
+
+__all__ = ["AnswerSource", "choose_source", "load_named"]
+
+SIMULATED = "simulated"
+_OF_CONVERSATIONS = {"turns", "involved_classes"}
+"""Columns that only rows of several turns with simulators have."""
+
+_WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
+
+
+@dataclass(frozen=True)
+class AnswerSource:
+    """Where the answers come from; `dataset` no longer declares a target where another one was chosen.
+
+    `mapping` is what the choice means for the default layer of the column mapping. `label` is for people. `chosen` is
+    False where nobody chose, and the simulated endpoint steps in.
+    """
+
+    dataset: Dataset
+    endpoint: Endpoint | None
+    label: str
+    mapping: Mapping[str, str]
+    chosen: bool = True
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no real model answers."""
+        return self.endpoint is not None and self.endpoint.simulated
+
+
+def choose_source(options: Options, dataset: Dataset) -> AnswerSource:
+    """The command's choice, else the data set's, else the simulated endpoint.
+
+    Raises:
+        ConfigurationError: two choices at once, a column that is not there, or a definition that cannot be used.
+    """
+    if options.response_column is not None:
+        return _column(options, dataset, options.response_column)
+    named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
+    endpoint = load_named(named or SIMULATED, options.seed)
+    embedded = named is None and not _WORKSPACE_SIMULATED.is_file()
+    label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
+    return AnswerSource(_as_conversations(dataset), endpoint, label, {}, chosen=named is not None)
+
+
+def _as_conversations(dataset: Dataset) -> Dataset:
+    """The data set; rows that describe conversations are had as such where nothing beside them says so."""
+    defaults = dataset.defaults
+    if defaults.target is not None or not dataset.scan().columns >= _OF_CONVERSATIONS:
+        return dataset
+    evaluators = defaults.evaluators or ["multi_turn_state"]
+    return dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))
+
+
+def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
+    from tunecheck._messages import did_you_mean
+
+    if options.endpoint is not None:
+        raise ConfigurationError("--endpoint asks for answers, --response-column says where they are: give one of them")
+    if "response" in (options.mapping or {}):
+        raise ConfigurationError("--response-column and --mapping response=… say the same twice: give one of them")
+    columns = dataset.scan().columns
+    if column not in columns:
+        raise ConfigurationError(f"--response-column: there is no column {column!r}{did_you_mean(column, columns)}")
+    quote = '"' if "'" in column else "'"
+    mapping = {"response": f"${{data[{quote}{column}{quote}]}}"}
+    without_target = dataset.with_defaults(replace(dataset.defaults, target=None))
+    return AnswerSource(without_target, None, f"column {column}", mapping)
+
+
+def load_named(name: str, seed: int | None = None) -> Endpoint:
+    """The endpoint of a definition's file or name; `simulated` is there even where the workspace has no such file.
+
+    `seed` takes the place of a simulated endpoint's own.
+
+    Raises:
+        ConfigurationError: the definition cannot be read or is wrong.
+    """
+    from tunecheck.endpoints._definition import load_endpoint
+
+    if name == SIMULATED and not _WORKSPACE_SIMULATED.is_file():
+        from tunecheck import _yaml as yamltext
+        from tunecheck.endpoints._simulated.endpoint import default_definition
+
+        embedded = yamltext.loads(default_definition(), "the embedded simulated endpoint")
+        assert isinstance(embedded, dict)
+        return load_endpoint({**embedded, **_seeded(seed)}, name=SIMULATED)
+    endpoint = load_endpoint(name)
+    if seed is None or endpoint.kind != SIMULATED:
+        return endpoint
+    from tunecheck.endpoints._definition import read_definition
+
+    definition = read_definition(name)
+    return load_endpoint({**definition.data, **_seeded(seed)}, name=definition.name, workspace=definition.folder)
+
+
+def _seeded(seed: int | None) -> dict[str, int]:
+    return {} if seed is None else {"seed": seed}

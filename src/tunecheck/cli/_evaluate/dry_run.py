@@ -1,0 +1,268 @@
+"""`--dry-run`: what a run would ask and cost, everything checked that can be checked without asking."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps
+from tunecheck._messages import clean, counted
+from tunecheck._targets import Row
+from tunecheck.cli._evaluate.job import Job
+
+if TYPE_CHECKING:
+    from tunecheck._targets import Target
+    from tunecheck.datasets._reading import Dataset
+    from tunecheck.endpoints._base import ChatRequest, Endpoint
+    from tunecheck.evaluators._judges.prompty import PromptyEvaluator
+    from tunecheck.pipeline._mapping import MappingLayers
+
+__all__ = ["Estimate", "estimate"]
+
+CHARACTERS_PER_TOKEN = 4
+"""The usual rule of thumb for English text."""
+
+USUAL_JUDGEMENT = 200
+"""Tokens of a judgement where nothing limits it."""
+
+_UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls": None}
+
+_MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+
+
+@dataclass(slots=True)
+class JudgeEstimate:
+    """What an evaluator that asks a model would ask at most: rows that need no model are not known beforehand."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    currency: str = ""
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        counts: dict[str, JSON] = {"calls": self.calls, "input_tokens": self.input_tokens}
+        return {**counts, "output_tokens": self.output_tokens, "cost": self.cost, "currency": self.currency or None}
+
+    def line(self, name: str) -> str:
+        """For people."""
+        price = "" if self.cost is None else f", {self.cost:,.2f} {self.currency}"
+        tokens = f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} out"
+        return f"{clean(name)}: at most {counted(self.calls, 'call')} of its model, {tokens}{price}"
+
+
+@dataclass(slots=True)
+class Estimate:
+    """What would be asked. `unaskable` counts the rows that no request can be made of; `problem` is the first's.
+
+    Tokens are estimates: a quarter of the characters of messages and tools; for answers the most that may come
+    (`output_is_limit`), else the length of the ground truth.
+    """
+
+    rows: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    output_is_limit: bool = False
+    cost: float | None = None
+    currency: str = ""
+    unaskable: int = 0
+    problem: str = ""
+    judges: dict[str, JudgeEstimate] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {
+            "dry_run": True,
+            "rows": self.rows,
+            "calls": self.calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost": self.cost,
+            "currency": self.currency or None,
+            "unaskable_rows": self.unaskable,
+            "judges": {name: judge.as_json() for name, judge in self.judges.items()},
+        }
+
+    def lines(self, *, at_most: bool) -> Iterator[str]:
+        """For people; `at_most`: another run's answers will be taken over, nobody knows yet how many."""
+        most = " at most" if at_most else ""
+        yield f"{counted(self.rows, 'row')}, {counted(self.calls, 'call')}{most}"
+        if self.calls:
+            how = "their limit" if self.output_is_limit else "by the ground truth"
+            yield f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} tokens out ({how})"
+        if self.cost is not None:
+            yield f"about {self.cost:,.2f} {self.currency}"
+        yield from (judge.line(name) for name, judge in self.judges.items())
+        if self.unaskable:
+            yield f"{counted(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
+        yield "nothing was asked, nothing written"
+
+
+def estimate(job: Job) -> Estimate:
+    """Check the job and add up what it would ask.
+
+    Raises:
+        ConfigurationError: a mapping, a column or an evaluator does not fit.
+    """
+    if job.source is None:
+        assert job.recorded is not None
+        return Estimate(rows=len(job.recorded.rows()))
+    target = _target(job)
+    layers = _check(job, target)
+    dataset = job.source.dataset
+    if target is None or job.source.endpoint is None:
+        found = Estimate(rows=sum(1 for _ in dataset.rows()))
+    else:
+        found = _asked(dataset, job.source.endpoint, target, layers)
+    found.judges = _judged(job, dataset, layers, target is not None)
+    return found
+
+
+def _target(job: Job) -> Target | None:
+    from tunecheck.endpoints._target import EndpointTarget
+    from tunecheck.evaluation._drivers import drive, is_driver
+
+    assert job.source is not None
+    if job.source.endpoint is None:
+        return None
+    driver = job.source.dataset.defaults.target
+    if driver is not None and is_driver(driver):
+        return drive(driver, job.source.endpoint)
+    mapping = job.config.get("target", {}).get("column_mapping")
+    entries = mapping.items() if isinstance(mapping, dict) else ()
+    return EndpointTarget(job.source.endpoint, {name: str(value) for name, value in entries})
+
+
+def _check(job: Job, target: Target | None) -> MappingLayers:
+    """What `evaluate()` checks before its first row."""
+    from tunecheck._messages import did_you_mean
+    from tunecheck.pipeline._mapping import check_binding, read_layers
+    from tunecheck.pipeline._scoring import bind_evaluator
+
+    assert job.source is not None
+    dataset = job.source.dataset
+    columns = dataset.scan().columns
+    layers = read_layers(job.config, job.evaluators, dataset.defaults.column_mapping)
+    for name, evaluator in job.evaluators.items():
+        check_binding(
+            bind_evaluator(name, evaluator, layers[name]).signature,
+            layers[name],
+            f"evaluator {name!r}",
+            columns=columns,
+            target_columns=target.columns if target is not None else None,
+            has_target=target is not None,
+        )
+    for column in job.options.group_by or ():
+        if column not in columns:
+            raise ConfigurationError(f"group_by: there is no column {column!r}{did_you_mean(column, columns)}")
+    return layers
+
+
+def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: MappingLayers) -> Estimate:
+    ground_truth = _ground_truth_reader(layers)
+    limit = _output_limit(endpoint)
+    found = Estimate(output_is_limit=limit is not None)
+    for row in dataset.rows():
+        found.rows += 1
+        _add(found, row, target, limit, ground_truth)
+    price = endpoint.price
+    if price is not None:
+        tokens_cost = found.input_tokens * price.input_per_million + found.output_tokens * price.output_per_million
+        found.cost, found.currency = tokens_cost / 1_000_000, price.currency
+    return found
+
+
+def _add(
+    found: Estimate,
+    row: Row,
+    target: Target,
+    limit: int | None,
+    ground_truth: Callable[[Mapping[str, JSON]], object],
+) -> None:
+    try:
+        requests = _requests(target, row)
+    except ValueError as error:
+        found.unaskable += 1
+        found.problem = found.problem or f"{row.id}: {error}"
+        return
+    found.calls += len(requests)
+    found.input_tokens += sum(_tokens([list(each.messages), list(each.tools or ())]) for each in requests)
+    expected = ground_truth(row.values)
+    found.output_tokens += limit * len(requests) if limit is not None else _tokens(expected) if expected else 0
+
+
+def _requests(target: Target, row: Row) -> Sequence[ChatRequest]:
+    """What a row asks: one request, or those of a conversation that goes as its ground truth does."""
+    from tunecheck.conversations._target import ConversationTarget
+    from tunecheck.endpoints._base import ChatRequest
+    from tunecheck.endpoints._target import EndpointTarget
+
+    if isinstance(target, ConversationTarget):
+        return target.expected_requests(row)
+    return [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]
+
+
+def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -> dict[str, JudgeEstimate]:
+    """What evaluators that ask models would ask: the answer is not known yet, so it counts as the ground truth does."""
+    from tunecheck.evaluators._judges.prompty import PromptyEvaluator
+    from tunecheck.pipeline._scoring import bind_evaluator
+
+    judges = {name: each for name, each in job.evaluators.items() if isinstance(each, PromptyEvaluator)}
+    bound = {name: bind_evaluator(name, each, layers[name]) for name, each in judges.items()}
+    found = {name: JudgeEstimate() for name in judges}
+    ground_truth = _ground_truth_reader(layers)
+    for row in dataset.rows() if judges else ():
+        expected = ground_truth(row.values)
+        length = _tokens(expected) if answered and expected else 0
+        for name, judge in judges.items():
+            with contextlib.suppress(Exception):  # a row that cannot be judged: the run will say so
+                request = judge.expected_request(**bound[name].bind(row.values, _UNKNOWN_ANSWER if answered else {}))
+                if request is not None:
+                    _add_judgement(found[name], judge, request, length)
+    for name, judge in judges.items():
+        _set_cost(found[name], judge.endpoint)
+    return found
+
+
+def _add_judgement(found: JudgeEstimate, judge: PromptyEvaluator, request: ChatRequest, answer: int) -> None:
+    found.calls += judge.samples
+    found.input_tokens += judge.samples * (answer + _tokens([dict(message) for message in request.messages]))
+    limits = (request.parameters.get(name) for name in _MOST_TOKENS)
+    most = next((value for value in limits if isinstance(value, int)), None) or _output_limit(judge.endpoint)
+    found.output_tokens += judge.samples * (most or USUAL_JUDGEMENT)
+
+
+def _set_cost(found: JudgeEstimate, endpoint: Endpoint) -> None:
+    from tunecheck.endpoints._base import Usage
+    from tunecheck.pipeline._budget import cost_of
+
+    if endpoint.price is not None:
+        found.cost = cost_of(Usage(found.input_tokens, found.output_tokens), endpoint.price)
+        found.currency = endpoint.price.currency
+
+
+def _tokens(value: object) -> int:
+    text = value if isinstance(value, str) else dumps(value).decode("utf-8")
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def _output_limit(endpoint: Endpoint) -> int | None:
+    parameters = endpoint.settings().get("parameters")
+    values = [parameters.get(name) for name in _MOST_TOKENS] if isinstance(parameters, dict) else []
+    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
+
+
+def _ground_truth_reader(layers: MappingLayers) -> Callable[[Mapping[str, JSON]], object]:
+    from tunecheck.pipeline._mapping import Reference
+
+    mapped = next(
+        (layer["ground_truth"] for layer in (layers["default"], *layers.values()) if "ground_truth" in layer), None
+    )
+    if isinstance(mapped, Reference) and mapped.source == "data":
+        return lambda values: mapped.value_in(values, {})
+    return lambda values: values.get("ground_truth")

@@ -1,0 +1,133 @@
+"""Evaluators by name, made with the settings that `--set` gives them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps
+from tunecheck._messages import did_you_mean
+from tunecheck._plugins import find
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints._prices import Prices
+
+__all__ = ["DEFAULT_EVALUATORS", "asks_models", "give_prices", "make_evaluators"]
+
+DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
+"""Who judges where neither the command nor the data set says."""
+
+_PLAIN = (bool, int, float, str)
+
+
+def make_evaluators(
+    names: Iterable[str], settings: Mapping[str, Mapping[str, JSON]], judge: Endpoint | None = None
+) -> dict[str, object]:
+    """The evaluators of these names, each made with its settings; those that a model judges get `judge`.
+
+    Raises:
+        PluginError: there is no such evaluator, or it does not load.
+        ConfigurationError: a setting is none of its parameters, has the wrong type, or is refused by it.
+    """
+    return {name: _make(name, find("tunecheck.evaluators", name), settings.get(name, {}), judge) for name in names}
+
+
+def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
+    """Give the models that evaluators ask their prices, also those that a prompt itself configures."""
+    for evaluator in evaluators.values():
+        prices.give(getattr(evaluator, "endpoint", None))
+
+
+def asks_models(evaluator: object) -> bool:
+    """Whether a model judges by this evaluator."""
+    return getattr(evaluator, "judged", False) is True
+
+
+def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None) -> object:
+    kind = plugin.func if isinstance(plugin, functools.partial) else plugin  # a prompt file is a judge's class with it
+    if not inspect.isclass(kind):
+        if settings:
+            raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is no class and has no parameters")
+        return plugin
+    assert callable(plugin)
+    given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
+    _check(name, plugin, kind, settings, frozenset(given))
+    try:
+        made: object = plugin(**given, **settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"evaluator {name!r}: {error}") from error
+    except Exception as error:  # a plugin's own code may raise anything
+        raise ConfigurationError(f"evaluator {name!r} cannot be made: {type(error).__name__}: {error}") from error
+    return made
+
+
+def _check(
+    name: str, plugin: Callable[..., object], kind: type, settings: Mapping[str, JSON], given: frozenset[str]
+) -> None:
+    parameters = _parameters(plugin)
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    named = {
+        key: parameter
+        for key, parameter in parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    hints = _hints(kind)
+    for key, value in settings.items():
+        if key in given or key == "model_config" or (given and key == "model"):
+            raise ConfigurationError(f"set {name}.{key}: the model of a judge is given by --judge")
+        if key not in named and not takes_any:
+            raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
+        _refuse_secret(name, key)
+        wanted = hints.get(key)
+        if wanted is not None and not _fits(value, wanted):
+            shown = dumps(value).decode()
+            raise ConfigurationError(f"set {name}.{key}: must be {_words(wanted)}, not {shown}")
+    required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
+    missing = [key for key in required if key not in settings and key not in given]
+    if missing:
+        raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: --set {name}.{missing[0]}=…")
+
+
+def _parameters(plugin: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(plugin).parameters
+    except (TypeError, ValueError):  # a class in C, say: it will tell by itself
+        return {"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)}
+
+
+def _hints(kind: type) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
+    except Exception:  # noqa: BLE001 - annotations are anybody's code; without them nothing is checked here
+        return {}
+
+
+def _refuse_secret(name: str, key: str) -> None:
+    from tunecheck.endpoints._masking import looks_secret
+
+    if looks_secret(key):
+        raise ConfigurationError(
+            f"set {name}.{key}: a secret given here would stand in the shell's history and in the run's files; "
+            "let the evaluator read it from an environment variable"
+        )
+
+
+def _fits(value: JSON, wanted: object) -> bool:
+    """Whether the value can be what a plain annotation says; True where the annotation is not plain."""
+    choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    if any(choice not in (*_PLAIN, NoneType) for choice in choices):
+        return True
+    if isinstance(value, int) and not isinstance(value, bool) and float in choices:
+        return True
+    return type(value) in choices
+
+
+def _words(wanted: object) -> str:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
+    choices = get_args(wanted) or (wanted,)
+    return " or ".join(words[choice] for choice in choices)

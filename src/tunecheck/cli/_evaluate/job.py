@@ -1,0 +1,297 @@
+"""One job of `evaluate` or `score`: its options completed and checked, run, and held against its gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
+from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source, load_named
+from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._evaluate.stored_options import read_config, recorded_options
+from tunecheck.cli._gates.baseline import Base, RowKey, check_margin, read_base
+from tunecheck.cli._gates.files import check_folders
+from tunecheck.cli._gates.gates import Gate, parse_gate
+from tunecheck.cli._recorded_command import command_of
+
+if TYPE_CHECKING:
+    from tunecheck._progress import ProgressCallback
+    from tunecheck.endpoints._prices import Prices
+    from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.runs._store import Run
+
+__all__ = ["Job", "completed", "prepare"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is about to run. `source` is None where the answers that the run `recorded` holds are judged."""
+
+    options: Options
+    source: AnswerSource | None
+    recorded: Run | None
+    evaluators: Mapping[str, object]
+    config: Mapping[str, Mapping[str, JSON]]
+    gates: tuple[Gate, ...]
+    simulated: bool
+    base: Base | None = None
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether anything decides the exit code."""
+        return bool(self.gates) or any(
+            given is not None for given in (self.options.max_error_rate, self.options.no_worse_than)
+        )
+
+    @property
+    def allowed_error_rate(self) -> float | None:
+        """The share of rows that may have an error; None where no gate asks."""
+        return self.options.max_error_rate or 0.0 if self.is_gated else None
+
+    @property
+    def label(self) -> str:
+        """Who answers, for people."""
+        if self.source is not None:
+            return self.source.label
+        assert self.recorded is not None
+        return f"recorded answers of {self.recorded.id}"
+
+    def remarks(self) -> list[str]:
+        """What a person should know about the choices made."""
+        source = self.source
+        found = []
+        if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
+            found.append("the data has a column 'response': to judge that, add --response-column response")
+        if self.options.seed is not None and not self.simulated:
+            found.append(f"--seed has no effect here: {self.label} is not simulated")
+        if self.options.judge is not None and not any(map(asks_models, self.evaluators.values())):
+            found.append("--judge has no effect here: none of the evaluators asks a model")
+        return found
+
+    def run(self, progress: ProgressCallback | None) -> EvaluationResult:
+        """Run it.
+
+        Raises:
+            ConfigurationError: something does not fit together; nothing was asked.
+            RunError: it was stopped; its folder holds what it finished.
+        """
+        return self._evaluate(progress) if self.source is not None else self._score(progress)
+
+    def _evaluate(self, progress: ProgressCallback | None) -> EvaluationResult:
+        from tunecheck.evaluation._evaluate import evaluate
+
+        assert self.source is not None
+        options = self.options
+        return evaluate(
+            data=self.source.dataset,
+            target=self.source.endpoint,
+            evaluators=self.evaluators,
+            evaluator_config=self.config,
+            evaluation_name=options.name,
+            concurrency=options.concurrency,
+            workers=options.workers,
+            resume=options.resume,
+            reuse=options.reuse,
+            progress=progress or False,
+            results_dir=options.folder,
+            group_by=options.group_by or (),
+            repeat=options.repeat or 1,
+            max_cost=options.max_cost,
+            command=options.recorded(),
+        )
+
+    def _score(self, progress: ProgressCallback | None) -> EvaluationResult:
+        from tunecheck.evaluation._evaluate import score
+
+        assert self.recorded is not None
+        options = self.options
+        return score(
+            self.recorded.folder,
+            evaluators=self.evaluators,
+            evaluator_config=self.config,
+            evaluation_name=options.name,
+            concurrency=options.concurrency,
+            workers=options.workers,
+            resume=options.resume,
+            progress=progress or False,
+            results_dir=options.folder,
+            group_by=options.group_by or (),
+            max_cost=options.max_cost,
+            command=options.recorded(),
+        )
+
+
+def completed(given: Options, config: str | None) -> Options:
+    """The options with those of the configuration file, and of the run that is taken up, under them.
+
+    Raises:
+        ConfigurationError: a file or run that cannot be used, or options that exclude one another.
+    """
+    options = given.over(read_config(config)) if config is not None else given
+    if options.resume is not None and options.reuse is not None:
+        raise ConfigurationError("--resume finishes a run in its own folder, --reuse makes a new one: give one of them")
+    if options.resume is not None:
+        options = _resumed(options)
+    elif options.reuse is not None:
+        options = _reused(options)
+    if options.dataset is None and options.run is None:
+        raise ConfigurationError("no data: give --dataset FILE (or --resume RUN, --reuse RUN)")
+    return options
+
+
+def _resumed(options: Options) -> Options:
+    run = _find(options, options.resume)
+    command = run.manifest().get("command")
+    if not command and options.dataset is None:
+        raise ConfigurationError(
+            f"run {run.id} was not started from the command line: finish it in Python, evaluate(…, resume={run.id!r})"
+        )
+    if options.name is not None:
+        raise ConfigurationError(
+            f"--name: run {run.id} keeps its name; leave --name out, or start a new run with --reuse"
+        )
+    return replace(options.over(recorded_options(run.id, command)), resume=str(run.folder))
+
+
+def _reused(options: Options) -> Options:
+    run = _find(options, options.reuse)
+    command = run.manifest().get("command")
+    recorded = recorded_options(run.id, command) if command else Options()
+    if recorded.run is not None and options.dataset is None:
+        return replace(options.over(recorded), run=str(run.folder), reuse=None)
+    if command:
+        options = options.over(recorded)
+    elif options.endpoint is None and options.response_column is None:
+        if options.dataset is not None:
+            raise ConfigurationError(
+                f"run {run.id} was not started from the command line: say who answers, --endpoint or --response-column"
+            )
+        return replace(options, run=str(run.folder), reuse=None)
+    return replace(options, dataset=options.dataset or _path_of_data(run), reuse=str(run.folder))
+
+
+def _find(options: Options, name: str | None) -> Run:
+    from tunecheck.runs._store import find_run
+
+    assert name is not None
+    return find_run(name, options.folder)
+
+
+def _path_of_data(run: Run) -> str | None:
+    described = run.manifest().get("dataset")
+    path = described.get("path") if isinstance(described, dict) else None
+    return path if isinstance(path, str) else None
+
+
+def prepare(options: Options) -> Job:
+    """Make everything that the options name.
+
+    Raises:
+        ConfigurationError: something is not there, or does not fit together.
+    """
+    gates = tuple(parse_gate(text) for text in options.fail_under or ())
+    check_margin(options)
+    check_folders(options)
+    job = _prepare_score(options, gates) if options.run is not None else _prepare_evaluate(options, gates)
+    for gate in gates:
+        gate.check_names(list(job.evaluators), options.group_by or [])
+    if job.is_gated and job.simulated:
+        refuse_simulated(options)
+    return job if options.no_worse_than is None else _with_base(job)
+
+
+def _with_base(job: Job) -> Job:
+    base, options = read_base(job.options, job.gates, job.evaluators, _row_keys(job))
+    return replace(job, base=base, options=options)
+
+
+def _row_keys(job: Job) -> Iterator[RowKey]:
+    if job.source is not None:
+        yield from ((row.id, row.fingerprint) for row in job.source.dataset.rows())
+    elif job.recorded is not None:
+        yield from ((str(row["row_id"]), str(row["row_fingerprint"])) for row in job.recorded.rows())
+
+
+def refuse_simulated(options: Options) -> None:
+    """Refuse gates on answers that no model gave, unless they are allowed to judge them.
+
+    Raises:
+        ConfigurationError: they are not allowed to.
+    """
+    if not options.allow_simulated:
+        raise ConfigurationError(
+            "the answers are simulated, so a gate on them says nothing about a model: "
+            "give --endpoint, or --allow-simulated to try the gate out"
+        )
+
+
+def _prepare_evaluate(options: Options, gates: tuple[Gate, ...]) -> Job:
+    from tunecheck.datasets._reading import open_dataset
+
+    assert options.dataset is not None
+    dataset = open_dataset(options.dataset, limit=options.limit)
+    source = choose_source(options, dataset)
+    names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
+    evaluators = _evaluators(options, names)
+    _prices(options).give(source.endpoint)
+    config = _config(options, names, source.mapping)
+    return Job(options, source, None, evaluators, config, gates, source.simulated)
+
+
+def _prepare_score(options: Options, gates: tuple[Gate, ...]) -> Job:
+    from tunecheck.runs._store import find_run
+
+    assert options.run is not None
+    if options.endpoint is not None or options.response_column is not None:
+        raise ConfigurationError("score judges recorded answers: leave --endpoint and --response-column out")
+    run = find_run(options.run, options.folder)
+    manifest = run.manifest()
+    at_home = run.folder.parent.resolve() == options.folder.resolve()
+    options = replace(_with_evaluators(options, run.id, manifest), run=run.id if at_home else str(run.folder))
+    names = options.evaluators or []
+    evaluators = _evaluators(options, names)
+    simulated = manifest.get("simulated") is True
+    return Job(options, None, run, evaluators, _config(options, names, {}), gates, simulated)
+
+
+def _prices(options: Options) -> Prices:
+    from tunecheck.endpoints._prices import Prices, read_prices
+
+    return Prices({}) if options.prices is None else read_prices(Path(options.prices))
+
+
+def _evaluators(options: Options, names: Sequence[str]) -> dict[str, object]:
+    """The evaluators, made; the models that they ask have their prices."""
+    judge = None if options.judge is None else load_named(options.judge)
+    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), judge)
+    give_prices(evaluators, _prices(options))
+    return evaluators
+
+
+def _with_evaluators(options: Options, run_id: str, manifest: Mapping[str, JSON]) -> Options:
+    """Where no evaluators are named: the run's own, with the settings, the mapping and the model that they had."""
+    if options.evaluators is not None:
+        return options
+    known = manifest.get("evaluators")
+    command = manifest.get("command")
+    begun = command_of(command)
+    if not isinstance(known, dict) or not command or begun is not None:
+        how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
+        names = ",".join(known) if isinstance(known, dict) and begun else "a,b"
+        raise ConfigurationError(f"run {run_id} {how}: name the judges, --evaluators {names}")
+    before = recorded_options(run_id, command)
+    kept = Options(
+        evaluators=list(known), set=before.set, mapping=before.mapping, judge=before.judge, prices=before.prices
+    )
+    return options.over(kept)
+
+
+def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:
+    layers = mapping_layers(options.mapping or {}, names)
+    merged: dict[str, dict[str, JSON]] = {**layers, "default": {**default, **layers.get("default", {})}}
+    return {name: {"column_mapping": dict(entries)} for name, entries in merged.items() if entries}

@@ -1,0 +1,185 @@
+"""What `evaluate` and `score` do once their options are read: run the job, show what came of it, give the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps_line
+from tunecheck._messages import clean
+from tunecheck.cli._console import console, progress_bar, stop_writing
+from tunecheck.cli._evaluate.dry_run import Estimate, estimate
+from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._evaluate.summary import SIMULATED, Summary, show
+from tunecheck.cli._figures import declared
+from tunecheck.cli._gates.files import write_files
+from tunecheck.cli._gates.gates import Outcome, check_error_rate
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
+from tunecheck.runs._reasons import Failures, read_failures
+
+if TYPE_CHECKING:
+    from tunecheck._progress import ProgressBar
+    from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.upload._foundry.upload import Uploaded
+
+__all__ = ["run_job"]
+
+DONE, FAILED, GATE_NOT_MET = 0, 1, 3
+
+
+def run_job(given: Options, config: str | None, invocation: Invocation) -> int:
+    """Run what the options ask for; gives the exit code.
+
+    Raises:
+        ConfigurationError: wrong use (exit code 2).
+        RunError: the run was stopped (exit code 1).
+    """
+    from tunecheck.runs._store import Run
+
+    options = completed(given, config)
+    invocation.debug |= bool(options.debug)
+    invocation.results_dir = options.results_dir or invocation.results_dir
+    job = prepare(options)
+    if options.dry_run:
+        _show_estimate(job, estimate(job))
+        return DONE
+    uploads = _uploads(job)
+    result = job.run(_progress(job))
+    invocation.finished = str(result.run_dir)
+    summary = _summary(job, result)
+    write_files(job.options, summary, job.allowed_error_rate, result.run_dir)
+    uploaded, failure = upload_all(uploads, Run(result.run_dir)) if uploads else ([], None)
+    try:
+        _show(job.options, summary, result, uploaded)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the gates were judged all the same
+        stop_writing()
+    if failure is not None:
+        raise failure
+    return _exit_code(summary)
+
+
+def _uploads(job: Job) -> list[Upload]:
+    options = job.options
+    if options.upload and options.project is None:
+        raise ConfigurationError("--upload: where to? Give --project PROJECT of Azure AI Foundry")
+    project = options.project if options.upload else None
+    allowed = bool(options.allow_simulated)
+    return prepare_uploads(project, options.mlflow, allow_simulated=allowed, simulated=job.simulated)
+
+
+def _progress(job: Job) -> ProgressBar | None:
+    name = job.options.name or (job.source.dataset.name if job.source else job.label)
+    return progress_bar(name, job.options.quiet)
+
+
+def _show_estimate(job: Job, found: Estimate) -> None:
+    if job.options.json:
+        _write_json({**found.as_json(), "simulated": job.simulated})
+        return
+    print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
+    print(*found.lines(at_most=bool(job.options.resume or job.options.reuse)), sep="\n")
+
+
+def _summary(job: Job, result: EvaluationResult) -> Summary:
+    from tunecheck.runs._store import Run
+
+    run = Run(result.run_dir)
+    evaluators = declared(run.manifest())
+    primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
+    failures = read_failures(run.rows(), primaries)
+    metrics = result["metrics"]
+    assert isinstance(metrics, dict)
+    gates, remarks = _outcomes(job, result, metrics, primaries, failures)
+    return Summary(
+        name=run.id,
+        data=_data(job),
+        source=job.label,
+        folder=str(run.folder),
+        rows=result.row_count,
+        failed_rows=result.failed_row_count,
+        simulated=result.simulated,
+        metrics=metrics,
+        by=result.by_group,
+        evaluators=evaluators,
+        failures=failures,
+        gates=gates,
+        notes=[*result.notes, *job.remarks(), *remarks],
+        usage=result.usage,
+    )
+
+
+def _data(job: Job) -> str:
+    dataset = job.source.dataset if job.source is not None else None
+    return str(dataset.path or dataset.name) if dataset is not None else "recorded rows"
+
+
+def _outcomes(
+    job: Job,
+    result: EvaluationResult,
+    metrics: Mapping[str, JSON],
+    primaries: Mapping[str, str | None],
+    failures: Failures,
+) -> tuple[list[Outcome], list[str]]:
+    """What came of the gates, and remarks on it."""
+    if not job.is_gated:
+        return [], []
+    if result.simulated or failures.simulated_answers:  # a judge may be, and a replayed or recorded answer, too
+        refuse_simulated(job.options)
+    outcomes = [gate.check(metrics, result.by_group, primaries) for gate in job.gates]
+    compared, remarks = ([], []) if job.base is None else job.base.check(result.run_dir)
+    errors = check_error_rate(job.options.max_error_rate or 0.0, result.failed_row_count, result.row_count)
+    return [*outcomes, *compared, errors], remarks
+
+
+def _exit_code(summary: Summary) -> int:
+    if summary.rows and summary.failed_rows == summary.rows:
+        print("error: every row ended in an error", file=sys.stderr)
+        return FAILED
+    return DONE if all(outcome.met for outcome in summary.gates) else GATE_NOT_MET
+
+
+def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded: Sequence[Uploaded]) -> None:
+    if options.json:
+        _write_json({**_as_json(summary, result), "uploads": [as_json(each) for each in uploaded]})
+    elif options.quiet:
+        print(summary.folder)
+        _warn(summary)
+    else:
+        show(summary, console(sys.stdout))
+        for each in uploaded:
+            print(*shown(each), sep="\n")
+
+
+def _warn(summary: Summary) -> None:
+    """What even a quiet run says, on standard error."""
+    if summary.simulated or summary.failures.simulated_answers:
+        print(SIMULATED, file=sys.stderr)
+    for outcome in summary.gates:
+        if not outcome.met:
+            found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
+            remark = f" ({clean(outcome.remark, 400)})" if outcome.remark else ""
+            print(f"gate not met: required {clean(outcome.gate, 400)}, found {found}{remark}", file=sys.stderr)
+
+
+def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
+    return {
+        "run": summary.name,
+        "run_dir": summary.folder,
+        "metrics": dict(summary.metrics),
+        "by": {column: {value: dict(of) for value, of in values.items()} for column, values in result.by_group.items()},
+        "rows": summary.rows,
+        "failed_rows": summary.failed_rows,
+        "gates": [outcome.as_json() for outcome in summary.gates],
+        "usage": dict(summary.usage),
+        "simulated": summary.simulated or bool(summary.failures.simulated_answers),
+        "notes": list(summary.notes),
+    }
+
+
+def _write_json(value: Mapping[str, JSON]) -> None:
+    sys.stdout.write(dumps_line(dict(value)).decode("utf-8"))

@@ -1,0 +1,257 @@
+"""What a person reads when a run is done: the table, why rows failed, the gates, and where the files are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tunecheck._json import JSON
+from tunecheck._messages import clean, counted
+from tunecheck.cli._figures import Declared, Line, lines_of, main_figure
+from tunecheck.cli._gates.gates import Outcome
+from tunecheck.runs._reasons import BELOW, Failures, Kind
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["SIMULATED", "Summary", "show"]
+
+SIMULATED = "SIMULATED answers: no model was asked"
+
+_MOST_KINDS = 8
+_MOST_ERRORS = 5
+_MOST_GROUPS = 30
+
+Metrics = Mapping[str, JSON]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that the report shows of a run. `by` holds the metrics by group: `{column: {value: metrics}}`."""
+
+    name: str
+    data: str
+    source: str
+    folder: str
+    rows: int
+    failed_rows: int
+    simulated: bool
+    metrics: Metrics
+    by: Mapping[str, Mapping[str, Metrics]]
+    evaluators: Mapping[str, Declared]
+    failures: Failures
+    gates: Sequence[Outcome]
+    notes: Sequence[str]
+    usage: Mapping[str, JSON]
+
+
+def show(summary: Summary, console: Console) -> None:
+    """Print the report."""
+    from rich.text import Text
+
+    for part in _parts(summary, console.width):
+        console.print()
+        console.print(part if not isinstance(part, str) else Text(part))
+
+
+def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
+    yield _header(summary)
+    yield _main_table(summary)
+    for column, values in summary.by.items():
+        if column != "row_kind":
+            yield from _group_tables(column, values, summary.evaluators, width)
+    if any(kinds.keys() - {BELOW} for kinds in summary.failures.reasons.values()):
+        yield _reasons(summary)
+    if summary.failures.errors:
+        yield _errors(summary)
+    if summary.usage:
+        yield _usage(summary.usage)
+    if summary.notes:
+        yield _notes(summary.notes)
+    if summary.gates:
+        yield _gates(summary.gates)
+    yield _files(summary.folder)
+
+
+def _header(summary: Summary) -> Text:
+    from rich.text import Text
+
+    about = [summary.data, counted(summary.rows, "row"), summary.source]
+    text = Text.assemble((clean(summary.name, 100), "bold"), " · ", " · ".join(clean(part, 200) for part in about))
+    if summary.simulated:
+        text.append(f"\n{SIMULATED}", "bold yellow")
+    elif summary.failures.simulated_answers:
+        text.append(f"\nSIMULATED answers in {counted(summary.failures.simulated_answers, 'row')}", "bold yellow")
+    return text
+
+
+def _grid(*columns: str) -> Table:
+    """A table without lines; `columns` says of each column where its text stands."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for justify in columns:
+        table.add_column(justify="right" if justify == "right" else "left", overflow="fold")
+    return table
+
+
+def _main_table(summary: Summary) -> Table:
+    from rich.text import Text
+
+    kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # call before answer
+    if len(kinds) == 1:  # it would say the same twice
+        kinds = {}
+    table = _grid("left", *["right"] * (1 + len(kinds)))
+    heads = [f"all {counted(summary.rows, 'row')}"] + [f"{kind} ({_rows(of)})" for kind, of in kinds.items()]
+    table.add_row("", *(Text(clean(head, 40), "bold") for head in heads))
+    for name, evaluator in summary.evaluators.items():
+        for line in lines_of(name, evaluator, [summary.metrics, *kinds.values()]):
+            table.add_row(*_cells(line))
+    return table
+
+
+def _rows(metrics: Metrics) -> str:
+    rows = metrics.get("row_count")
+    return f"{rows:,}" if isinstance(rows, int) else "?"
+
+
+def _cells(line: Line) -> Iterator[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    style = {"evaluator": "bold", "figure": "dim", "error": "red"}[line.sort]
+    label = clean(line.label, 60)
+    yield Padding(Text(label, style), (0, 0, 0, 0 if line.sort == "evaluator" else 2))
+    for cell in line.cells:
+        yield Text(cell, style if line.sort != "evaluator" else "")
+
+
+def _group_tables(
+    column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, Declared], width: int
+) -> Iterator[Table | str]:
+    """By one column: its values below one another, as many evaluators side by side as fit."""
+    from rich.text import Text
+
+    ordered = sorted(values.items(), key=lambda item: -int(_rows(item[1]).replace(",", "") or 0))
+    shown = ordered[:_MOST_GROUPS]
+    room = width - max([len(clean(column, 30)), *(len(clean(value, 30)) for value, _ in shown)]) - 8
+    for names in _side_by_side(list(evaluators), room):
+        table = _grid("left", "right", *["right"] * len(names))
+        table.add_row(*(Text(clean(head, 30), "bold") for head in (column, "rows", *names)))
+        for value, metrics in shown:
+            figures = [main_figure(name, evaluators[name], metrics) for name in names]
+            table.add_row(Text(clean(value, 30)), _rows(metrics), *map(Text, figures))
+        yield table
+    if len(ordered) > len(shown):
+        yield f"and {len(ordered) - len(shown):,} more values of {clean(column, 30)}: see metrics.json"
+
+
+def _side_by_side(names: Sequence[str], room: int) -> Iterator[list[str]]:
+    batch: list[str] = []
+    used = 0
+    for name in names:
+        needed = max(7, min(30, len(name))) + 2
+        if batch and used + needed > room:
+            yield batch
+            batch, used = [], 0
+        batch.append(name)
+        used += needed
+    yield batch
+
+
+def _reasons(summary: Summary) -> Table:
+    from rich.text import Text
+
+    table = _grid("right", "left", "left")
+    table.add_row("", Text("why rows failed", "bold"), "")
+    for names, kinds in _told_together(summary):
+        failed = counted(summary.failures.failed[names[0]], "row")
+        table.add_row("", Text.assemble((clean(", ".join(names), 200), "bold"), f": {failed}"), "")
+        _add_kinds(table, [(kind.label(name), kind) for name, kind in kinds.items()], _MOST_KINDS)
+    return table
+
+
+def _told_together(summary: Summary) -> Iterator[tuple[list[str], Mapping[str, Kind]]]:
+    """Evaluators with their kinds of reasons; those that say the same together, those that say nothing left out."""
+    groups: list[tuple[list[str], Mapping[str, Kind]]] = []
+    for name in summary.evaluators:
+        kinds = summary.failures.reasons.get(name, {})
+        if not kinds.keys() - {BELOW}:
+            continue
+        same = next((names for names, known in groups if known == kinds), None)
+        if same is not None:
+            same.append(name)
+        else:
+            groups.append(([name], kinds))
+    yield from groups
+
+
+def _add_kinds(table: Table, kinds: Sequence[tuple[str, Kind]], most: int) -> None:
+    from rich.text import Text
+
+    ordered = sorted(kinds, key=lambda item: -item[1].rows)
+    for label, kind in ordered[:most]:
+        table.add_row(f"{kind.rows:,}", Text(f"  {clean(label, 200)}"), Text(f"e.g. {clean(kind.example, 60)}", "dim"))
+    if len(ordered) > most:
+        table.add_row("", Text(f"  and {len(ordered) - most:,} more, rarer ones", "dim"), "")
+
+
+def _errors(summary: Summary) -> Table:
+    from rich.text import Text
+
+    table = _grid("right", "left", "left")
+    head = f"errors in {counted(summary.failed_rows, 'row')}"
+    table.add_row("", Text(head, "bold red"), "")
+    for stage, kinds in summary.failures.errors.items():
+        shown = [(f"{stage}: {clean(kind.words, 200)}", kind) for kind in kinds.values()]
+        _add_kinds(table, shown, _MOST_ERRORS)
+    return table
+
+
+def _usage(usage: Mapping[str, JSON]) -> Table:
+    """What the calls came to: of the target, and of each evaluator that asks a model."""
+    from rich.text import Text
+
+    table = _grid("left", "right", "right", "right", "right")
+    table.add_row(*(Text(head, "bold") for head in ("spent", "calls", "tokens in", "tokens out", "cost")))
+    for name, spent in usage.items():
+        if isinstance(spent, dict):
+            counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
+            table.add_row(Text(clean(name, 60)), *(f"{count:,}" for count in counts), _cost(spent))
+    return table
+
+
+def _cost(spent: Mapping[str, JSON]) -> str:
+    cost = spent.get("cost")
+    return f"{cost:,.4f} {spent.get('currency')}" if isinstance(cost, (int, float)) else "no price"
+
+
+def _notes(notes: Sequence[str]) -> Text:
+    from rich.text import Text
+
+    return Text("\n".join(f"note: {clean(note)}" for note in notes))
+
+
+def _gates(outcomes: Sequence[Outcome]) -> Table:
+    from rich.text import Text
+
+    table = _grid("left", "left", "left")
+    for outcome in outcomes:
+        verdict = Text("gate met", "green") if outcome.met else Text("gate NOT met", "bold red")
+        table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(_found(outcome)))
+    return table
+
+
+def _found(outcome: Outcome) -> str:
+    found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
+    return f"found {found}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
+
+
+def _files(folder: str) -> Text:
+    from rich.text import Text
+
+    files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
+    return Text.assemble(("files in ", ""), (clean(folder, 500), "bold"), f"\n  {files}")

@@ -1,0 +1,130 @@
+"""Which of a run's many metrics people look at first, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tunecheck._json import JSON
+
+__all__ = ["Declared", "Line", "declared", "lines_of", "main_figure"]
+
+NOTHING = "–"
+
+_REPEATED = ("_score", "_passed")
+"""Endings under which an evaluator gives a metric's value once more."""
+
+Metrics = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What an evaluator's entry in the manifest says of its metrics: their kinds by name, and the main one."""
+
+    primary: str | None
+    kinds: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table: an evaluator's own, or a figure below it; a cell for all rows and each group."""
+
+    sort: Literal["evaluator", "figure", "error"]
+    label: str
+    cells: tuple[str, ...]
+
+
+def declared(manifest: Mapping[str, JSON]) -> dict[str, Declared]:
+    """The evaluators of a run, in order."""
+    evaluators = manifest.get("evaluators")
+    return {name: _declared(entry) for name, entry in evaluators.items()} if isinstance(evaluators, dict) else {}
+
+
+def _declared(entry: JSON) -> Declared:
+    values = entry if isinstance(entry, dict) else {}
+    primary, metrics = values.get("primary"), values.get("metrics")
+    kinds = {
+        str(metric["name"]): str(metric.get("kind"))
+        for metric in (metrics if isinstance(metrics, list) else [])
+        if isinstance(metric, dict) and "name" in metric
+    }
+    return Declared(primary if isinstance(primary, str) and primary else None, kinds)
+
+
+def lines_of(name: str, evaluator: Declared, groups: Sequence[Metrics]) -> Iterator[Line]:
+    """An evaluator's lines; `groups` are the metrics over all rows and of each group."""
+    main, *others = _shown_metrics(name, evaluator, groups[0])
+    label = name if main in ("binary_aggregate", evaluator.primary, name) else f"{name} {main}"
+    yield Line("evaluator", label, tuple(_figure(name, main, evaluator, metrics) for metrics in groups))
+    for key in others:
+        label = "mean" if key in (evaluator.primary, name) else key.replace("_", " ")
+        yield Line("figure", label, tuple(_figure(name, key, evaluator, metrics) for metrics in groups))
+    for key, label in (("not_applicable_count", "not applicable"), ("error_count", "errors")):
+        if groups[0].get(f"{name}.{key}"):
+            cells = tuple(_number(metrics.get(f"{name}.{key}")) for metrics in groups)
+            yield Line("error" if key == "error_count" else "figure", label, cells)
+
+
+def main_figure(name: str, evaluator: Declared, metrics: Metrics) -> str:
+    """The one figure that says most of an evaluator: its pass rate, else its main mean."""
+    rate = metrics.get(f"{name}.binary_aggregate")
+    if isinstance(rate, float):
+        return f"{rate:.1%}"
+    main, *_ = _shown_metrics(name, evaluator, metrics)
+    return _figure(name, main, evaluator, metrics)
+
+
+def _shown_metrics(name: str, evaluator: Declared, metrics: Metrics) -> list[str]:
+    """The keys worth a line, the evaluator's own first: its pass rate, means of what is no yes or no, its sums."""
+    own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
+    end = own.index("scored_count") if "scored_count" in own else len(own)
+    means = [key for key in own[:end] if key != "binary_aggregate"]
+    sums = [key for key in own[end:] if key not in ("scored_count", "not_applicable_count", "error_count")]
+    main = [key for key in ("binary_aggregate", evaluator.primary, name) if key in own][:1]
+    scores = [key for key in means if not _is_repeated(key, own) and not _says_the_same(key, evaluator, main)]
+    plain_sums = [key for key in sums if "." not in key and not _is_no_trouble(key, metrics[f"{name}.{key}"])]
+    return list(dict.fromkeys([*main, *scores, *plain_sums])) or ["binary_aggregate"]
+
+
+def _is_repeated(key: str, keys: Sequence[str]) -> bool:
+    return any(key.endswith(ending) and key.removesuffix(ending) in keys for ending in _REPEATED)
+
+
+def _is_no_trouble(key: str, value: JSON) -> bool:
+    """A rate or count of something gone wrong (unreadable calls, unknown functions), of which there was nothing."""
+    return key.endswith(("_rate", "_count")) and not value
+
+
+def _says_the_same(key: str, evaluator: Declared, main: Sequence[str]) -> bool:
+    """The mean of a yes or no is its pass rate."""
+    return main == ["binary_aggregate"] and key == evaluator.primary and evaluator.kinds.get(key) == "binary"
+
+
+def _figure(name: str, key: str, evaluator: Declared, metrics: Metrics) -> str:
+    value = metrics.get(f"{name}.{key}")
+    if key == "binary_aggregate":
+        return _share(value, metrics.get(f"{name}.scored_count"))
+    if (evaluator.kinds.get(key) == "binary" or key.endswith("_rate")) and isinstance(value, float):
+        return f"{value:.1%}"
+    return _number(value)
+
+
+def _share(rate: JSON, rows: JSON) -> str:
+    """`85 of 102 (83.3%)`; only the percentage where rows were scored that neither passed nor failed."""
+    if not isinstance(rate, (int, float)):
+        return NOTHING
+    passed = round(rate * rows) if isinstance(rows, int) else 0
+    if not isinstance(rows, int) or not rows or passed / rows != rate:
+        return f"{rate:.1%}"
+    return f"{passed:,} of {rows:,} ({rate:.1%})"
+
+
+def _number(value: JSON) -> str:
+    if isinstance(value, bool) or value is None:
+        return NOTHING if value is None else str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**15 else f"{float(value):.3g}" if abs(value) < 10**300 else "huge"
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 100 else f"{value:,.1f}" if abs(value) < 1e9 else f"{value:.3g}"
+    return NOTHING

@@ -1,0 +1,1 @@
+"""Gates on a run's metrics, and the files that a pipeline reads of them."""

@@ -1,0 +1,223 @@
+"""`--no-worse-than RUN --margin M`: a run held against another one, row by row, by a test of non-inferiority."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import did_you_mean
+from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._gates.gates import Gate, Outcome
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._results import Comparison, MetricComparison
+    from tunecheck.comparison._table import RunTable
+
+__all__ = ["Base", "RowKey", "check_margin", "gated_metrics", "read_base"]
+
+RowKey = tuple[str, str]
+"""A row's id and the fingerprint of its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What the run must be no worse than.
+
+    `name` finds it again; `metrics` are those that are tested, None for every evaluator that both runs have.
+    """
+
+    name: str
+    id: str
+    margin: float
+    metrics: tuple[str, ...] | None
+    allow_simulated: bool
+    results_dir: Path
+
+    def check(self, run: Path) -> tuple[list[Outcome], list[str]]:
+        """Hold a finished run against it: an outcome for each metric, and what else is to be said of the comparison.
+
+        Where the two cannot be compared after all, that is the outcome: the run is there, and its files are written.
+        """
+        from tunecheck.comparison._compare import compare_runs
+        from tunecheck.comparison._measuring import Settings
+        from tunecheck.comparison._pairing import NothingPairsError
+
+        settings = Settings(
+            metrics=self.metrics, margin=self.margin, allow_simulated=self.allow_simulated, rows=0, gated=True
+        )
+        try:
+            found = compare_runs([self.name, run], self.results_dir, settings).comparison
+        except NothingPairsError as error:  # its remedy is an option of `compare`
+            return [self._impossible(error.why)], []
+        except ConfigurationError as error:
+            return [self._impossible(str(error))], []
+        tested = found.against[-1].tested
+        if not tested:
+            return [self._impossible("the two runs have no metric in common")], []
+        return [self._outcome(metric, found) for metric in tested], _notes(found)
+
+    def _impossible(self, why: str) -> Outcome:
+        return Outcome(f"worse by less than {self.margin:g} than {self.id}", None, False, f"cannot be said: {why}")
+
+    def _outcome(self, metric: MetricComparison, comparison: Comparison) -> Outcome:
+        return Outcome(
+            f"{metric.name}: worse by less than {self.margin:g} than {self.id}",
+            metric.difference.value,
+            metric.non_inferior is True,
+            _remark(metric),
+            {
+                "metric": metric.key,
+                "base": comparison.base.id,
+                "margin": self.margin,
+                "base_value": metric.base.value,
+                "new_value": metric.new.value,
+                "difference": metric.difference.as_json(),
+                "bound": None if metric.non_inferiority is None else metric.non_inferiority.bound,
+                "higher_is_better": metric.higher_is_better,
+                "pairs": metric.difference.n,
+                "only_in_base": len(comparison.pairs.only_in_base),
+                "only_in_new": len(comparison.pairs.only_in_new),
+            },
+        )
+
+
+def _remark(metric: MetricComparison) -> str:
+    """`88.7% → 84.0%, 95% interval −8.1 to −1.3, 300 rows`."""
+    from tunecheck.comparison._wording import interval_text, value_text
+
+    base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
+    unit = " points" * (metric.kind == "binary")
+    level = f"{100 * metric.difference.confidence:.3g}%"
+    said = f"{base} → {new}, {level} interval {interval_text(metric.kind, metric.difference)}{unit}"
+    if metric.non_inferior is None:
+        why = metric.non_inferiority.remark if metric.non_inferiority is not None else None
+        said = f"cannot be said: {why or 'too little data'}"
+    pairs = metric.difference.n
+    if not pairs:
+        return said
+    return f"{said}, {pairs:,} {'row' if pairs == 1 else 'rows'}" + (
+        "" if metric.higher_is_better else ", lower is better"
+    )
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    """What a gate over part of the rows, or of the evaluators, must not keep to itself."""
+    notes = list(comparison.notes)
+    for run, ids in ((comparison.base, comparison.pairs.only_in_base), (comparison.new, comparison.pairs.only_in_new)):
+        if ids:
+            shown = ", ".join(ids[:3]) + (" …" if len(ids) > 3 else "")
+            notes.append(f"only in {run.id}, so in no comparison: {len(ids):,} of {run.rows:,} rows ({shown})")
+    for metric in comparison.against[-1].tested:
+        if any(metric.one_sided):
+            before, after = metric.one_sided
+            notes.append(f"{metric.name}: {before:,} rows have a verdict only in the base, {after:,} only in this run")
+    return [f"--no-worse-than: {note}" for note in notes]
+
+
+def check_margin(options: Options) -> None:
+    """See that the margin and the run it belongs to are given together.
+
+    Raises:
+        ConfigurationError: one without the other, or a margin that is none.
+    """
+    if options.no_worse_than is None and options.margin is None:
+        return
+    if options.margin is None:
+        raise ConfigurationError(
+            f"--no-worse-than {options.no_worse_than} needs --margin: how much worse is still accepted, in its "
+            "metric's unit, e.g. --margin 0.02 for two points of a pass rate"
+        )
+    if options.no_worse_than is None:
+        raise ConfigurationError("--margin needs --no-worse-than RUN: the run that this one is held against")
+    if not 0 <= options.margin < math.inf:
+        raise ConfigurationError(f"--margin: expected a number of 0 or more, got {options.margin!r}")
+
+
+def gated_metrics(
+    gates: Iterable[Gate], evaluators: Collection[str], columns: Collection[str]
+) -> dict[str, str] | None:
+    """The metrics that `--fail-under` names, in order, with the evaluator of each; None where it names none.
+
+    A figure that rows have no number of (they are not among the `columns`), such as a count, stands for its evaluator.
+    """
+    found: dict[str, str] = {}
+    for gate in gates:
+        owners = [name for name in evaluators if gate.metric == name or gate.metric.startswith(f"{name}.")]
+        if owners:
+            owner = max(owners, key=len)
+            alike = (gate.metric, gate.metric.removesuffix("_score"))
+            found[next((name for name in alike if name in columns), owner)] = owner
+    return found or None
+
+
+def read_base(
+    options: Options, gates: Sequence[Gate], evaluators: Collection[str], rows: Iterable[RowKey]
+) -> tuple[Base, Options]:
+    """The base, read and found fit for a comparison before anybody is asked, and the options with a lasting name of it.
+
+    `last` is another run once this one has begun. `rows` are those that are about to be judged.
+
+    Raises:
+        ConfigurationError: it is not there, not finished, simulated, of other evaluators, or of other rows.
+        DataError: its files are damaged.
+    """
+    from tunecheck.comparison._reading import read_run
+
+    name, margin = options.no_worse_than, options.margin
+    assert name is not None and margin is not None
+    table = read_run(name, options.folder)
+    allowed = bool(options.allow_simulated)
+    if table.info.simulated and not allowed:
+        raise _about(
+            name, "its answers are simulated, so it says nothing of a model; --allow-simulated to try the gate"
+        )
+    if options.resume is not None and Path(table.info.place).resolve() == Path(options.resume).resolve():
+        raise _about(name, "that is the run itself; name another one")
+    named = gated_metrics(gates, evaluators, table.columns)
+    _check_evaluators(name, table, {} if named is None else named, evaluators)
+    _check_rows(name, table, rows)
+    lasting = _lasting_name(name, table, options.folder)
+    metrics = None if named is None else tuple(named)
+    base = Base(lasting, table.info.id, margin, metrics, allowed, options.folder)
+    return base, replace(options, no_worse_than=lasting)
+
+
+def _lasting_name(name: str, table: RunTable, folder: Path) -> str:
+    if table.info.source != "run":
+        return name
+    place = Path(table.info.place)
+    return table.info.id if place.parent.resolve() == folder.resolve() else str(place)
+
+
+def _check_evaluators(name: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:
+    known = list(table.evaluators)
+    for each in named.values():
+        if each not in known:
+            raise _about(name, f"it has no evaluator {each!r}{did_you_mean(each, known)}; `tunecheck score` adds one")
+    if not set(known) & set(evaluators):
+        raise _about(name, f"it has none of the evaluators {', '.join(evaluators)}; its own: {', '.join(known)}")
+
+
+def _check_rows(name: str, table: RunTable, rows: Iterable[RowKey]) -> None:
+    """Refuse before the run what cannot pair after it; of part of the rows the outcome tells."""
+    ids, contents = set(table.items.ids), set(table.items.contents) - {""}
+    compared = table.info.source == "run" and len(table.items.contents) > 0 and all(table.items.contents)
+    shared_id = ""
+    for row_id, content in rows:
+        if content in contents or (row_id in ids and not (compared and content)):
+            return
+        shared_id = shared_id or (row_id if row_id in ids else "")
+    if shared_id:
+        raise _about(name, f"no row of it has the same content: {shared_id!r} is in both, with other columns or values")
+    example = table.items.ids[0][:100] if table.items.ids else "none"
+    raise _about(
+        name, f"it has other rows: none is in this data, neither by id nor by content (its first is {example!r})"
+    )
+
+
+def _about(name: str, what: str) -> ConfigurationError:
+    return ConfigurationError(f"--no-worse-than {name}: {what}")

@@ -1,0 +1,166 @@
+"""Gates: conditions on a run's metrics that decide the exit code."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+
+__all__ = ["Gate", "Outcome", "check_error_rate", "parse_gate"]
+
+ROW_KINDS = ("call", "answer")
+
+_GATE = re.compile(
+    r"\s*(?P<metric>[^\[\]<>=]+?)\s*(?:\[(?P<group>[^\[\]]+)\])?\s*(?P<operator>>=|<=|==|>|<)\s*(?P<required>[^\s<>=]+)\s*"
+)
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
+    {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq}
+)
+
+Metrics = Mapping[str, JSON]
+Groups = Mapping[str, Mapping[str, Metrics]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a gate: `found` is None where there was nothing to count.
+
+    Of a comparison with another run, `found` is the difference, and `comparison` has its figures.
+    """
+
+    gate: str
+    found: float | None
+    met: bool
+    remark: str = ""
+    comparison: Mapping[str, JSON] | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        found: dict[str, JSON] = {
+            "gate": self.gate,
+            "found": self.found,
+            "met": self.met,
+            "remark": self.remark or None,
+        }
+        return found if self.comparison is None else found | {"comparison": dict(self.comparison)}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """`function_call_match[call]>=0.8`: a metric, the group of rows it is taken over (None: all), and what it must be.
+
+    A group is a value of `row_kind` or of a grouping column, or `column=value`.
+    """
+
+    metric: str
+    group: str | None
+    operator: str
+    required: float
+
+    def __str__(self) -> str:
+        group = f"[{self.group}]" if self.group is not None else ""
+        return f"{self.metric}{group} {self.operator} {self.required:g}"
+
+    def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
+        """See before the run that the gate's names can mean something.
+
+        Raises:
+            ConfigurationError: no evaluator has such a metric, or no such group can be.
+        """
+        if not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
+            hint = did_you_mean(self.metric.partition(".")[0], evaluators)
+            raise ConfigurationError(f"--fail-under {str(self)!r}: no evaluator gives {self.metric!r}{hint}")
+        if self.group is None:
+            return
+        column, equals, _ = self.group.partition("=")
+        if equals and column not in ("row_kind", *group_by):
+            hint = did_you_mean(column, ["row_kind", *group_by])
+            raise ConfigurationError(f"--fail-under {str(self)!r}: the run is not grouped by {column!r}{hint}")
+        if not equals and not group_by and self.group not in ROW_KINDS:
+            hint = did_you_mean(self.group, ROW_KINDS)
+            raise ConfigurationError(f"--fail-under {str(self)!r}: there is no group {self.group!r}{hint}")
+
+    def check(self, metrics: Metrics, by: Groups, primaries: Mapping[str, str | None]) -> Outcome:
+        """Hold the gate against a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
+
+        A group or a metric without any value does not meet its gate.
+
+        Raises:
+            ConfigurationError: there is no such metric, or it is not a number.
+        """
+        chosen: Metrics | None = metrics if self.group is None else self._group(by)
+        if chosen is None:
+            return Outcome(str(self), None, False, "no row belongs to this group")
+        key = self._key(metrics, primaries)
+        found = chosen.get(key) if key is not None else None
+        if found is None:
+            return Outcome(str(self), None, False, "no row was counted")
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise ConfigurationError(f"--fail-under {str(self)!r}: {key} is not a number")
+        remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
+        return Outcome(str(self), found, _OPERATORS[self.operator](found, self.required), remark)
+
+    def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
+        """A bare evaluator name means its pass rate, else its main mean; None where no row was scored."""
+        if self.metric not in primaries:
+            if self.metric in metrics:
+                return self.metric
+            owners = [name for name in primaries if self.metric.startswith(f"{name}.")]
+            if owners and metrics.get(f"{max(owners, key=len)}.scored_count") == 0:
+                return None
+            raise ConfigurationError(
+                f"--fail-under {str(self)!r}: there is no metric {self.metric!r}{did_you_mean(self.metric, metrics)}"
+            )
+        name = self.metric
+        first = next((key for key in metrics if key.startswith(f"{name}.")), "")
+        candidates = (f"{name}.binary_aggregate", f"{name}.{primaries[name]}", f"{name}.{name}", first)
+        found = next((key for key in candidates if key in metrics), None)
+        return None if found is None or found.endswith("_count") else found
+
+    def _group(self, by: Groups) -> Metrics | None:
+        assert self.group is not None
+        column, equals, value = self.group.partition("=")
+        if equals:
+            return by.get(column, {}).get(value)
+        found = [(column, values[self.group]) for column, values in by.items() if self.group in values]
+        if len(found) > 1:
+            names = " or ".join(f"[{column}={self.group}]" for column, _ in found)
+            raise ConfigurationError(f"--fail-under {str(self)!r}: write {names}")
+        return found[0][1] if found else None
+
+
+def parse_gate(text: str) -> Gate:
+    """A gate as it is written: `metric>=number`, `metric[group]>=number`; a percentage will do for the number.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    match = _GATE.fullmatch(text)
+    required = _number(match["required"]) if match else None
+    if match is None or required is None:
+        raise ConfigurationError(
+            f"--fail-under {text!r} cannot be read: write metric>=number, e.g. 'function_call_match>=0.8'; "
+            "the signs are >= > <= < =="
+        )
+    return Gate(match["metric"], match["group"], match["operator"], required)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def check_error_rate(allowed: float, failed: int, rows: int) -> Outcome:
+    """The gate on errors: rows with an error by rows."""
+    found = failed / rows if rows else 0.0
+    return Outcome(f"error rate <= {allowed:g}", found, found <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed))

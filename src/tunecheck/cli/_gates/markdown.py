@@ -1,0 +1,133 @@
+"""A run as Markdown for a pull request: metrics with intervals, gates, and why rows failed.
+
+Whatever comes from data or a model stands in code spans, where nothing acts: no mark-up, link, image or mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._messages import counted
+from tunecheck.cli._compare.markdown import code
+from tunecheck.cli._evaluate.summary import SIMULATED, Summary
+from tunecheck.cli._figures import main_figure
+from tunecheck.comparison._table import PASS_RATE, Kind
+from tunecheck.comparison._wording import value_text
+from tunecheck.runs._reasons import BELOW
+from tunecheck.runs._reasons import Kind as FailureKind
+
+if TYPE_CHECKING:
+    from tunecheck.cli._gates.gates import Outcome
+    from tunecheck.comparison._table import RunTable
+    from tunecheck.statistics._results import Estimate
+
+__all__ = ["markdown_summary"]
+
+_MOST_KINDS, _MOST_NOTES = 5, 20
+
+Intervals = Mapping[str, str]
+
+
+def markdown_summary(summary: Summary, run: Path) -> str:
+    """The page; the intervals are those of the run in this folder.
+
+    Raises:
+        DataError: its rows cannot be read.
+    """
+    return "\n\n".join(_parts(summary, _intervals(run))) + "\n"
+
+
+def _parts(summary: Summary, intervals: Intervals) -> Iterator[str]:
+    met = all(outcome.met for outcome in summary.gates)
+    mark = "" if not summary.gates else "✅ " if met else "❌ "
+    yield f"### {mark}{code(summary.name)}"
+    yield f"{code(summary.data)} · {counted(summary.rows, 'row')} · {code(summary.source)}"
+    if summary.simulated or summary.failures.simulated_answers:
+        yield f"⚠️ **{SIMULATED}**"
+    if summary.gates:
+        yield "\n".join(_gates(summary.gates))
+    yield "\n".join(_metrics(summary, intervals))
+    for title, kinds in _failures(summary):
+        yield "\n".join(_kinds(title, kinds))
+    if summary.notes:
+        yield "\n".join(f"- {code(note, 400)}" for note in summary.notes[:_MOST_NOTES])
+
+
+def _gates(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield "| gate | required | found |"
+    yield "|---|---|---|"
+    for outcome in outcomes:
+        found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
+        remark = f" {code(outcome.remark)}" if outcome.remark else ""
+        yield f"| {'✅ met' if outcome.met else '❌ **not met**'} | {code(outcome.gate)} | {found}{remark} |"
+
+
+def _metrics(summary: Summary, intervals: Intervals) -> Iterator[str]:
+    yield "| evaluator | result | 95% interval | not applicable | errors |"
+    yield "|---|--:|--:|--:|--:|"
+    for name, evaluator in summary.evaluators.items():
+        figure = main_figure(name, evaluator, summary.metrics)
+        counts = [_count(summary.metrics.get(f"{name}.{key}_count")) for key in ("not_applicable", "error")]
+        yield f"| {code(name)} | {figure} | {intervals.get(name, '–')} | {' | '.join(counts)} |"
+
+
+def _count(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else "–"
+
+
+def _failures(summary: Summary) -> Iterator[tuple[str, list[tuple[str, FailureKind]]]]:
+    """What went wrong, a title and its kinds each; errors first."""
+    if summary.failures.errors:
+        kinds = [
+            (f"{stage}: {kind.words}", kind) for stage, of in summary.failures.errors.items() for kind in of.values()
+        ]
+        yield f"errors in {counted(summary.failed_rows, 'row')}", kinds
+    for name in summary.evaluators:
+        found = summary.failures.reasons.get(name, {})
+        if found.keys() - {BELOW}:
+            failed = counted(summary.failures.failed[name], "row")
+            yield f"{code(name)} failed {failed}", [(kind.label(label), kind) for label, kind in found.items()]
+
+
+def _kinds(title: str, kinds: Sequence[tuple[str, FailureKind]]) -> Iterator[str]:
+    ordered = sorted(kinds, key=lambda item: -item[1].rows)
+    yield f"**{title}**\n"
+    for label, kind in ordered[:_MOST_KINDS]:
+        yield f"- {kind.rows:,} × {code(label)}, e.g. {code(kind.example, 60)}"
+    if len(ordered) > _MOST_KINDS:
+        yield f"- and {len(ordered) - _MOST_KINDS:,} more, rarer ones"
+
+
+def _intervals(run: Path) -> Intervals:
+    """Each evaluator's interval, as text: of the pass rate, or of the mean of its main number."""
+    from tunecheck.comparison._reading import read_run
+
+    table = read_run(run, run.parent)
+    return {name: text for name in table.evaluators if (text := _interval(table, name)) is not None}
+
+
+def _interval(table: RunTable, name: str) -> str | None:
+    """Of what `main_figure` shows: the pass rate where there is one."""
+    rates = table.columns.get(f"{name}.{PASS_RATE}")
+    found = _estimate(table, rates.name if rates is not None else table.evaluators[name].main)
+    if found is None or found.low is None or found.high is None:
+        return None
+    kind: Kind = "score" if rates is None else "binary"
+    return f"{value_text(kind, found.low)} to {value_text(kind, found.high)}"
+
+
+def _estimate(table: RunTable, name: str | None) -> Estimate | None:
+    from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
+
+    column = table.columns.get(name or "")
+    if column is None:
+        return None
+    there = [row for row, value in enumerate(column.values) if value == value]
+    values = [column.values[row] for row in there]
+    of_row = table.items.of_row
+    trials = None if of_row is None else [of_row[row] for row in there]
+    if column.passes == column.name:
+        return estimate_proportion(values, trials)
+    return estimate_mean(values, trials, bounds=column.bounds)

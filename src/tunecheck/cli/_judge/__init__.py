@@ -1,0 +1,1 @@
+"""`tunecheck judge`: calibration against labels."""

@@ -1,0 +1,1 @@
+"""`tunecheck memory`: run, replay and rescore."""

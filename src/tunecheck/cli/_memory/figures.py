@@ -1,0 +1,109 @@
+"""The figures of a memory run on a terminal, and as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tunecheck._json import JSON
+    from tunecheck.evaluation._memory import MemoryOutcome
+    from tunecheck.memory._figures import RunFigures
+
+__all__ = ["DONE", "FAILED", "print_figures", "write_json"]
+
+DONE, FAILED = 0, 1
+
+_MOST_ERRORS = 5
+
+
+def write_json(outcome: MemoryOutcome) -> None:
+    """Print one JSON object."""
+    from tunecheck._json import dumps_line
+
+    result = outcome.result
+    left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in outcome.left_out]
+    about: dict[str, JSON] = {
+        "run": result.run_dir.name,
+        "run_dir": str(result.run_dir),
+        "rows": result.row_count,
+        "failed_rows": result.failed_row_count,
+        "simulated": result.simulated,
+        **outcome.figures.data(),
+        "usage": result.usage,
+        "left_out": left_out,
+        "notes": [*result.notes],
+        "results": [str(folder) for folder in outcome.results],
+    }
+    sys.stdout.write(dumps_line(about).decode("utf-8"))
+
+
+def print_figures(outcome: MemoryOutcome, errors: Sequence[str]) -> None:
+    """Print the scores, the figures and where the files are."""
+    from tunecheck._messages import clean, counted
+    from tunecheck.cli._evaluate.summary import SIMULATED
+
+    result, figures = outcome.result, outcome.figures
+    print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'test')}")
+    if result.simulated:
+        print(SIMULATED)
+    _print_datasets(figures)
+    for line in _lines(figures, result.usage):
+        print(line)
+    if result.failed_row_count:
+        failed = counted(result.failed_row_count, "test")
+        print(f"{failed} with an error; --resume {clean(result.run_dir.name)} tries again")
+        for error in errors[:_MOST_ERRORS]:
+            print(f"  {error}")
+    for note in result.notes:
+        print(f"note: {clean(note)}")
+    print(f"files in {result.run_dir}\n  memory/summary.json  eval_results.jsonl")
+    for folder in outcome.results:
+        print(f"  {clean(str(folder.relative_to(result.run_dir)))}")
+
+
+def _print_datasets(figures: RunFigures) -> None:
+    from rich.table import Table
+
+    from tunecheck._messages import clean
+    from tunecheck.cli._console import console
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("data set")
+    for name in ("tests", "scored", "mean", "std"):
+        table.add_column(name, justify="right")
+    for each in figures.datasets:
+        scores = [_score(each.mean), _score(each.deviation)]
+        table.add_row(clean(each.title), str(each.tests), str(each.scored), *scores)
+    console(sys.stdout).print(table)
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _lines(figures: RunFigures, usage: dict[str, JSON]) -> Iterator[str]:
+    accuracy = "" if figures.accuracy is None else f" · accuracy {100 * figures.accuracy:.0f}%"
+    yield f"score {figures.score:.2f} of {figures.most} (± {figures.deviation:.2f}){accuracy}"
+    parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens in a conversation"]
+    if figures.tokens_per_second is not None:
+        parts.append(f"{figures.tokens_per_second:,.1f} tokens/s")
+    parts.append(f"verbosity {figures.verbosity:,.0f} tokens")
+    if figures.span is not None:
+        parts.append(f"remembered over {figures.span:,.0f} tokens")
+    yield " · ".join(parts)
+    spent = [line for name in ("target", "judge", "memory") if (line := _spent(name, usage.get(name)))]
+    if spent:
+        yield " · ".join(spent)
+
+
+_WHO = {"target": "agent", "judge": "judge in the tests", "memory": "judge of the replies"}
+
+
+def _spent(name: str, spent: JSON) -> str:
+    if not isinstance(spent, dict):
+        return ""
+    calls, cost = spent.get("calls"), spent.get("cost")
+    price = f", {cost:.4g} {spent.get('currency')}" if isinstance(cost, float) else ""
+    return f"{_WHO[name]}: {calls:,} calls{price}"

@@ -1,0 +1,42 @@
+"""`tunecheck plugins`: what can be named in a command or a definition, and where it comes from."""
+
+from __future__ import annotations
+
+import sys
+
+from tunecheck.cli._parameters import Debug, Json
+
+__all__ = ["plugins"]
+
+
+def plugins(json: Json = False, debug: Debug = False) -> int:
+    """List evaluators, endpoint kinds, simulators and data sets: installed ones, and this workspace's."""
+    from tunecheck._json import JSON, dumps_line
+    from tunecheck._plugins import GROUPS, discover
+
+    found = {group.rpartition(".")[2]: discover(group) for group in GROUPS}
+    if json:
+        listed: dict[str, JSON] = {
+            sort: [{"name": plugin.name, "origin": plugin.origin} for plugin in group] for sort, group in found.items()
+        }
+        sys.stdout.write(dumps_line(listed).decode("utf-8"))
+        return 0
+    _show({sort: [(plugin.name, plugin.origin) for plugin in group] for sort, group in found.items() if group})
+    return 0
+
+
+def _show(found: dict[str, list[tuple[str, str]]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from tunecheck._messages import clean
+    from tunecheck.cli._console import console
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(overflow="fold")
+    for sort, plugins_of_sort in found.items():
+        table.add_row(Text(sort, "bold"), "")
+        for name, origin in plugins_of_sort:
+            table.add_row(Text(f"  {clean(name, 60)}"), Text(clean(origin), "dim"))
+    console(sys.stdout).print(table)

@@ -1,0 +1,102 @@
+"""`tunecheck runs`: what was run, how it ended, and its main figures."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tunecheck.cli._invocation import DEFAULT_RESULTS
+from tunecheck.cli._parameters import Debug, Json, ResultsDir
+
+if TYPE_CHECKING:
+    from tunecheck._json import JSON
+    from tunecheck.runs._store import Run
+
+__all__ = ["runs"]
+
+Last = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the last so many.")]
+
+
+def runs(results_dir: ResultsDir = None, limit: Last = None, json: Json = False, debug: Debug = False) -> int:
+    """List runs, the oldest first."""
+    from tunecheck.runs._store import list_runs
+
+    folder = Path(results_dir or DEFAULT_RESULTS)
+    found = [_described(run) for run in list_runs(folder)]
+    found = found[-limit:] if limit else found
+    if json:
+        _write_json(found)
+    elif not found:
+        print(f"there are no runs in {folder}")
+    else:
+        _show(found)
+    return 0
+
+
+def _described(run: Run) -> dict[str, JSON]:
+    """A run as data; one whose manifest is damaged says so and hides no other."""
+    from tunecheck._errors import ConfigurationError
+    from tunecheck.cli._figures import declared, main_figure
+
+    described: dict[str, JSON] = {
+        "run": run.id,
+        "status": "damaged",
+        "created": None,
+        "rows": None,
+        "failed_rows": None,
+    }
+    try:
+        manifest = run.manifest()
+        dataset = manifest.get("dataset")
+        rows = dataset.get("rows") if isinstance(dataset, dict) else None
+        described |= {"status": run.status(), "created": manifest.get("created"), "rows": rows}
+        described |= {"simulated": manifest.get("simulated") is True, "parent": manifest.get("parent")}
+        if described["status"] == "finished":
+            found = run.metrics()
+            metrics = found["metrics"] if isinstance(found.get("metrics"), dict) else {}
+            assert isinstance(metrics, dict)
+            figures = {name: main_figure(name, evaluator, metrics) for name, evaluator in declared(manifest).items()}
+            described |= {"rows": found.get("rows"), "failed_rows": found.get("failed_rows"), "figures": dict(figures)}
+    except (ConfigurationError, OSError) as error:
+        described["problem"] = str(error)
+    return described
+
+
+def _show(found: list[dict[str, JSON]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from tunecheck._messages import clean
+    from tunecheck.cli._console import console
+
+    shown = console(sys.stdout)
+    for run in found:
+        shown.print(Text(clean(run["run"], 200), "bold"))
+        table = Table.grid(padding=(0, 2))
+        about = [str(run["status"]), *_facts(run)]
+        table.add_row("", Text(" · ".join(clean(fact) for fact in about)))
+        figures = run.get("figures")
+        if isinstance(figures, dict) and figures:
+            table.add_row("", Text("  ".join(f"{clean(name, 60)} {figure}" for name, figure in figures.items()), "dim"))
+        shown.print(table)
+
+
+def _facts(run: dict[str, JSON]) -> list[str]:
+    from tunecheck._messages import counted
+
+    facts = [str(run["created"])] if run.get("created") else []
+    rows, failed = run.get("rows"), run.get("failed_rows")
+    facts += [counted(rows, "row")] if isinstance(rows, int) else []
+    facts += [f"{counted(failed, 'row')} with an error"] if isinstance(failed, int) and failed else []
+    facts += ["SIMULATED"] if run.get("simulated") else []
+    facts += [f"from {run['parent']}"] if run.get("parent") else []
+    return [*facts, str(run["problem"])] if run.get("problem") else facts
+
+
+def _write_json(found: list[dict[str, JSON]]) -> None:
+    from tunecheck._json import dumps_line
+
+    sys.stdout.write(dumps_line(found).decode("utf-8"))

@@ -1,0 +1,135 @@
+"""`tunecheck upload`: a finished run into Azure AI Foundry or onto an MLflow server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from tunecheck._errors import TunecheckError
+from tunecheck._json import JSON, dumps_line
+from tunecheck.cli._invocation import DEFAULT_RESULTS
+from tunecheck.cli._parameters import Debug, Json, ResultsDir
+
+if TYPE_CHECKING:
+    from tunecheck.runs._store import Run
+    from tunecheck.upload._foundry.upload import Uploaded
+
+__all__ = ["AllowSimulatedUpload", "Mlflow", "Project", "as_json", "prepare_uploads", "shown", "upload", "upload_all"]
+
+Upload: TypeAlias = "Callable[[Run], Uploaded]"
+
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="A finished run: its id, the beginning of it, its folder, or last.")
+]
+Project = Annotated[
+    str | None,
+    typer.Option(
+        "--project",
+        metavar="PROJECT",
+        help="A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
+        "a YAML file that says either.",
+    ),
+]
+Mlflow = Annotated[str | None, typer.Option("--mlflow", metavar="URL", help="An MLflow server's address.")]
+AllowSimulatedUpload = Annotated[
+    bool,
+    typer.Option("--allow-simulated", help="Upload a run that no model answered; it is tagged as simulated."),
+]
+
+
+def upload(
+    run: RunName,
+    project: Project = None,
+    mlflow: Mlflow = None,
+    results_dir: ResultsDir = None,
+    allow_simulated: AllowSimulatedUpload = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Upload a finished run: metrics, rows, logs of conversations and the report.
+
+    An upload that failed is repeated with the same command: it goes on where it stopped, and makes no second run. What
+    was done is kept in the run's upload.json.
+
+    Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
+    """
+    from tunecheck._errors import ConfigurationError
+    from tunecheck.runs._store import find_run
+
+    if project is None and mlflow is None:
+        raise ConfigurationError("where to? Give --project PROJECT of Azure AI Foundry, or --mlflow URL")
+    found = find_run(run, Path(results_dir or DEFAULT_RESULTS))
+    done, failure = upload_all(prepare_uploads(project, mlflow, allow_simulated=allow_simulated), found)
+    for each in done:
+        if json:
+            sys.stdout.write(dumps_line(as_json(each)).decode("utf-8"))
+        else:
+            print(*shown(each), sep="\n")
+    if failure is not None:
+        raise failure
+    return 0
+
+
+def prepare_uploads(
+    project: str | None, mlflow: str | None, *, allow_simulated: bool, simulated: bool = False
+) -> list[Upload]:
+    """What uploads to the destinations that are given; all that can be checked before a run is checked.
+
+    Raises:
+        ConfigurationError: a destination is none, a package is missing, or the answers would be simulated.
+    """
+    uploads: list[Upload] = []
+    if project is not None:
+        from tunecheck.upload._foundry.upload import FoundryUploader
+
+        foundry = FoundryUploader(project, allow_simulated=allow_simulated)
+        foundry.check(simulated=simulated)
+        uploads.append(foundry.upload)
+    if mlflow is not None:
+        from tunecheck.upload._mlflow.upload import MlflowUploader
+
+        server = MlflowUploader(mlflow, allow_simulated=allow_simulated)
+        server.check(simulated=simulated)
+        uploads.append(server.upload)
+    return uploads
+
+
+def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], TunecheckError | None]:
+    """Upload a run to each destination; gives what was done, and the first failure, which stops no other."""
+    done: list[Uploaded] = []
+    failure: TunecheckError | None = None
+    for upload in uploads:
+        try:
+            done.append(upload(run))
+        except TunecheckError as error:
+            failure = failure or error
+    return done, failure
+
+
+def shown(done: Uploaded) -> Iterator[str]:
+    """What an upload came to, in lines."""
+    from tunecheck._messages import clean, counted
+
+    yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
+    yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
+    if done.left_out:
+        yield clean(f"  left out, as no finite numbers: {', '.join(done.left_out)}", 2_000)
+    if done.url:
+        yield clean(done.url, 2_000)
+
+
+def as_json(done: Uploaded) -> dict[str, JSON]:
+    """What an upload came to, as data."""
+    return {
+        "to": done.to,
+        "run_id": done.run_id,
+        "url": done.url,
+        "files": list(done.files),
+        "metrics": done.metrics,
+        "left_out": list(done.left_out),
+        "unchanged": done.unchanged,
+    }

@@ -1,0 +1,135 @@
+"""From result rows to a table of numbers: what each row is called, and what became of it."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+
+from tunecheck.comparison._columns import settle
+from tunecheck.comparison._declared import Declared
+from tunecheck.comparison._shapes import Shape, Shapes
+from tunecheck.comparison._table import Items, State
+from tunecheck.comparison._values import RawRow, as_text, text_of, value_of
+from tunecheck.datasets._identity import fingerprint, usable_id
+from tunecheck.datasets._repeated import SOURCE_ID
+
+__all__ = ["TableBuilder"]
+
+_BATCH_ROWS, _BATCH_BYTES = 512, 1 << 22
+_BY_POSITION = re.compile(r"row-\d+")
+
+
+class TableBuilder:
+    """Takes a run's rows one by one.
+
+    `answers` are the data's columns that are no part of a row's content; None where rows carry a fingerprint that
+    holds. `nulls_are_errors` is Azure AI Evaluation's way to say that an evaluator failed.
+    """
+
+    def __init__(
+        self,
+        declared: Mapping[str, Declared] | None,
+        *,
+        cluster: str | None = None,
+        answers: frozenset[str] | None = None,
+        nulls_are_errors: bool = False,
+    ) -> None:
+        self._has_fingerprints = answers is None
+        self.shapes = Shapes(declared, cluster, answers or frozenset(), nulls_are_errors=nulls_are_errors)
+        self._known: dict[tuple[str, ...], Shape] = {}
+        self._shape: Shape | None = None
+        self._batch: list[list[bytes]] = []
+        self._bytes = 0
+        self._sources: list[str | None] = []
+        self._given: list[str | None] = []
+        self._contents: list[str] = []
+        self._labels: list[str | None] = []
+        self._has_label = False
+        self.row_ids: Sequence[str] = ()
+        self.rows = self.errors = self.simulated = 0
+
+    def add(self, row: RawRow) -> None:
+        """Take the next row."""
+        key = tuple(row)
+        shape = self._known.get(key)
+        if shape is None:
+            shape = self._known[key] = self.shapes.of(key)
+            self._has_label = self._has_label or shape.label is not None
+        if shape is not self._shape or len(self._batch) >= _BATCH_ROWS or self._bytes > _BATCH_BYTES:
+            self._take_batch()
+            self._shape = shape
+        values = list(map(bytes, map(row.__getitem__, shape.needed)))
+        self._batch.append(values)
+        self._bytes += sum(map(len, values))
+        self._name(row, shape)
+
+    def _take_batch(self) -> None:
+        """Put away what waits: rows of one shape."""
+        shape, count = self._shape, len(self._batch)
+        if shape is None or not count:
+            return
+        batch = dict(zip(shape.needed, zip(*self._batch, strict=True), strict=True))
+        failed = bytearray([shape.has_error]) * count
+        without = State.ERROR if shape.target_failed else State.ABSENT
+        for part in shape.parts:
+            found = part.take(batch, self.rows, count, without=without)
+            states = part.evaluator.states
+            states.extend(bytes(self.rows - len(states)))
+            states.extend(found)
+            if State.ERROR in found:
+                failed = bytearray(had or state == State.ERROR for had, state in zip(failed, found, strict=True))
+        self.rows += count
+        self.errors += sum(failed)
+        self._batch.clear()
+        self._bytes = 0
+
+    def _name(self, row: RawRow, shape: Shape) -> None:
+        given = text_of(row["row_id"]) if "row_id" in row else usable_id(value_of(row.get("inputs.id")))
+        self._given.append(given)
+        if "row_id" in row and self._has_fingerprints:
+            self._contents.append(text_of(row.get("row_fingerprint")) or "")
+        else:
+            content = {key.removeprefix("inputs."): value_of(row[key]) for key in shape.content}
+            self._contents.append(fingerprint(content))
+        self._labels.append(as_text(row[shape.label]) if shape.label is not None else None)
+        source = as_text(row[f"inputs.{SOURCE_ID}"]) if shape.trials else None
+        if source is not None and given != source and not (given or "").startswith(f"{source}#"):
+            source = None
+        self._sources.append(source)
+        self.simulated += "outputs.simulated" in row and bytes(row["outputs.simulated"]) == b"true"
+
+    def finish(self) -> tuple[Items, bool, Sequence[str | None] | None]:
+        """The items, whether ids come from the data, and the labels of the clusters; columns are settled."""
+        self._take_batch()
+        columns = self.shapes.columns
+        for column in columns.values():
+            column.fill(self.rows)
+        for evaluator in self.shapes.evaluators.values():
+            evaluator.states.extend(bytes(self.rows - len(evaluator.states)))
+            settle(evaluator, columns, self.shapes.declared(evaluator.name))
+        named = self._settle_ids()
+        return self._items(), named, self._labels if self._has_label else None
+
+    def _settle_ids(self) -> bool:
+        """The rows' ids: as given, unless one is missing or twice among ids that are no run's own."""
+        given = [each for each in self._given if each is not None]
+        if len(given) < self.rows or (not self._has_fingerprints and len(set(given)) < self.rows):
+            self.row_ids = [f"row-{number}" for number in range(1, self.rows + 1)]
+            return False
+        self.row_ids = given
+        return not all(_BY_POSITION.fullmatch(each) for each in given)
+
+    def _items(self) -> Items:
+        sources = self._sources
+        if not self.rows or None in sources or len(set(sources)) == self.rows:
+            return Items(self.row_ids, self._contents)
+        numbers: dict[str, int] = {}
+        first: list[int] = []
+        of_row = array("q")
+        for row, source in enumerate(sources):
+            item = numbers.setdefault(str(source), len(numbers))
+            if item == len(first):
+                first.append(row)
+            of_row.append(item)
+        return Items(list(numbers), [self._contents[row] for row in first], of_row)

@@ -1,0 +1,144 @@
+"""Which metrics two runs have in common, and which of them are tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps
+from tunecheck._messages import did_you_mean
+from tunecheck.comparison._measuring import Chosen
+from tunecheck.comparison._table import PASS_RATE, EvaluatorColumns, RunTable
+
+__all__ = ["MOST_SHOWN", "choose_metrics", "evaluator_notes"]
+
+MOST_SHOWN = 40
+"""Most metrics that are shown without a test."""
+
+
+def choose_metrics(
+    base: RunTable, new: RunTable, named: Sequence[str] | None, *, gated: bool = False
+) -> tuple[list[Chosen], list[str]]:
+    """The metrics to compare, and remarks on those that are not.
+
+    Tested is each evaluator's main metric, or those that are named: an evaluator, or `<evaluator>.<key>`. Where it is
+    `gated`, an evaluator's pass rate speaks for it, if both runs have one.
+
+    Raises:
+        ConfigurationError: the runs have no evaluator in common, or not the named one.
+    """
+    shared = [name for name in base.evaluators if name in new.evaluators]
+    if not shared:
+        raise ConfigurationError(
+            f"{base.info.id} and {new.info.id} have no evaluator in common: {_listed(base)} there, {_listed(new)} here"
+        )
+    mains = {name: main for name in shared if (main := _main(name, base, new, gated=gated)) is not None}
+    if not mains:
+        raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a number: there is nothing to compare")
+    tested = dict(mains) if named is None else dict(_named(named, mains, base, new))
+    chosen = [_chosen(name, key, base, new, tested=True) for name, key in tested.items()]
+    others = [key for name in shared for key in _others(name, base, new) if key not in tested.values()]
+    for key in others[:MOST_SHOWN]:
+        evaluator = (base.columns.get(key) or new.columns[key]).evaluator
+        name = evaluator if mains.get(evaluator) == key else key
+        chosen.append(_chosen(name, key, base, new, tested=False))
+    more = [f"{len(others) - MOST_SHOWN:,} more metrics are not shown; name one with --metric"]
+    return chosen, more if len(others) > MOST_SHOWN else []
+
+
+def _listed(table: RunTable) -> str:
+    names = list(table.evaluators)
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "") if names else "none"
+
+
+def _chosen(name: str, key: str, base: RunTable, new: RunTable, *, tested: bool) -> Chosen:
+    return Chosen(name, key, (base.columns.get(key) or new.columns[key]).evaluator, tested)
+
+
+def _main(name: str, base: RunTable, new: RunTable, *, gated: bool) -> str | None:
+    """The evaluator's main metric: as the run says that declares what it means, else as both have it."""
+    rate = f"{name}.{PASS_RATE}"
+    if gated and rate in base.columns and rate in new.columns:
+        return rate
+    sides = [table.evaluators[name] for table in (new, base)]
+    for evaluator in [*(side for side in sides if side.declared), *sides]:
+        if evaluator.main is not None:
+            return evaluator.main
+    return None
+
+
+def _others(name: str, base: RunTable, new: RunTable) -> Iterator[str]:
+    """An evaluator's numbers that say more than its verdicts."""
+    before, after = base.evaluators[name], new.evaluators[name]
+    for key in before.columns:
+        if key in after.columns and not (base.columns[key].repeats and new.columns[key].repeats):
+            yield key
+
+
+def _named(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:
+    for name in names:
+        key = mains.get(name) or _key(name, base, new)
+        if key is None:
+            known = [*mains, *(key for key in base.columns if key in new.columns)]
+            where = [table.info.id for table in (base, new) if name in table.columns or name in table.evaluators]
+            only = f" in both runs, only in {where[0]}" if len(where) == 1 else ""
+            raise ConfigurationError(f"there is no metric {name!r}{only}{did_you_mean(name, known)}")
+        yield next((own for own, main in mains.items() if main == key), key), key
+
+
+def _key(name: str, base: RunTable, new: RunTable) -> str | None:
+    """A metric's column: by its key, or what stands for it where a pass rate says the same."""
+    for alike in (name, name.removesuffix("_score")):
+        if alike in base.columns and alike in new.columns:
+            return alike
+    evaluator, _, key = name.rpartition(".")
+    verdicts = f"{evaluator}.{PASS_RATE}"
+    for table in (base, new):
+        column = table.columns.get(verdicts)
+        if column is None or column.metric not in (key, key.removesuffix("_passed"), key.removesuffix("_score")):
+            return None
+    return verdicts
+
+
+def evaluator_notes(base: RunTable, new: RunTable) -> list[str]:
+    """Evaluators of one run only, and those that are not the same in both."""
+    notes = [
+        f"evaluator {name!r} is only in {table.info.id}"
+        for table, other in ((base, new), (new, base))
+        for name in table.evaluators
+        if name not in other.evaluators
+    ]
+    pairs = [(base.evaluators[name], new.evaluators[name]) for name in base.evaluators if name in new.evaluators]
+    notes += [_other_arguments(*pair) for pair in pairs if _changed(*pair) and _arguments_changed(*pair)]
+    recoded = [
+        repr(before.name)
+        for before, after in pairs
+        if _changed(before, after) and not _arguments_changed(before, after)
+    ]
+    if recoded:
+        what = "evaluator" if len(recoded) == 1 else "evaluators"
+        have = "has" if len(recoded) == 1 else "have"
+        notes.append(
+            f"{what} {', '.join(recoded)} {have} other code in each run: the difference may be the evaluator's"
+        )
+    return notes
+
+
+def _changed(before: EvaluatorColumns, after: EvaluatorColumns) -> bool:
+    return None not in (before.fingerprint, after.fingerprint) and before.fingerprint != after.fingerprint
+
+
+def _arguments_changed(before: EvaluatorColumns, after: EvaluatorColumns) -> list[str]:
+    names = {**before.arguments, **after.arguments}
+    return [name for name in names if before.arguments.get(name) != after.arguments.get(name)]
+
+
+def _other_arguments(before: EvaluatorColumns, after: EvaluatorColumns) -> str:
+    names = _arguments_changed(before, after)[:5]
+    changed = ", ".join(f"{name} {_shown(before, name)} → {_shown(after, name)}" for name in names)
+    return f"evaluator {before.name!r} is not the same in both runs ({changed}): the difference may be the evaluator's"
+
+
+def _shown(evaluator: EvaluatorColumns, key: str) -> str:
+    text = dumps(evaluator.arguments.get(key)).decode("utf-8", "backslashreplace")
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,235 @@
+"""One metric of two runs: its numbers side by side, the statistics over them, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tunecheck.comparison._deciding import decide
+from tunecheck.comparison._pairing import Pairing
+from tunecheck.comparison._results import Counts, MetricComparison
+from tunecheck.comparison._table import Column, Kind, RunTable
+from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from tunecheck.statistics._samples import Codes, Floats, Labels
+
+    Mask = NDArray[numpy.bool_]
+
+__all__ = ["Chosen", "Settings", "Sides", "estimate", "item_values", "judge", "measure", "sides_of"]
+
+_UNTESTED_RESAMPLES = 500
+"""Of metrics that are only shown; their interval is read, nothing hangs on its third digit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How runs are compared, as the arguments of `compare` say.
+
+    `rows` is how many rows of a list are kept, None all. `gated`: an evaluator stands for what a gate on it means, its
+    pass rate where it has one.
+    """
+
+    metrics: Sequence[str] | None = None
+    confidence: float = 0.95
+    margin: float | None = None
+    cluster: str | None = None
+    allow_simulated: bool = False
+    pair_by: str = "content"
+    rows: int | None = 1_000
+    seed: int = 0
+    gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A metric that both runs have: what it is called, its columns' name, and whether it is tested."""
+
+    name: str
+    key: str
+    evaluator: str
+    tested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A metric's numbers by pair, NaN where a run has none; `metric` is a column that says what they mean.
+
+    `labels` number the clusters. `averaged` is whether they are shares of several trials.
+    """
+
+    base: Floats
+    new: Floats
+    labels: Codes | None
+    kind: Kind
+    higher_is_better: bool
+    bounds: tuple[float, float] | None
+    metric: Column
+    averaged: bool = False
+
+    @property
+    def verdicts(self) -> bool:
+        """Whether each pair passes or fails in each run; not so where passes are averaged over trials."""
+        return self.kind == "binary" and not self.averaged
+
+    @property
+    def both(self) -> Mask:
+        """Which pairs have both numbers."""
+        import numpy
+
+        found: Mask = ~(numpy.isnan(self.base) | numpy.isnan(self.new))
+        return found
+
+    def labels_of(self, both: Mask) -> Codes | None:
+        """The clusters of the pairs that have both numbers."""
+        return None if self.labels is None else self.labels[both]
+
+
+def item_values(table: RunTable, name: str) -> Floats:
+    """A column's number of each item; of several trials their mean. NaN where there is none."""
+    import numpy
+
+    column = table.columns.get(name)
+    if column is None:
+        return numpy.full(len(table.items.ids), numpy.nan)
+    values = numpy.array(column.values, dtype=numpy.float64)
+    if table.items.of_row is None:
+        return values
+    items = numpy.array(table.items.of_row, dtype=numpy.int64)
+    there = ~numpy.isnan(values)
+    count = len(table.items.ids)
+    sums = numpy.bincount(items[there], weights=values[there], minlength=count)
+    with numpy.errstate(invalid="ignore"):
+        means: Floats = sums / numpy.bincount(items[there], minlength=count)
+    return means
+
+
+def sides_of(key: str, base: RunTable, new: RunTable, pairing: Pairing, labels: Codes | None) -> Sides:
+    """A metric's numbers side by side."""
+    import numpy
+
+    columns = [table.columns[key] for table in (new, base) if key in table.columns]
+    before, after = (
+        item_values(table, key)[numpy.asarray(items, dtype=numpy.int64)]
+        for table, items in ((base, pairing.base), (new, pairing.new))
+    )
+    told = next((column for column in columns if _is_declared(column, base, new)), columns[0])
+    kind, bounds = told.kind, told.bounds
+    if {column.kind for column in columns} != {"binary"} and kind == "binary":
+        kind = "score"
+    averaged = False
+    if kind == "binary":
+        bounds = (0.0, 1.0)
+        averaged = not all(numpy.isin(side[~numpy.isnan(side)], bounds).all() for side in (before, after))
+    return Sides(before, after, labels, kind, told.higher_is_better, bounds, told, averaged)
+
+
+def _is_declared(column: Column, base: RunTable, new: RunTable) -> bool:
+    return any(
+        table.evaluators[column.evaluator].declared and table.columns.get(column.name) is column
+        for table in (base, new)
+        if column.evaluator in table.evaluators
+    )
+
+
+def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, settings: Settings) -> MetricComparison:
+    """The metric's figures and its test; there is no verdict before all metrics are tested."""
+    import numpy
+
+    from tunecheck.statistics._decisions import non_inferiority
+    from tunecheck.statistics._power import smallest_difference
+
+    both = sides.both
+    found = _compared(sides, both, settings, chosen.tested)
+    one_sided = tuple(int(numpy.count_nonzero(~numpy.isnan(side) & ~both)) for side in (sides.base, sides.new))
+    result = MetricComparison(
+        name=chosen.name,
+        key=chosen.key,
+        evaluator=chosen.evaluator,
+        kind=sides.kind,
+        higher_is_better=sides.higher_is_better,
+        tested=chosen.tested,
+        base=found.base,
+        new=found.new,
+        difference=found.difference,
+        base_rows=_counts(base, chosen),
+        new_rows=_counts(new, chosen),
+        one_sided=(one_sided[0], one_sided[1]),
+    )
+    if isinstance(found, PairedBinary):
+        result = replace(result, b=found.b, c=found.c)
+    if not chosen.tested:
+        return result
+    margin = settings.margin
+    result = replace(
+        result,
+        p_value=_plain(found.p_value),
+        p_exact=_plain(found.p_exact),
+        test=found.test,
+        smallest_difference=smallest_difference(found),
+        non_inferiority=None
+        if margin is None
+        else non_inferiority(found.difference, margin, higher_is_better=sides.higher_is_better),
+    )
+    if isinstance(found, PairedBinary):
+        return replace(result, p_mid=_plain(found.p_mid))
+    return replace(result, wilcoxon=found.wilcoxon)
+
+
+def _compared(sides: Sides, both: Mask, settings: Settings, tested: bool) -> PairedBinary | PairedScores:
+    from tunecheck.statistics._binary import paired_binary
+    from tunecheck.statistics._scores import paired_scores
+
+    before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
+    if sides.verdicts:
+        return paired_binary(before, after, labels, confidence=settings.confidence)
+    if tested:
+        return paired_scores(
+            before, after, labels, bounds=sides.bounds, confidence=settings.confidence, seed=settings.seed
+        )
+    return paired_scores(
+        before,
+        after,
+        labels,
+        bounds=sides.bounds,
+        confidence=settings.confidence,
+        seed=settings.seed,
+        resamples=_UNTESTED_RESAMPLES,
+        flips=1,
+    )
+
+
+def _plain(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _counts(table: RunTable, chosen: Chosen) -> Counts:
+    return Counts(*table.evaluators[chosen.evaluator].counts())
+
+
+def judge(metric: MetricComparison, p_adjusted: float | None, bounds: tuple[float, float] | None) -> MetricComparison:
+    """The same with Holm's p-value and the verdict."""
+    verdict, why = decide(
+        metric.difference,
+        p_adjusted,
+        metric.smallest_difference,
+        verdicts=metric.b is not None,
+        bounds=bounds,
+        higher_is_better=metric.higher_is_better,
+    )
+    return replace(metric, p_adjusted=p_adjusted, verdict=verdict, why=why)
+
+
+def estimate(values: Floats, sides: Sides, labels: Labels | None, settings: Settings) -> Estimate:
+    """One run's figure, over rows that all runs have."""
+    from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
+
+    if sides.verdicts:
+        return estimate_proportion(values, labels, confidence=settings.confidence)
+    return estimate_mean(
+        values, labels, bounds=sides.bounds, confidence=settings.confidence, resamples=_UNTESTED_RESAMPLES
+    )

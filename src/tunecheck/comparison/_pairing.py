@@ -1,0 +1,149 @@
+"""Which row of one run is which of the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.comparison._table import RunTable
+from tunecheck.comparison._values import RawRow, value_of
+
+__all__ = ["PAIR_BY", "NothingPairsError", "Pairing", "pair"]
+
+PAIR_BY = ("content", "id")
+"""`content`: rows of equal id and equal content, then rows of equal content; `id`: rows of equal id."""
+
+
+class NothingPairsError(ConfigurationError):
+    """No row of one run is in the other: `why`, and, where there is one, a `remedy` that `compare` has."""
+
+    def __init__(self, why: str, remedy: str = "") -> None:
+        super().__init__(f"{why}; {remedy}" if remedy else why)
+        self.why = why
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """`base` and `new` are the items of each pair, in the order of the base; the others are those in one run only.
+
+    `by_content` pairs have another id in each run; `by_id_alone` is said where contents could not be compared.
+    `changed` items have an id that the other run has with other content.
+    """
+
+    base: Sequence[int]
+    new: Sequence[int]
+    only_base: Sequence[int]
+    only_new: Sequence[int]
+    changed: Sequence[str]
+    by_content: int = 0
+    by_id_alone: bool = False
+
+    def as_json(self, base: RunTable, new: RunTable) -> dict[str, JSON]:
+        """For `--json`: counts, and the ids of the rows in one run only."""
+        return {
+            "paired": len(self.base),
+            "paired_by_content": self.by_content,
+            "paired_by_id_alone": self.by_id_alone,
+            "only_in_base": [base.items.ids[item] for item in self.only_base],
+            "only_in_new": [new.items.ids[item] for item in self.only_new],
+            "other_content": list(self.changed),
+        }
+
+
+def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
+    """Pair two runs' items.
+
+    Raises:
+        NothingPairsError: no item of one is in the other; says why.
+    """
+    contents = _contents_known(base) and _contents_known(new) and pair_by == "content"
+    found = dict(_matches(_keys(base, contents), _keys(new, contents)))
+    alone = pair_by == "content" and not contents
+    if contents and not found and base.info.source != new.info.source and base.named and new.named:
+        # Azure AI Evaluation rewrites values (dates, whole numbers beside empty cells): contents cannot be compared.
+        found = dict(_matches(_keys(base, contents=False), _keys(new, contents=False)))
+        alone = bool(found)
+    by_content = 0
+    if contents:
+        rest = list(_matches(_rest(base.items.contents, found), _rest(new.items.contents, found.values())))
+        found.update(rest)
+        by_content = len(rest)
+    if not found:
+        raise _nothing(base, new, contents)
+    taken = set(found.values())
+    only_base = [item for item in range(len(base.items.ids)) if item not in found]
+    only_new = [item for item in range(len(new.items.ids)) if item not in taken]
+    elsewhere = {new.items.ids[item] for item in only_new}
+    changed = [base.items.ids[item] for item in only_base if base.items.ids[item] in elsewhere]
+    order = sorted(found)
+    return Pairing(order, [found[item] for item in order], only_base, only_new, changed, by_content, alone)
+
+
+def _contents_known(table: RunTable) -> bool:
+    return all(table.items.contents)
+
+
+Keyed = Iterable[tuple[int, object]]
+
+
+def _keys(table: RunTable, contents: bool) -> Keyed:
+    ids = table.items.ids
+    return enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)
+
+
+def _rest(contents: Sequence[str], found: Iterable[int]) -> Keyed:
+    taken = set(found)
+    return [(item, content) for item, content in enumerate(contents) if item not in taken]
+
+
+def _matches(base: Keyed, new: Keyed) -> Iterator[tuple[int, int]]:
+    """Items of equal keys; of a key that is there more than once, the first with the first, and so on."""
+    places: dict[tuple[object, int], int] = {}
+    seen: Counter[object] = Counter()
+    for item, key in new:
+        places[key, seen[key]] = item
+        seen[key] += 1
+    seen = Counter()
+    for item, key in base:
+        place = places.get((key, seen[key]))
+        seen[key] += 1
+        if place is not None:
+            yield item, place
+
+
+def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError:
+    """Why nothing pairs, in words."""
+    for table in (base, new):
+        if not table.items.ids:
+            return NothingPairsError(f"{table.info.id} has no rows: there is nothing to compare")
+    shared = set(base.items.ids) & set(new.items.ids)
+    start = f"no row of {base.info.id} is in {new.info.id}"
+    if shared and contents:
+        example = next(name for name in base.items.ids if name in shared)
+        differing = _differing(base, new, example)
+        differs = f"{', '.join(map(repr, differing[:3]))} {'differ' if len(differing) > 1 else 'differs'}"
+        what = f"in {example!r} {differs}" if differing else f"such as {example!r}"
+        remedy = "--pair-by id compares them all the same" if base.named and new.named else ""
+        ids = "1 id is" if len(shared) == 1 else f"{len(shared):,} ids are"
+        return NothingPairsError(f"{start}: {ids} in both, with other content ({what})", remedy)
+    first = base.items.ids[0][:100], new.items.ids[0][:100]
+    return NothingPairsError(f"{start}: their ids are other ones, such as {first[0]!r} and {first[1]!r}")
+
+
+def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
+    """The columns of the data that one row has otherwise in each run."""
+    before, after = (_inputs(_row(table, name)) for table in (base, new))
+    return [column for column in {**before, **after} if before.get(column) != after.get(column)]
+
+
+def _row(table: RunTable, name: str) -> RawRow:
+    at = table.row_ids.index(name) if name in table.row_ids else 0
+    return next(table.source.records({at}), {})
+
+
+def _inputs(row: RawRow) -> dict[str, JSON]:
+    return {key.removeprefix("inputs."): value_of(row[key]) for key in row if key.startswith("inputs.")}

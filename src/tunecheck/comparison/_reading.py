@@ -1,0 +1,170 @@
+"""Runs by name: what stands behind a name, and its rows as a table."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.comparison._bfcl_scores import files_below, find_scores
+from tunecheck.comparison._building import TableBuilder
+from tunecheck.comparison._declared import Declared, answer_columns, read_declared
+from tunecheck.comparison._sources import AzureFile, GivenRows, LinesFile
+from tunecheck.comparison._table import RowSource, RunInfo, RunTable, Source
+from tunecheck.runs._store import Run, find_run
+
+__all__ = ["RunLike", "read_run"]
+
+RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
+"""A run's folder, id, the beginning of its id, or `last`; files of Azure's or BFCL's; what `evaluate` returned."""
+
+_AZURE = "evaluation_results.json"
+_RESULTS = re.compile(r"BFCL_v\d+_.*_result\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a name stands for."""
+
+    id: str
+    source: Source
+    place: str
+    rows: RowSource
+    declared: Mapping[str, Declared] | None = None
+    answers: frozenset[str] | None = None
+    simulated: bool = False
+    created: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read_run(run: RunLike, results_dir: Path, *, cluster: str | None = None, name: str = "run") -> RunTable:
+    """A run's rows as a table; `name` is what rows in memory are called.
+
+    Raises:
+        ConfigurationError: there is no such run, it has not finished, or it is another version's.
+        DataError: its rows are damaged, or files that belong to it are not there.
+    """
+    opened = _open(run, results_dir, name)
+    builder = TableBuilder(
+        opened.declared,
+        cluster=cluster,
+        answers=opened.answers,
+        nulls_are_errors=opened.source in ("azure", "rows"),
+    )
+    for record in opened.rows.records():
+        builder.add(record)
+    items, named, labels = builder.finish()
+    info = RunInfo(
+        opened.id,
+        opened.source,
+        opened.place,
+        builder.rows,
+        builder.errors,
+        opened.simulated or builder.simulated > 0,
+        opened.created,
+        -(-builder.rows // len(items.ids)) if items.of_row is not None else 1,
+        opened.notes + _left_out(builder),
+    )
+    columns, evaluators = builder.shapes.columns, builder.shapes.evaluators
+    names = list(builder.shapes.column_names)
+    return RunTable(info, items, named, columns, evaluators, labels, names, opened.rows, builder.row_ids)
+
+
+def _left_out(builder: TableBuilder) -> tuple[str, ...]:
+    return tuple(
+        f"evaluator {each.name!r} returns more than {len(each.columns)} metrics: the others are not read"
+        for each in builder.shapes.evaluators.values()
+        if each.left_out
+    )
+
+
+def _open(run: RunLike, results_dir: Path, name: str) -> _Opened:
+    folder = getattr(run, "run_dir", None)
+    if isinstance(folder, Path):
+        return _run_folder(Run(folder))
+    if isinstance(run, Run):
+        return _run_folder(run)
+    if isinstance(run, Mapping):
+        return _given(run, name)
+    path = Path(run)
+    if (path / "run.json").is_file():
+        return _run_folder(Run(path))
+    if path.name == "eval_results.jsonl" and (path.parent / "run.json").is_file():
+        return _run_folder(Run(path.parent))
+    found = _foreign(path) if os.fspath(run) and path.exists() else None
+    if found is not None:
+        return found
+    try:
+        return _run_folder(find_run(run, results_dir))
+    except ConfigurationError:
+        if os.fspath(run) and path.exists():
+            raise ConfigurationError(f"{path} {_no_run(path)}") from None
+        raise
+
+
+def _no_run(path: Path) -> str:
+    if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
+        return f"holds results that nobody scored: `tunecheck bfcl score {path} --out DIR`, then compare DIR"
+    return "is no run: expected a run's folder, Azure's evaluation_results.json, or BFCL's scores"
+
+
+def _foreign(path: Path) -> _Opened | None:
+    """A file or folder that is no run folder of ours."""
+    azure = path / _AZURE if path.is_dir() else path
+    if azure.is_file() and azure.suffix == ".json" and not azure.name.startswith("BFCL_"):
+        name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
+        return _Opened(name or azure.stem, "azure", str(path), AzureFile(azure), answers=frozenset({"response"}))
+    scores = find_scores(path)
+    if scores is None:
+        return None
+    name = path.name if path.is_dir() and path.name not in ("score", "bfcl_score", "result") else path.parent.name
+    home = next(
+        (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
+    )
+    simulated = home is not None and Run(home).manifest().get("simulated") is True
+    return _Opened(name or "scores", "bfcl", str(path), scores, scores.declared, simulated=simulated)
+
+
+def _given(run: Mapping[str, object], name: str) -> _Opened:
+    rows = run.get("rows")
+    if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes)):
+        raise ConfigurationError('a run as an object has "rows": what evaluate() returned')
+    return _Opened(name, "rows", "memory", GivenRows(rows), answers=frozenset({"response"}))
+
+
+def _run_folder(run: Run) -> _Opened:
+    manifest = run.known_manifest()
+    if not run.results.is_file():
+        raise ConfigurationError(f"run {run.id} has no results: it {_ended(run, manifest)}")
+    created = manifest.get("created")
+    return _Opened(
+        run.id,
+        "run",
+        str(run.folder),
+        LinesFile(run.results),
+        read_declared(manifest),
+        answer_columns(manifest) if manifest.get("target", "unknown") is None else None,
+        manifest.get("simulated") is True,
+        created if isinstance(created, str) else None,
+        _unfinished(run, manifest),
+    )
+
+
+def _unfinished(run: Run, manifest: Mapping[str, JSON]) -> tuple[str, ...]:
+    """A run that was finished once and taken up again has its rows of then."""
+    status = run.status() if "status" in manifest else "finished"
+    return () if status == "finished" else (f"{run.id} is not finished ({status}): its rows are those of before",)
+
+
+def _ended(run: Run, manifest: Mapping[str, JSON]) -> str:
+    status = run.status()
+    if status == "finished":
+        return "is finished, and eval_results.jsonl is gone"
+    if status == "running":
+        return "is still running"
+    return f"is not finished ({status}); finish it with --resume {run.id}"

@@ -1,0 +1,284 @@
+"""What a comparison says: of each metric, of the rows behind it, and of all runs together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck.comparison._table import Kind, RunInfo
+from tunecheck.statistics._results import Estimate, NonInferiority, SmallestDifference, Wilcoxon
+
+__all__ = [
+    "BETTER",
+    "NO_DIFFERENCE",
+    "TOO_LITTLE",
+    "WORSE",
+    "Comparison",
+    "Counts",
+    "History",
+    "MetricComparison",
+    "Pairs",
+    "RowChange",
+    "RunComparison",
+    "Verdict",
+]
+
+Verdict = Literal["better", "worse", "no difference shown", "too little data"]
+
+BETTER: Verdict = "better"
+WORSE: Verdict = "worse"
+NO_DIFFERENCE: Verdict = "no difference shown"
+TOO_LITTLE: Verdict = "too little data"
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One row of two runs: its numbers (a pass is 1, a fail 0), and why each run failed it.
+
+    `new_id` is the row's id in the new run, where that is another one. `gone` and `come` are the faults that only the
+    one or only the other run's reason names.
+    """
+
+    row_id: str
+    base: float
+    new: float
+    base_reason: str | None = None
+    new_reason: str | None = None
+    gone: tuple[str, ...] = ()
+    come: tuple[str, ...] = ()
+    new_id: str | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {
+            "row_id": self.row_id,
+            "new_id": self.new_id,
+            "base": self.base,
+            "new": self.new,
+            "base_reason": self.base_reason,
+            "new_reason": self.new_reason,
+            "gone": list(self.gone),
+            "come": list(self.come),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of a run's rows at one evaluator."""
+
+    scored: int
+    not_applicable: int
+    errors: int
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {"scored": self.scored, "not_applicable": self.not_applicable, "errors": self.errors}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """One metric of two runs, over the rows that both have a number for.
+
+    `name` is the evaluator's for its main metric, else `<evaluator>.<key>`; `key` is the metric's key in metrics.json.
+    `kind` is "binary" where each row, or each trial of it, passes or fails, else "score" or "count". Only where
+    `tested` is there a verdict with p-values: `p_value` is that of `test`, `p_adjusted` the same after Holm's
+    correction over all tests of the comparison. `b` rows passed in the base only, `c` in the new run only; None for
+    scores, and for shares of trials. `one_sided` counts the pairs (base, new) that only that run has a number for:
+    they are in no figure.
+
+    `regressed` and `fixed` are rows that went from pass to fail and back, `changed` those whose number is another one,
+    or that fail for another reason; `totals` counts them all, the lists may hold the first only.
+    """
+
+    name: str
+    key: str
+    evaluator: str
+    kind: Kind
+    higher_is_better: bool
+    tested: bool
+    base: Estimate
+    new: Estimate
+    difference: Estimate
+    base_rows: Counts
+    new_rows: Counts
+    one_sided: tuple[int, int] = (0, 0)
+    p_value: float | None = None
+    test: str = "none"
+    p_exact: float | None = None
+    p_mid: float | None = None
+    p_adjusted: float | None = None
+    wilcoxon: Wilcoxon | None = None
+    b: int | None = None
+    c: int | None = None
+    smallest_difference: SmallestDifference | None = None
+    non_inferiority: NonInferiority | None = None
+    verdict: Verdict | None = None
+    why: str = ""
+    regressed: tuple[RowChange, ...] = ()
+    fixed: tuple[RowChange, ...] = ()
+    changed: tuple[RowChange, ...] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def non_inferior(self) -> bool | None:
+        """Whether the new run is shown to be worse by less than the margin; None without a margin or an interval."""
+        return None if self.non_inferiority is None else self.non_inferiority.shown
+
+    @property
+    def p_permutation(self) -> float | None:
+        """The p-value, where it is that of a permutation test."""
+        return self.p_value if "permutation" in self.test else None
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        found: dict[str, JSON] = {}
+        for each in fields(self):
+            found[each.name] = _as_json(getattr(self, each.name))
+        found["one_sided"] = {"base": self.one_sided[0], "new": self.one_sided[1]}
+        return found | {"non_inferior": self.non_inferior, "p_permutation": self.p_permutation}
+
+
+def _as_json(value: object) -> JSON:
+    if hasattr(value, "as_json"):
+        found: JSON = value.as_json()
+        return found
+    if isinstance(value, tuple):
+        return [_as_json(each) for each in value]
+    return dict(value) if isinstance(value, Mapping) else value  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """How two runs' rows were paired; the others are named."""
+
+    paired: int
+    by_content: int
+    by_id_alone: bool
+    only_in_base: tuple[str, ...]
+    only_in_new: tuple[str, ...]
+    other_content: tuple[str, ...]
+    clusters: int | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """One run against the base."""
+
+    base: RunInfo
+    new: RunInfo
+    pairs: Pairs
+    metrics: Mapping[str, MetricComparison]
+    notes: tuple[str, ...] = ()
+
+    def metric(self, name: str) -> MetricComparison:
+        """A metric by its name, or by its key in metrics.json.
+
+        Raises:
+            ConfigurationError: there is none of that name.
+        """
+        for each in self.metrics.values():
+            if name in (each.name, each.key):
+                return each
+        raise ConfigurationError(f"no metric {name!r} was compared{did_you_mean(name, self.metrics)}")
+
+    @property
+    def tested(self) -> list[MetricComparison]:
+        """The metrics with a verdict."""
+        return [each for each in self.metrics.values() if each.tested]
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {
+            "new": self.new.as_json(),
+            "pairs": self.pairs.as_json(),
+            "metrics": {name: metric.as_json() for name, metric in self.metrics.items()},
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One metric over all runs, over the rows that every run has a number for."""
+
+    name: str
+    kind: Kind
+    values: tuple[Estimate, ...]
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {"name": self.name, "kind": self.kind, "values": [each.as_json() for each in self.values]}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One or more runs against a base: `against` has one entry a run, in the order given.
+
+    `history` follows each tested metric over the base and all runs. `metrics`, `pairs` and `notes` are those of the
+    last run.
+    """
+
+    base: RunInfo
+    against: Sequence[RunComparison]
+    history: Sequence[History]
+    confidence: float
+    margin: float | None = None
+    cluster: str | None = None
+
+    @property
+    def new(self) -> RunInfo:
+        """The last run."""
+        return self.against[-1].new
+
+    @property
+    def runs(self) -> list[RunInfo]:
+        """The base and all runs, in order."""
+        return [self.base, *(each.new for each in self.against)]
+
+    @property
+    def metrics(self) -> Mapping[str, MetricComparison]:
+        """The last run's metrics against the base, by name."""
+        return self.against[-1].metrics
+
+    @property
+    def pairs(self) -> Pairs:
+        """How the last run's rows were paired with the base's."""
+        return self.against[-1].pairs
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on the last run's comparison."""
+        return self.against[-1].notes
+
+    @property
+    def simulated(self) -> bool:
+        """Whether some run asked no model."""
+        return any(run.simulated for run in self.runs)
+
+    def metric(self, name: str) -> MetricComparison:
+        """A metric of the last run by its name, or by its key in metrics.json.
+
+        Raises:
+            ConfigurationError: there is none of that name.
+        """
+        return self.against[-1].metric(name)
+
+    def to_json(self) -> dict[str, JSON]:
+        """Everything, as plain JSON values."""
+        return {
+            "format": 1,
+            "base": self.base.as_json(),
+            "against": [each.as_json() for each in self.against],
+            "history": [each.as_json() for each in self.history],
+            "confidence": self.confidence,
+            "margin": self.margin,
+            "cluster": self.cluster,
+            "simulated": self.simulated,
+        }

@@ -1,0 +1,164 @@
+"""A run as the comparison holds it: its rows' names, and for each metric one number a row."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from tunecheck._json import JSON
+from tunecheck.comparison._values import RawRow
+
+__all__ = [
+    "PASS_RATE",
+    "Column",
+    "EvaluatorColumns",
+    "Items",
+    "Kind",
+    "RowSource",
+    "RunInfo",
+    "RunTable",
+    "Source",
+    "State",
+]
+
+Kind = Literal["binary", "score", "count"]
+Source = Literal["run", "azure", "bfcl", "rows"]
+
+PASS_RATE = "binary_aggregate"  # noqa: S105 - no password
+"""What an evaluator's pass rate is called among its metrics."""
+
+NO_NUMBER = math.nan
+
+
+class State:
+    """What became of a row at one evaluator."""
+
+    ABSENT, SCORED, NOT_APPLICABLE, ERROR = range(4)
+
+
+class RowSource(Protocol):
+    """Where result rows come from; they can be read again."""
+
+    def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
+        """Each row's values by column, or those of some rows by their number from 0.
+
+        Raises:
+            DataError: a row that cannot be read.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """Which run this is.
+
+    `source` says what it was read from: a run folder, Azure AI Evaluation's results, BFCL's scores, or rows in memory.
+    `rows` counts its rows; `errors` those of them on which something failed; `trials` how many rows an item has, where
+    rows are repeated trials.
+    """
+
+    id: str
+    source: Source
+    place: str
+    rows: int
+    errors: int = 0
+    simulated: bool = False
+    created: str | None = None
+    trials: int = 1
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {
+            "id": self.id,
+            "source": self.source,
+            "place": self.place,
+            "rows": self.rows,
+            "rows_with_an_error": self.errors,
+            "simulated": self.simulated,
+            "created": self.created,
+            "trials": self.trials,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(slots=True)
+class Column:
+    """One metric's numbers: NaN where a row has none; a pass is 1, a fail 0.
+
+    `metric` begins the keys of its reason. `passes` names the column of its verdicts, where it has any. `reasons` has
+    a hash of why each failing row failed, where the column holds verdicts. `repeats` is whether its numbers are but the
+    verdicts once more.
+    """
+
+    name: str
+    evaluator: str
+    metric: str
+    kind: Kind
+    higher_is_better: bool = True
+    bounds: tuple[float, float] | None = None
+    passes: str | None = None
+    repeats: bool = False
+    values: array[float] = field(default_factory=lambda: array("d"))
+    reasons: array[int] = field(default_factory=lambda: array("q"))
+
+    def fill(self, rows: int) -> None:
+        """Rows up to here that have no number."""
+        self.values.extend([NO_NUMBER] * (rows - len(self.values)))
+        if self.passes == self.name:
+            self.reasons.extend([0] * (rows - len(self.reasons)))
+
+
+@dataclass(slots=True)
+class EvaluatorColumns:
+    """One evaluator: its columns' names, the one that speaks for it, and what became of each row.
+
+    `declared` is whether the run says what the evaluator's metrics mean; `arguments` and `fingerprint` what it was.
+    """
+
+    name: str
+    columns: list[str]
+    main: str | None
+    states: bytearray
+    declared: bool = False
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
+    fingerprint: str | None = None
+    left_out: int = 0
+
+    def counts(self) -> tuple[int, int, int]:
+        """Scored rows, rows to which it does not apply, errors."""
+        states = self.states
+        return states.count(State.SCORED), states.count(State.NOT_APPLICABLE), states.count(State.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What is paired: a row each, or all trials of one question.
+
+    `of_row` has each row's item; None where every row is an item of its own.
+    """
+
+    ids: Sequence[str]
+    contents: Sequence[str]
+    of_row: array[int] | None = None
+
+
+@dataclass(slots=True)
+class RunTable:
+    """One run's rows. `contents` are fingerprints, empty where they are not known.
+
+    `named` is whether ids come from the data, not from the rows' order. `labels` has the clusters' labels, if clusters
+    were asked for and the rows have that column. `column_names` are all columns of the data that were seen.
+    """
+
+    info: RunInfo
+    items: Items
+    named: bool
+    columns: dict[str, Column]
+    evaluators: dict[str, EvaluatorColumns]
+    labels: Sequence[str | None] | None
+    column_names: Sequence[str]
+    source: RowSource
+    row_ids: Sequence[str]

@@ -1,0 +1,119 @@
+"""A comparison's figures as people read them: pass rates in percent, their differences in points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tunecheck.comparison._results import BETTER, MetricComparison, RowChange
+from tunecheck.comparison._table import Kind
+from tunecheck.statistics._results import Estimate
+
+__all__ = [
+    "NOTHING",
+    "difference_text",
+    "headline",
+    "interval_text",
+    "line_of",
+    "margin_text",
+    "p_text",
+    "row_text",
+    "size_text",
+    "value_text",
+]
+
+NOTHING = "–"
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def value_text(kind: Kind, value: float | None) -> str:
+    """`88.7%`, `0.812`."""
+    if value is None or value != value:
+        return NOTHING
+    return f"{value:.1%}" if kind == "binary" else _decimal(value)
+
+
+def difference_text(kind: Kind, value: float | None, *, unit: bool = True) -> str:
+    """`−4.7 points`, `+0.012`."""
+    if value is None:
+        return NOTHING
+    size = _size(kind, abs(value))
+    sign = "±" if float(size.replace(",", "")) == 0 else "+" if value > 0 else "−"
+    return f"{sign}{size}" + (" points" if unit and kind == "binary" else "")
+
+
+def interval_text(kind: Kind, estimate: Estimate) -> str:
+    """`−8.1 to −1.3`, of a difference."""
+    if estimate.low is None or estimate.high is None:
+        return NOTHING
+    low, high = (difference_text(kind, bound, unit=False) for bound in (estimate.low, estimate.high))
+    return f"{low} to {high}"
+
+
+def size_text(kind: Kind, value: float | None) -> str:
+    """`4.7 points`, `0.012`: a difference in either direction."""
+    if value is None:
+        return NOTHING
+    return _size(kind, value) + (" points" if kind == "binary" else "")
+
+
+def _size(kind: Kind, value: float) -> str:
+    return f"{100 * value:.1f}" if kind == "binary" else _decimal(value)
+
+
+def _decimal(value: float) -> str:
+    size = abs(value)
+    if size >= 1e9:
+        return f"{value:.3g}"
+    return f"{value:.3f}" if size < 100 else f"{value:,.1f}"
+
+
+def p_text(value: float | None) -> str:
+    """`0.025`, `<0.001`."""
+    if value is None:
+        return NOTHING
+    return "<0.001" if value < 0.001 else f"{value:.3f}" if value < 0.995 else "1"
+
+
+def headline(metric: MetricComparison) -> str:
+    """`worse, 88.7% → 84.0%, −4.7 points (−8.1 to −1.3)`: what to say after the metric's name."""
+    base, new = (value_text(metric.kind, side.value) for side in (metric.base, metric.new))
+    said = [str(metric.verdict or "not tested"), f"{base} → {new}"]
+    if metric.difference.value is not None:
+        interval = interval_text(metric.kind, metric.difference)
+        shown = f" ({interval})" if interval != NOTHING else ""
+        said.append(difference_text(metric.kind, metric.difference.value) + shown)
+    return ", ".join(said) + (f"; {metric.why}" if metric.why else "")
+
+
+def margin_text(metric: MetricComparison) -> str:
+    """Whether the run is shown to be no worse by the margin, in words; empty without a margin, or if it is better."""
+    found = metric.non_inferiority
+    if found is None or metric.verdict == BETTER:
+        return ""
+    size = size_text(metric.kind, found.margin)
+    if found.shown is None:
+        return f"no worse by {size}: cannot be said"
+    return f"shown to be worse by less than {size}" if found.shown else f"NOT shown to be worse by less than {size}"
+
+
+def row_text(change: RowChange, kind: Kind) -> str:
+    """What became of a row: the faults that came and went, or both numbers."""
+    said = [f"now: {'; '.join(change.come)}"] if change.come else []
+    said += [f"no more: {'; '.join(change.gone)}"] if change.gone else []
+    if kind != "binary" and change.base != change.new:
+        said.insert(0, f"{value_text(kind, change.base)} → {value_text(kind, change.new)}")
+    return ", ".join(said)
+
+
+def line_of(values: Sequence[Estimate]) -> str:
+    """A line over iterations, a bar each; between the ends of all intervals, so that chance looks like little."""
+    bounds = [bound for each in values for bound in (each.value, each.low, each.high) if bound is not None]
+    if not bounds:
+        return ""
+    low, high = min(bounds), max(bounds)
+    return "".join(" " if each.value is None else _BARS[_height(each.value, low, high)] for each in values)
+
+
+def _height(value: float, low: float, high: float) -> int:
+    return 3 if high == low else round((value - low) / (high - low) * (len(_BARS) - 1))

@@ -1,0 +1,144 @@
+"""A conversation's output columns, and the line that they make in a result file of BFCL's layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
+from typing import TypeVar
+
+from tunecheck._json import JSON
+from tunecheck._targets import Row
+from tunecheck.conversations._driver import Steps
+from tunecheck.conversations._inference_log import was_forced_to_quit
+from tunecheck.endpoints._base import Completion
+
+__all__ = [
+    "OUTPUT_COLUMNS",
+    "error_line",
+    "output_columns",
+    "recorded_columns",
+    "result_line",
+    "result_path",
+    "single_columns",
+]
+
+Number = TypeVar("Number", int, float)
+
+_BY_STEP = ("input_token_count", "output_token_count", "latency")
+
+OUTPUT_COLUMNS = (
+    "result",
+    "inference_log",
+    *_BY_STEP,
+    "response",
+    "text",
+    "tool_calls",
+    "usage",
+    "latency_ms",
+    "finish_reason",
+    "request_id",
+    "steps",
+    "forced_quit",
+    "error",
+    "simulated",
+)
+"""The columns of a conversation's answer."""
+
+
+def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
+    """The columns of a conversation that was had."""
+    every = [completion for turn in steps.completions for completion in turn]
+    return {
+        **steps.last.columns(),
+        "result": steps.result,
+        "inference_log": log,
+        "input_token_count": _nested(steps, lambda one: one.usage.input_tokens),
+        "output_token_count": _nested(steps, lambda one: one.usage.output_tokens),
+        "latency": _nested(steps, _seconds),
+        "usage": {
+            "input_tokens": _sum(one.usage.input_tokens for one in every),
+            "output_tokens": _sum(one.usage.output_tokens for one in every),
+        },
+        "latency_ms": _sum(one.latency_ms for one in every),
+        "steps": len(every),
+        "forced_quit": steps.forced_quit,
+        "error": None,
+        "simulated": any(one.simulated for one in every),
+    }
+
+
+def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -> dict[str, JSON]:
+    """The columns of a single call's answer: the result is one step, the counts are numbers."""
+    return {
+        **completion.columns(),
+        "result": step,
+        "inference_log": log,
+        "input_token_count": completion.usage.input_tokens,
+        "output_token_count": completion.usage.output_tokens,
+        "latency": _seconds(completion),
+        "steps": 1,
+        "forced_quit": False,
+        "error": None,
+    }
+
+
+def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *, ended: bool) -> dict[str, JSON]:
+    """The columns of a recorded answer: its result and counts exactly as they were recorded.
+
+    `ended` says that a conversation has fewer turns than its row, which then was ended by force, as one is whose record
+    says so.
+    """
+    result = record.get("result")
+    recorded = {name: record[name] for name in ("result", *_BY_STEP) if name in record}
+    failed = isinstance(result, str) and "traceback" in record
+    forced = ended or was_forced_to_quit(record)
+    more: dict[str, JSON] = {"forced_quit": forced and not failed, "error": result if failed else None}
+    if not columns.get("response"):
+        more["response"] = result
+    return {**columns, **recorded, **more}
+
+
+def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The line of a result file for a row (or its id) and its answer, conversation or single call.
+
+    BFCL's scripts add the counts up: what nobody counted is 0 there.
+    """
+    line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
+    for name in _BY_STEP:
+        line[name] = _counted(output.get(name))
+    if output.get("inference_log") is not None:
+        line["inference_log"] = output["inference_log"]
+    if output.get("forced_quit") is True:
+        line["forced_quit"] = True
+    return line
+
+
+def error_line(row_id: str, message: str) -> dict[str, JSON]:
+    """The line of a row that has no answer: BFCL's scripts count it as wrong."""
+    return {"id": row_id, "result": f"Error during inference: {message}", "traceback": ""}
+
+
+def result_path(model: str, group: str, category: str) -> PurePath:
+    """Where the result file of a category is, below the folder of results."""
+    folder = "".join("_" if letter in '/\\:*?"<>|' or not letter.isprintable() else letter for letter in model)
+    return PurePath(folder.strip(". ") or "model", group, f"BFCL_v4_{category}_result.json")
+
+
+def _nested(steps: Steps, figure: Callable[[Completion], float | None]) -> list[JSON]:
+    return [[figure(completion) for completion in turn] for turn in steps.completions]
+
+
+def _seconds(completion: Completion) -> float | None:
+    return None if completion.latency_ms is None else completion.latency_ms / 1000
+
+
+def _sum(figures: Iterator[Number | None]) -> Number | None:
+    """The sum of what is known; None where nothing is."""
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None
+
+
+def _counted(value: JSON) -> JSON:
+    if isinstance(value, list):
+        return [_counted(item) for item in value]
+    return 0 if value is None else value

@@ -1,0 +1,153 @@
+"""How a model is told of functions and calls them: as OpenAI tools, or in its text.
+
+A dialect turns a completion into the step that stands in the result, the step into calls, and the calls' results into
+the messages that the model sees next.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from tunecheck._json import JSON, dumps
+from tunecheck.conversations._answers import answer_step, answer_text
+from tunecheck.conversations._decoding import Decoded, decode_step
+from tunecheck.conversations._scenario import Offer
+from tunecheck.conversations._users import Message
+from tunecheck.conversations._wording import Wording
+from tunecheck.endpoints._base import Completion
+
+__all__ = ["Dialect", "TextDialect", "ToolsDialect"]
+
+
+class Dialect(ABC):
+    """One conversation's way of calling. `tools` is what a request offers now, None where it offers none."""
+
+    separator: str = ", "
+    """Between the arguments of a call's text in the log."""
+
+    def __init__(self, offer: Offer, wording: Wording, *, compat: bool) -> None:
+        self.tools: Sequence[Mapping[str, JSON]] | None = None
+        self._offer = offer
+        self._wording = wording
+        self._compat = compat
+
+    @abstractmethod
+    def open(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages of the first turn, as the model gets them."""
+
+    @abstractmethod
+    def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
+        """The messages of a turn in which functions are added, as the model gets them."""
+
+    @abstractmethod
+    def step(self, completion: Completion) -> JSON:
+        """The answer as it stands in the result."""
+
+    @abstractmethod
+    def decode(self, step: JSON) -> Decoded:
+        """The calls of a step."""
+
+    @abstractmethod
+    def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
+        """The answer as a message of the model's.
+
+        `stem` makes ids for calls that came without.
+        """
+
+    @abstractmethod
+    def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
+        """What the calls of that message came to, as the model gets it."""
+
+
+class ToolsDialect(Dialect):
+    """A function-calling endpoint: tools in the request, `tool_calls` in the answer, a tool message for each result."""
+
+    separator = ","
+
+    def __init__(self, offer: Offer, wording: Wording, *, compat: bool) -> None:
+        super().__init__(offer, wording, compat=compat)
+        self.tools = list(offer.tools)
+
+    def open(self, messages: Sequence[Message]) -> list[Message]:
+        """As they are."""
+        return list(messages)
+
+    def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
+        """The tools join the others; a message says so where the user says nothing."""
+        self.tools = [*(self.tools or ()), *offer.tools]
+        return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
+
+    def step(self, completion: Completion) -> JSON:
+        """`[{"name": "<arguments as JSON>"}, …]`, or the text of an answer without calls."""
+        return answer_step(completion.text, completion.tool_calls, compat=self._compat)
+
+    def decode(self, step: JSON) -> Decoded:
+        """The calls; a text holds none."""
+        return decode_step(step, compat=self._compat)
+
+    def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
+        """Text and calls as they came; calls that cannot be read go back as text, which every server accepts."""
+        if not completion.tool_calls or isinstance(step, str):
+            return {"role": "assistant", "content": completion.text or ("" if isinstance(step, list) else step)}
+        if decoded.problem is not None and not self._compat:
+            text = dumps(step).decode()
+            return {"role": "assistant", "content": f"{completion.text}\n{text}" if completion.text else text}
+        calls: list[JSON] = [
+            _sent_back(call, f"call_{stem}_{index}") for index, call in enumerate(completion.tool_calls)
+        ]
+        return {"role": "assistant", "content": completion.text, "tool_calls": calls}
+
+    def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
+        """One tool message for each result, with the id of its call."""
+        calls = message.get("tool_calls")
+        ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        return [
+            {"role": "tool", "content": result, "tool_call_id": id_} for id_, result in zip(ids, results, strict=False)
+        ]
+
+
+class TextDialect(Dialect):
+    """A prompting endpoint: functions in the system prompt, calls and results as text."""
+
+    def open(self, messages: Sequence[Message]) -> list[Message]:
+        """The system prompt before them; a system message that is there already follows in the same one."""
+        prompt = self._wording.system(self._offer.functions)
+        if messages and messages[0].get("role") == "system":
+            return [{**messages[0], "content": f"{prompt}\n\n{messages[0].get('content')}"}, *messages[1:]]
+        return [{"role": "system", "content": prompt}, *messages]
+
+    def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
+        """A message that lists the functions, and then what the user says."""
+        return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
+
+    def step(self, completion: Completion) -> JSON:
+        """The text, in which the calls of a server that took them out of it stand again."""
+        return answer_text(completion.text, completion.tool_calls)
+
+    def decode(self, step: JSON) -> Decoded:
+        """The calls that the text asks for."""
+        return decode_step(step, text_mode=True, compat=self._compat)
+
+    def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
+        """The text."""
+        return {"role": "assistant", "content": step}
+
+    def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
+        """One user message with all results."""
+        texts = [call.text() for call in decoded.calls]
+        return [{"role": "user", "content": self._wording.results(texts, results)}]
+
+
+def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
+    """A call as it goes back to the server: the parts of OpenAI's schema, and no others."""
+    function = call.get("function")
+    assert isinstance(function, dict)
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) and arguments else dumps(arguments or {}).decode()
+    given = call.get("id")
+    return {
+        "id": given if isinstance(given, str) and given else id_,
+        "type": "function",
+        "function": {"name": function.get("name"), "arguments": text},
+    }

@@ -1,0 +1,152 @@
+"""Drives one conversation: turns, steps, calls against the simulators, until the user has no more to say.
+
+turn   the user speaks (functions may be added)
+step   the model answers: calls are made and their results shown to it, which asks for the next step;
+       an answer without a call, or without anything, ends the turn; too many steps end the conversation
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tunecheck._json import JSON
+from tunecheck._targets import CallContext
+from tunecheck.conversations._decoding import Decoded
+from tunecheck.conversations._dialects import Dialect
+from tunecheck.conversations._inference_log import InferenceLog
+from tunecheck.conversations._models import Model
+from tunecheck.conversations._nested import NestedCall, make_call
+from tunecheck.conversations._scenario import Scenario
+from tunecheck.conversations._users import Message, User
+from tunecheck.endpoints._base import Completion
+from tunecheck.simulators._backend import Backend
+
+__all__ = ["Conversation", "Steps"]
+
+MOST_TURNS = 200
+"""Most turns of one conversation: a simulated user might never end it."""
+
+
+@dataclass(slots=True)
+class Steps:
+    """What the model answered: the result's steps and their completions, by turn."""
+
+    result: list[JSON] = field(default_factory=list)
+    completions: list[list[Completion]] = field(default_factory=list)
+    forced_quit: bool = False
+
+    @property
+    def last(self) -> Completion:
+        """The last answer."""
+        return next((turn[-1] for turn in reversed(self.completions) if turn), Completion(text=""))
+
+
+class Conversation:
+    """One attempt at a conversation.
+
+    `step_limit` is the most queries in one turn, None where there is no limit; `limit_shown` the limit as the log
+    calls it.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        model: Model,
+        user: User,
+        backend: Backend,
+        dialect: Dialect,
+        log: InferenceLog,
+        step_limit: int | None,
+        limit_shown: int | None = None,
+    ) -> None:
+        self.steps = Steps()
+        self.log = log
+        self._scenario = scenario
+        self._model = model
+        self._user = user
+        self._backend = backend
+        self._dialect = dialect
+        self._step_limit = step_limit
+        self._limit_shown = limit_shown or step_limit or 0
+        self._messages: list[Message] = []
+        self._quick = all(simulator.bounded for simulator in backend.simulators.values())
+
+    async def run(self, context: CallContext) -> Steps:
+        """Have the conversation.
+
+        Raises:
+            EndpointError: a call of the model failed for good.
+            ValueError: the user said nothing in a turn that adds no functions.
+        """
+        self.log.state(self._backend)
+        for turn in range(MOST_TURNS):
+            said = await self._user.say(turn, tuple(self._messages), context)
+            if said is None:
+                break
+            self._begin(turn, said)
+            await self._take(turn)
+            self.log.state(self._backend)
+            if self.steps.forced_quit:
+                break
+        return self.steps
+
+    def _begin(self, turn: int, said: Sequence[Message]) -> None:
+        added = self._scenario.held_out.get(turn)
+        if added is not None:
+            said = self._dialect.add(added, said)
+        if not said:
+            raise ValueError(f"turn {turn}: the user said nothing, and no function was added")
+        if turn == 0:
+            said = self._dialect.open(said)
+        self._messages.extend(said)
+        self.log.begin_turn(said)
+
+    async def _take(self, turn: int) -> None:
+        """The steps of one turn."""
+        steps: list[JSON] = []
+        completions: list[Completion] = []
+        self.steps.result.append(steps)
+        self.steps.completions.append(completions)
+        while True:
+            step = len(steps)
+            completion = await self._model.answer(turn, step, self._messages, self._dialect.tools)
+            if completion is None:
+                return
+            self.log.begin_step(self._messages, self._dialect.tools)
+            answer = self._dialect.step(completion)
+            steps.append(answer)
+            completions.append(completion)
+            self.log.assistant(answer)
+            decoded = self._dialect.decode(answer)
+            message = self._dialect.said(completion, answer, decoded, f"{turn}_{step}")
+            self._messages.append(message)
+            if not await self._act(decoded, message):
+                return
+            if self._step_limit is not None and len(steps) >= self._step_limit:
+                self.steps.forced_quit = True
+                self.log.forced_quit(self._limit_shown, self._texts(decoded))
+                return
+
+    async def _act(self, decoded: Decoded, message: Message) -> bool:
+        """Make the calls of an answer; whether there were any, so that the turn goes on."""
+        if decoded.problem is not None:
+            self.log.undecodable(decoded.problem)
+            return False
+        if not decoded.calls:
+            self.log.empty()
+            return False
+        self.log.decoded(self._texts(decoded))
+        results = self._make(decoded.calls) if self._quick else await asyncio.to_thread(self._make, decoded.calls)
+        for result in results:
+            self.log.tool(result)
+        self._messages.extend(self._dialect.results(message, decoded, results))
+        return True
+
+    def _make(self, calls: Sequence[NestedCall]) -> list[str]:
+        return [make_call(self._backend, call).text for call in calls]
+
+    def _texts(self, decoded: Decoded) -> list[str]:
+        return [call.text(self._dialect.separator) for call in decoded.calls]

@@ -1,0 +1,110 @@
+"""The inference log of one conversation: what was asked, answered, decoded and executed, and the states in between.
+
+It has the fields of BFCL's result files, so that each tool reads the other's: lists of `state_info` (at the beginning
+and after each turn), and between them one object a turn, `{"begin_of_turn_query": […], "step_0": […], …}`, whose steps
+hold items with the roles inference_input, assistant, handler_log and tool. An `event` says in one word what a
+`handler_log` says in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunecheck._json import JSON
+from tunecheck.conversations._users import Message
+from tunecheck.simulators._backend import Backend
+
+__all__ = ["InferenceLog", "input_entry", "was_forced_to_quit"]
+
+
+class InferenceLog:
+    """Collects a conversation's log in `entries`.
+
+    `inputs` keeps every request's messages and tools too; `states` those of the simulators.
+    """
+
+    def __init__(self, *, inputs: bool, states: bool) -> None:
+        self.entries: list[JSON] = []
+        self._inputs = inputs
+        self._states = states
+        self._turn: dict[str, JSON] = {}
+        self._step: list[JSON] = []
+
+    def state(self, backend: Backend) -> None:
+        """What the simulators hold now."""
+        if self._states:
+            self.entries.append(
+                [
+                    {"role": "state_info", "class_name": name, "content": content}
+                    for name, content in backend.state_texts().items()
+                ]
+            )
+
+    def begin_turn(self, messages: Sequence[Message]) -> None:
+        """A turn begins with these messages."""
+        self._turn = {"begin_of_turn_query": [dict(message) for message in messages]}
+        self.entries.append(self._turn)
+
+    def begin_step(self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> None:
+        """The model is asked."""
+        self._step = []
+        self._turn[f"step_{len(self._turn) - 1}"] = self._step
+        if self._inputs:
+            self._step.append(input_entry(messages, tools))
+
+    def assistant(self, content: JSON) -> None:
+        """What the model answered, as it stands in the result."""
+        self._step.append({"role": "assistant", "content": content})
+
+    def decoded(self, calls: Sequence[str]) -> None:
+        """The answer was decoded into these calls."""
+        self._note("decode_success", "The answer was decoded.", list(calls))
+
+    def empty(self) -> None:
+        """The answer is empty, which ends the turn."""
+        self.decoded([])
+        self._note("empty_response", "The answer is empty: the turn is over.", [])
+
+    def undecodable(self, problem: str) -> None:
+        """The answer holds no call that could be made, which ends the turn."""
+        self._note("decode_failure", "The answer holds no readable call: the turn is over.", [], error=problem)
+
+    def tool(self, content: str) -> None:
+        """What a call came to."""
+        self._step.append({"role": "tool", "content": content})
+
+    def forced_quit(self, limit: int, calls: Sequence[str]) -> None:
+        """The turn took too many steps, which ends the conversation."""
+        self._note("force_quit", f"The model was forced to quit: {limit} steps in one turn.", list(calls))
+
+    def _note(self, event: str, content: str, calls: list[str], **more: JSON) -> None:
+        note: dict[str, JSON] = {"role": "handler_log", "event": event, "content": content, **more}
+        note["model_response_decoded"] = [*calls]
+        self._step.append(note)
+
+
+def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> JSON:
+    """What was sent: messages as text, as BFCL keeps them."""
+    content: dict[str, JSON] = {"message": repr([dict(message) for message in messages])}
+    if tools is not None:
+        content["tools"] = [dict(tool) for tool in tools]
+    return {"role": "inference_input", "content": content}
+
+
+def was_forced_to_quit(record: Mapping[str, JSON]) -> bool:
+    """Whether a line of a result file, BFCL's or ours, says that its conversation was ended by force."""
+    if record.get("forced_quit") is True:
+        return True
+    log = record.get("inference_log")
+    for turn in log if isinstance(log, list) else []:
+        for step in turn.values() if isinstance(turn, dict) else []:
+            if isinstance(step, list) and any(map(_is_forced_note, step)):
+                return True
+    return False
+
+
+def _is_forced_note(item: JSON) -> bool:
+    if not isinstance(item, dict) or item.get("role") != "handler_log":
+        return False
+    content = item.get("content")
+    return item.get("event") == "force_quit" or (isinstance(content, str) and "forced to quit" in content)

@@ -1,0 +1,131 @@
+"""Where a conversation's answers come from: an endpoint that is asked step by step, or a recorded conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from tunecheck._json import JSON, dumps, real_number, whole_number
+from tunecheck._targets import CallContext, Row
+from tunecheck.conversations._right_answers import step_row
+from tunecheck.conversations._users import Message
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+
+__all__ = ["EndpointModel", "Model", "RecordedModel"]
+
+
+class Model(Protocol):
+    """Answers one conversation's steps."""
+
+    async def answer(
+        self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
+    ) -> Completion | None:
+        """The answer in a step of a turn (both counted from 0); None where the turn ends without one."""
+        ...
+
+
+class EndpointModel:
+    """Asks an endpoint. What it answered in an earlier, cut-off attempt is recalled, and not asked for again."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        row: Row,
+        context: CallContext,
+        parameters: Mapping[str, JSON],
+        tools: Sequence[Mapping[str, JSON]],
+    ) -> None:
+        self._endpoint = endpoint
+        self._row = row
+        self._context = context
+        self._parameters = parameters
+        self._tools = tools
+
+    async def answer(
+        self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
+    ) -> Completion | None:
+        """The journaled answer, else the endpoint's, which is journaled before it counts.
+
+        Raises:
+            EndpointError: the call failed for good.
+        """
+        part = f"{turn}.{step}"
+        recorded = self._context.recall(part)
+        recalled = Completion.of_columns(recorded) if isinstance(recorded, dict) else None
+        if recalled is not None:
+            return recalled
+        request = ChatRequest(
+            messages=tuple(messages),
+            tools=tools,
+            parameters=self._parameters,
+            idempotency_key=self._context.idempotency_key(part),
+            row=self._step_row(turn, step),
+        )
+        completion = await self._endpoint.complete(request)
+        self._context.record(part, _as_json(completion))
+        return completion
+
+    def _step_row(self, turn: int, step: int) -> Row:
+        """The row, for endpoints that look at it; a simulated one finds in it what is right in this step."""
+        return step_row(self._row, turn, step, self._tools) if self._endpoint.simulated else self._row
+
+
+class RecordedModel:
+    """Gives the steps of a recorded result: a list of turns, each a list of steps, as in BFCL's result files."""
+
+    def __init__(self, record: Mapping[str, JSON]) -> None:
+        self._turns = record.get("result")
+        self._counts = {name: record.get(name) for name in ("input_token_count", "output_token_count", "latency")}
+
+    async def answer(
+        self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
+    ) -> Completion | None:
+        """The recorded step; None where the turn has no more."""
+        found = _at(self._turns, turn, step)
+        if found is None:
+            return None
+        seconds = real_number(_at(self._counts["latency"], turn, step))
+        return Completion(
+            text=found if isinstance(found, str) else None,
+            tool_calls=tuple(_tool_calls(found, f"{turn}_{step}")),
+            usage=Usage(
+                whole_number(_at(self._counts["input_token_count"], turn, step)),
+                whole_number(_at(self._counts["output_token_count"], turn, step)),
+            ),
+            latency_ms=None if seconds is None else 1000 * seconds,
+        )
+
+    @property
+    def only_text(self) -> bool:
+        """Whether every recorded step is text: a prompting model was asked."""
+        turns = self._turns if isinstance(self._turns, list) else []
+        return all(isinstance(step, str) for turn in turns if isinstance(turn, list) for step in turn)
+
+    @property
+    def turn_count(self) -> int:
+        """How many turns were recorded."""
+        return len(self._turns) if isinstance(self._turns, list) else 0
+
+
+def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
+    """A recorded step as OpenAI tool calls; what is no list of calls becomes one that cannot be read, not a crash."""
+    if not isinstance(step, list):
+        return [] if isinstance(step, str) else [{"type": "function", "function": None}]
+    calls: list[Mapping[str, JSON]] = []
+    for item in step:
+        for name, arguments in item.items() if isinstance(item, dict) else [(None, item)]:
+            text = arguments if isinstance(arguments, str) else dumps(arguments).decode()
+            function: JSON = {"name": name, "arguments": text}
+            calls.append({"id": f"call_{stem}_{len(calls)}", "type": "function", "function": function})
+    return calls
+
+
+def _at(value: JSON, turn: int, step: int) -> JSON:
+    steps = value[turn] if isinstance(value, list) and turn < len(value) else None
+    return steps[step] if isinstance(steps, list) and step < len(steps) else None
+
+
+def _as_json(completion: Completion) -> dict[str, JSON]:
+    columns = completion.columns()
+    del columns["response"]
+    return {name: value for name, value in columns.items() if value is not None and value is not False}

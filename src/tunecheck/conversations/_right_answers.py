@@ -1,0 +1,96 @@
+"""What would be right in each step, from the ground truth: what a simulated model answers, or gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tunecheck._json import JSON, dumps
+from tunecheck._targets import Row
+from tunecheck.calls._formats.reading import read_python_calls
+from tunecheck.calls._formats.writing import write_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import bind_positional
+
+__all__ = ["question_row", "step_row"]
+
+_DONE = "Done."
+_NO_CALL = "None of these functions does that."
+
+Tools = Sequence[Mapping[str, JSON]]
+
+
+def step_row(row: Row, turn: int, step: int, tools: Tools) -> Row:
+    """The row of one step of a conversation: all of the turn's calls in its first step, then a text that ends it."""
+    truth = row.values.get("ground_truth")
+    texts = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
+    if step or not isinstance(texts, list) or not texts:
+        return _answered(row, f"{row.id} turn {turn} step {step}", _DONE)
+    parameters = _parameters(tools)
+    calls = [call for text in texts for call in read_python_calls(str(text)).calls]
+    named = [bind_positional(call, parameters.get(call.name, ())) for call in calls]
+    return _answered(row, f"{row.id} turn {turn} step {step}", write_calls(named, "openai"))
+
+
+def question_row(row: Row, tools: Tools) -> Row:
+    """The row of one of BFCL's questions: the first of its possible answers; other rows are left as they are."""
+    check, truth = row.values.get("check"), row.values.get("ground_truth")
+    if check == "irrelevance":
+        return _answered(row, row.id, _NO_CALL)
+    names = list(_parameters(tools))
+    if check == "relevance":
+        return _answered(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
+    if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
+        return row
+    calls = [
+        _first_answer(name, arguments) for each in truth if isinstance(each, dict) for name, arguments in each.items()
+    ]
+    if row.values.get("language") in ("java", "javascript"):
+        calls = [replace(call, arguments={k: _source(value) for k, value in call.arguments.items()}) for call in calls]
+    shown = [replace(call, name=call.name if call.name in names else call.name.replace(".", "_")) for call in calls]
+    return _answered(row, row.id, write_calls(shown, "openai"))
+
+
+def _answered(row: Row, row_id: str, answer: JSON) -> Row:
+    return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
+
+
+def _first_answer(name: str, arguments: JSON) -> FunctionCall:
+    options = arguments if isinstance(arguments, dict) else {}
+    return FunctionCall(name, {key: _first(value) for key, value in options.items() if not _may_be_left_out(value)})
+
+
+def _may_be_left_out(options: JSON) -> bool:
+    """An empty text among the possible values says that the argument is optional."""
+    return isinstance(options, list) and "" in options
+
+
+def _first(options: JSON) -> JSON:
+    """The first possible value; in a value that is an object, each entry has possible values of its own."""
+    value = options[0] if isinstance(options, list) and options else options
+    return _plain(value)
+
+
+def _source(value: JSON) -> JSON:
+    """A value as Java and JavaScript functions are given it: as text."""
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def _plain(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: _first(item) for key, item in value.items() if not _may_be_left_out(item)}
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _parameters(tools: Tools) -> dict[str, list[str]]:
+    """The names of each function's parameters, in their order."""
+    found: dict[str, list[str]] = {}
+    for tool in tools:
+        function = tool.get("function")
+        schema = function.get("parameters") if isinstance(function, dict) else None
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        if isinstance(function, dict):
+            found[str(function.get("name"))] = list(properties) if isinstance(properties, dict) else []
+    return found

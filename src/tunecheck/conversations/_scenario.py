@@ -1,0 +1,161 @@
+"""A row as a conversation: its turns, the functions on offer and those held out, the simulators and how they start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from tunecheck._json import JSON
+from tunecheck._targets import Row
+from tunecheck.conversations._backends import Backends
+from tunecheck.conversations._users import Message
+from tunecheck.endpoints._target import openai_tools
+
+__all__ = ["COLUMNS", "Scenario", "read_scenario"]
+
+COLUMNS = (
+    "turns",
+    "tools",
+    "functions",
+    "held_out",
+    "held_out_tools",
+    "initial_config",
+    "involved_classes",
+    "long_context",
+)
+"""The columns that a conversation depends on."""
+
+Tool = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Functions that a model may call: as OpenAI tools, and as documents for a prompt."""
+
+    tools: Sequence[Tool]
+    functions: Sequence[JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What a row says about its conversation.
+
+    `held_out` are the functions that are added at the beginning of a turn (counted from 0).
+    """
+
+    turns: Sequence[Sequence[Message]]
+    offer: Offer
+    held_out: Mapping[int, Offer]
+    simulators: Sequence[str]
+    initial_config: Mapping[str, JSON]
+    long_context: bool
+
+    def all_tools(self) -> list[Tool]:
+        """What is offered at the beginning, and later."""
+        return [*self.offer.tools, *(tool for offer in self.held_out.values() for tool in offer.tools)]
+
+    @property
+    def adds_functions(self) -> bool:
+        """Whether some turn only adds functions, and nobody says so in the data."""
+        return any(turn < len(self.turns) and not self.turns[turn] for turn in self.held_out)
+
+
+def read_scenario(row: Row, backends: Backends) -> Scenario:
+    """The conversation that a row describes.
+
+    `turns` is a list of lists of messages and the only column that must be there. `involved_classes` names the
+    simulators, `initial_config` holds the configuration of each. `tools` are OpenAI tools or function schemas, by
+    default all operations of the simulators; `functions` are the documents that a prompting model is shown, by default
+    the tools' functions. `held_out` maps a turn's number to functions, or to the names of operations, that are added
+    there and not offered before; `held_out_tools` gives the same as OpenAI tools, where they are not the same.
+
+    Raises:
+        ValueError: a column holds something else; the text says which and where.
+        PluginError: there is no such simulator.
+    """
+    values = row.values
+    names = _names(values.get("involved_classes"))
+    added, added_tools = _held_out(values, "held_out"), _held_out(values, "held_out_tools")
+    later = {item for items in added.values() for item in items if isinstance(item, str)}
+    offered: list[Tool] | None = openai_tools(values.get("tools"))
+    operations = _operations(names, backends) if offered is None or later else {}
+    if offered is None:
+        offered = [tool for name, tool in operations.items() if name not in later]
+    held_out = {turn: _added(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
+    functions = values.get("functions")
+    return Scenario(
+        turns=_turns(values.get("turns"), frozenset(held_out)),
+        offer=Offer(offered, functions if isinstance(functions, list) else _documents(offered)),
+        held_out=held_out,
+        simulators=names,
+        initial_config=_object(values.get("initial_config"), "initial_config"),
+        long_context=values.get("long_context") is True,
+    )
+
+
+def _turns(value: JSON, adding: frozenset[int]) -> list[list[Message]]:
+    if not isinstance(value, list) or not value:
+        raise ValueError("column turns must hold a list of turns, each a list of messages")
+    return [_turn(turn, number, number in adding) for number, turn in enumerate(value)]
+
+
+def _turn(value: JSON, number: int, adding: bool) -> list[Message]:
+    if not isinstance(value, list) or not (value or adding):
+        raise ValueError(f"turns[{number}] must be a list of messages; an empty one needs functions held out for it")
+    messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
+    if len(messages) != len(value):
+        raise ValueError(f"turns[{number}] holds a message without a role")
+    return cast("list[Message]", messages)
+
+
+def _names(value: JSON) -> list[str]:
+    names = [] if value is None else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("column involved_classes must hold a list of simulators' names")
+    return cast("list[str]", names)
+
+
+def _object(value: JSON, column: str) -> Mapping[str, JSON]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"column {column} must hold an object")
+    return value
+
+
+def _held_out(values: Mapping[str, JSON], column: str) -> dict[int, list[JSON]]:
+    found: dict[int, list[JSON]] = {}
+    for turn, items in _object(values.get(column), column).items():
+        if not turn.isdecimal() or not isinstance(items, list):
+            raise ValueError(f"{column} must map numbers of turns to lists of functions; {turn[:60]!r} does not")
+        found[int(turn)] = items
+    return found
+
+
+def _added(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[str, Tool]) -> Offer:
+    for item in items:
+        if isinstance(item, str) and item not in operations:
+            raise ValueError(f"held_out[{turn}]: no simulator of this row has an operation {item[:60]!r}")
+    each = [operations[item] if isinstance(item, str) else item for item in items]
+    offered = openai_tools(tools if tools is not None else cast("JSON", each)) or []
+    documents = [_document(tool) if isinstance(item, str) else item for item, tool in zip(items, each, strict=True)]
+    return Offer(offered, documents)
+
+
+def _documents(tools: Sequence[Tool]) -> list[JSON]:
+    return [_document(tool) for tool in tools]
+
+
+def _document(tool: JSON | Tool) -> JSON:
+    return tool.get("function") if isinstance(tool, Mapping) else None
+
+
+def _operations(names: Sequence[str], backends: Backends) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for name in names:
+        for definition in backends.find(name).tool_definitions():
+            function = definition.get("function")
+            if isinstance(function, dict):
+                found[str(function.get("name"))] = definition
+    return found

@@ -1,0 +1,263 @@
+"""The conversation target: an endpoint that answers rows of several turns, with simulators behind its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._fingerprints import content_hash, fingerprint, package_source_hash
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.conversations._answers import answer_step, answer_text
+from tunecheck.conversations._backends import Backends
+from tunecheck.conversations._columns import OUTPUT_COLUMNS, output_columns, recorded_columns, single_columns
+from tunecheck.conversations._copies import BfclCopy, is_bfcl
+from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect
+from tunecheck.conversations._driver import Conversation
+from tunecheck.conversations._inference_log import InferenceLog, input_entry
+from tunecheck.conversations._models import EndpointModel, Model, RecordedModel
+from tunecheck.conversations._right_answers import question_row
+from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
+from tunecheck.conversations._users import Message, ScriptedUser, User
+from tunecheck.conversations._wording import OwnWording, Wording
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.simulators._backend import Backend
+
+__all__ = ["ConversationTarget", "Mode"]
+
+Mode = Literal["tools", "text"]
+
+MakeUser: TypeAlias = Callable[[Row], User]
+
+STEP_LIMIT = 20
+"""Most queries in one turn, unless said otherwise."""
+
+_NOTHING: Mapping[str, JSON] = dict.fromkeys(OUTPUT_COLUMNS)
+
+
+class ConversationTarget(Target):
+    """Answers a row by having the conversation that it describes.
+
+    Each row gets simulators of its own. A turn's messages go to the endpoint; the calls in its answer are made against
+    the simulators, and what they came to goes back to it, until it answers without calling. Every answer of the
+    endpoint is journaled, so that a run that was cut off asks for none of them again.
+
+    Args:
+        endpoint: the model. A replay of BFCL result files gives its recorded steps instead of being asked.
+        mode: `tools` sends OpenAI tools and reads `tool_calls`; `text` describes the functions in the system prompt and
+            reads calls from the text.
+        step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
+        compat: as BFCL does: one query more than the step limit, answers decoded with its oddities, as the call text
+            of its own rows always is.
+        include_input_log: keep each request's messages and tools in the inference log.
+        include_state_log: keep the simulators' states in it.
+        user: makes who speaks for the user in a row's conversation; by default its turns are said one by one.
+        wording: the system prompt and such; by default BFCL's own for its rows, from the user's copy, else ours.
+        parameters: laid over the endpoint's own in every request.
+        time_limit_s: after how long a call of a simulator is given up.
+        bfcl_data: the copy of BFCL to read prompts and long-context constants from, if not the usual one.
+
+    The output columns:
+        result: by turn, the steps: `[{"name": "<arguments as JSON>"}, …]`, or text, as in BFCL's result files.
+        inference_log: see `inference_log.py`.
+        input_token_count, output_token_count, latency: by turn and step; seconds; None where nobody said.
+        response, text, tool_calls: the last answer; `response` is its OpenAI tool calls, else its text.
+        usage, latency_ms: sums over all steps.
+        finish_reason, request_id: of the last answer.
+        steps: how many queries there were.
+        forced_quit: whether the step limit ended the conversation.
+        error: what a recorded row says instead of a result; None otherwise.
+        simulated: whether an answer came from no real model.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        mode: Mode = "tools",
+        step_limit: int = STEP_LIMIT,
+        compat: bool = False,
+        include_input_log: bool = False,
+        include_state_log: bool = True,
+        user: MakeUser | None = None,
+        wording: Wording | None = None,
+        parameters: Mapping[str, JSON] | None = None,
+        time_limit_s: float = 10,
+        bfcl_data: Path | None = None,
+    ) -> None:
+        if mode not in ("tools", "text"):
+            raise ConfigurationError(f"there is no mode {mode!r}{did_you_mean(str(mode), ('tools', 'text'))}")
+        if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
+            raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.simulated = endpoint.simulated
+        self.concurrency = endpoint.concurrency
+        self.columns = frozenset(OUTPUT_COLUMNS)
+        self.mode: Mode = mode
+        self._step_limit = step_limit
+        self.compat = compat
+        self._include_input_log = include_input_log
+        self._include_state_log = include_state_log
+        self._make_user = user
+        self._wording = wording
+        self._parameters = dict(parameters or {})
+        self._backends = Backends(time_limit_s=time_limit_s)
+        self._copy = BfclCopy(bfcl_data)
+        self._single = EndpointTarget(endpoint)
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Have the row's conversation; a row without `turns` is asked once.
+
+        Raises:
+            ValueError: the row describes none; the text says why.
+            PluginError: it names a simulator that is not there.
+            DataError: its configuration, or the copy of BFCL that it needs, cannot be used.
+            EndpointError: a call failed for good.
+        """
+        record = self.endpoint.recorded_result(row)
+        if row.values.get("turns") is None:
+            return await self._ask(row, context) if record is None else recorded_columns(record, _NOTHING, ended=False)
+        if record is not None:
+            return await self._replay(row, record, context)
+        scenario = read_scenario(row, self._backends)
+        model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools())
+        user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
+        limit = self._step_limit + 1 if self.compat else self._step_limit
+        wording = self._wording_for(row, needs_copy=self.mode == "text" or scenario.adds_functions)
+        conversation = self._conversation(row, scenario, model, user, self.mode, wording, limit)
+        steps = await conversation.run(context)
+        return output_columns(steps, conversation.log.entries)
+
+    async def _ask(self, row: Row, context: CallContext) -> dict[str, JSON]:
+        """A row of one question: one request, whose calls are not made."""
+        request = self._single.request(row, context.idempotency_key())
+        shown = request.tools or []
+        if self.mode == "text":
+            functions = row.values.get("functions")
+            if isinstance(functions, list):
+                shown = [{"type": "function", "function": function} for function in functions]
+            offer = Offer(shown, [tool.get("function") for tool in shown])
+            wording = self._wording_for(row, needs_copy=True)
+            messages = TextDialect(offer, wording, compat=self.compat).open(request.messages)
+            request = replace(request, messages=messages, tools=None)
+        asked = question_row(row, shown) if self.endpoint.simulated else row
+        request = replace(request, row=asked, parameters={**self._parameters, **request.parameters})
+        completion = await self.endpoint.complete(request)
+        log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
+        return single_columns(completion, self._single_step(row, completion), log)
+
+    def _single_step(self, row: Row, completion: Completion) -> JSON:
+        if self.mode == "text":
+            source = row.values.get("language") in ("java", "javascript")
+            return answer_text(completion.text, completion.tool_calls, source=source)
+        return answer_step(completion.text, completion.tool_calls, compat=self.compat)
+
+    async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
+        """The recorded result as it is, with a log of what it did to the simulators."""
+        scenario = read_scenario(row, self._backends)
+        model = RecordedModel(record)
+        user = ScriptedUser(scenario.turns[: model.turn_count])
+        mode: Mode = "text" if model.only_text else "tools"
+        try:
+            wording = self._wording_for(row, needs_copy=True)
+        except DataError:
+            wording = OwnWording()  # it only shows in the log: nobody is asked
+        conversation = self._conversation(row, scenario, model, user, mode, wording, None)
+        steps = await conversation.run(context)
+        columns = output_columns(steps, conversation.log.entries)
+        return recorded_columns(record, columns, ended=model.turn_count < len(scenario.turns))
+
+    def _conversation(
+        self, row: Row, scenario: Scenario, model: Model, user: User, mode: Mode, wording: Wording, limit: int | None
+    ) -> Conversation:
+        log = InferenceLog(inputs=self._include_input_log, states=self._include_state_log)
+        dialect: Dialect
+        if mode == "text":
+            # The leaderboard's verdicts are on the calls that its own decoder finds: the model is told of no others.
+            dialect = TextDialect(scenario.offer, wording, compat=self.compat or is_bfcl(row))
+        else:
+            dialect = ToolsDialect(scenario.offer, wording, compat=self.compat)
+        return Conversation(
+            scenario,
+            model=model,
+            user=user,
+            backend=self._backend(scenario),
+            dialect=dialect,
+            log=log,
+            step_limit=limit,
+            limit_shown=self._step_limit,
+        )
+
+    def _backend(self, scenario: Scenario) -> Backend:
+        long_context = self._copy.long_context() if scenario.long_context else None
+        return self._backends.start(scenario.simulators, scenario.initial_config, long_context)
+
+    def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
+        """The wording; the copy of BFCL is not looked at where none of its texts would be said."""
+        if self._wording is not None:
+            return self._wording
+        return self._copy.wording() if needs_copy and is_bfcl(row) else OwnWording()
+
+    def expected_requests(self, row: Row) -> list[ChatRequest]:
+        """The requests that a row takes if the model answers as the ground truth does: for estimates, asking nobody.
+
+        Raises:
+            ValueError: the row describes no conversation.
+        """
+        if row.values.get("turns") is None:
+            return [self._single.request(row)]
+        scenario = read_scenario(row, self._backends)
+        truth = row.values.get("ground_truth")
+        messages: list[Message] = []
+        requests = []
+        for turn, said in enumerate(scenario.turns):
+            calls = truth[turn] if isinstance(truth, list) and turn < len(truth) else None
+            messages += said
+            requests.append(ChatRequest(tuple(messages), scenario.offer.tools))
+            if calls:
+                messages.append({"role": "assistant", "content": str(calls)})
+                requests.append(ChatRequest(tuple(messages), scenario.offer.tools))
+        return requests
+
+    def inputs(self, row: Row) -> JSON:
+        """The columns that the conversation depends on; the whole row where the endpoint looks at it."""
+        if self.endpoint.depends_on_row or self._make_user is not None:
+            return dict(row.values)
+        if row.values.get("turns") is None:
+            functions = row.values.get("functions") if self.mode == "text" else None
+            return [is_bfcl(row), functions, self._single.inputs(row)]
+        return {"bfcl": is_bfcl(row), **{name: row.values.get(name) for name in COLUMNS}}
+
+    def fingerprint(self) -> str | None:
+        """A hash of the endpoint's settings, of these, and of the source of conversations and simulators."""
+        asked = self._single.fingerprint()
+        user = "" if self._make_user is None else fingerprint(self._make_user)
+        if asked is None or user is None:
+            return None
+        wording = self._wording.fingerprint() if self._wording is not None else ""
+        source = package_source_hash(("calls", "conversations", "simulators"))
+        return content_hash([asked, self._settings(), dict(self._parameters), user, wording, source])
+
+    def describe(self) -> dict[str, JSON]:
+        """The endpoint's settings, secrets masked, and how the conversation is had."""
+        described = self._single.describe()
+        return {**described, "conversation": self._settings()}
+
+    def _settings(self) -> dict[str, JSON]:
+        return {
+            "mode": self.mode,
+            "step_limit": self._step_limit,
+            "compat": self.compat,
+            "include_input_log": self._include_input_log,
+            "include_state_log": self._include_state_log,
+        }
+
+    async def close(self) -> None:
+        """Close the endpoint's connections."""
+        await self.endpoint.close()

@@ -1,0 +1,92 @@
+"""What a conversation says that is neither the user's nor the model's: the system prompt, and news about functions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from tunecheck._errors import DataError
+from tunecheck._fingerprints import content_hash
+from tunecheck._json import JSON, dumps
+from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, system_prompt
+
+__all__ = ["BfclWording", "OwnWording", "Wording"]
+
+
+class Wording(ABC):
+    """The texts of a conversation."""
+
+    @abstractmethod
+    def system(self, functions: Sequence[JSON]) -> str:
+        """What tells a prompting model which functions there are and how to call them."""
+
+    @abstractmethod
+    def added(self, functions: Sequence[JSON] | None) -> str:
+        """What says, in the user's place, that there are more functions now.
+
+        `functions` are their documents for a prompting model, None for one that gets them as tools.
+        """
+
+    @abstractmethod
+    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        """What a prompting model's calls came to: each call's text and its result's."""
+
+    def fingerprint(self) -> str:
+        """A hash of what answers depend on."""
+        texts = [self.system([]), self.added([]), self.added(None), self.results(["f()"], ["1"])]
+        return content_hash([type(self).__qualname__, *texts])
+
+
+class OwnWording(Wording):
+    """Our own, for anyone's data."""
+
+    def system(self, functions: Sequence[JSON]) -> str:
+        """The functions as JSON, one a line, and the format of calls."""
+        listed = "\n".join(dumps(function).decode() for function in functions)
+        return (
+            "You act for the user by calling functions. To call, answer with nothing but a list of calls in Python's "
+            "syntax, every argument named:\n"
+            "[first_function(text='a', number=1), second_function(flag=True)]\n"
+            "You are then told what the calls came to, and may call again. When the user's request is done, or cannot "
+            "be done with these functions or without something that the user has not said, answer in plain words "
+            f"instead.\n\nThe functions, each with its parameters as JSON Schema:\n{listed}"
+        )
+
+    def added(self, functions: Sequence[JSON] | None) -> str:
+        """A sentence, after the functions where they are not given as tools."""
+        sentence = "From now on there are more functions that you can call. Please go on with them."
+        if functions is None:
+            return sentence
+        listed = "\n".join(dumps(function).decode() for function in functions)
+        return f"{sentence}\n{listed}"
+
+    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        """A JSON list of calls and results."""
+        return dumps([{"call": call, "result": result} for call, result in zip(calls, results, strict=True)]).decode()
+
+
+class BfclWording(Wording):
+    """BFCL's own, from the prompts of the user's copy (`tunecheck.datasets._bfcl.prompts.read_prompts`)."""
+
+    def __init__(self, prompts: Mapping[str, str]) -> None:
+        self._prompts = prompts
+
+    def system(self, functions: Sequence[JSON]) -> str:
+        """The classic style in plain text, functions as indented JSON."""
+        return system_prompt(self._prompts, functions)
+
+    def added(self, functions: Sequence[JSON] | None) -> str:
+        """BFCL's sentence; before it, for a prompting model, the functions as Python writes them."""
+        if functions is None:
+            return self._prompt(ADDED_FUNCTIONS)
+        return self._prompt(ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
+
+    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        """A list of tool messages as Python writes it."""
+        said = zip(calls, results, strict=True)
+        return repr([{"role": "tool", "name": call, "content": result} for call, result in said])
+
+    def _prompt(self, name: str) -> str:
+        if name not in self._prompts:
+            raise DataError(f"the copy of BFCL has no prompt {name}; get it with: tunecheck datasets get bfcl")
+        return self._prompts[name]

@@ -1,0 +1,1 @@
+"""BFCL's data: fetched, unpacked, and read as data sets."""

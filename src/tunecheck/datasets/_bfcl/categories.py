@@ -1,0 +1,118 @@
+"""The categories of BFCL V3: their names, where each one's files are, and the groups that stand for several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tunecheck._errors import DataError
+from tunecheck._messages import did_you_mean
+
+__all__ = ["CATEGORIES", "GROUPS", "Category", "Check", "Language", "category_of", "named_categories"]
+
+Check = Literal["simple", "multiple", "parallel", "irrelevance", "relevance", "multi_turn"]
+
+Language = Literal["python", "java", "javascript"]
+
+_UNUSED = Path("unused_datasets")
+
+
+@dataclass(frozen=True)
+class Category:
+    """One category: how its answers are checked, in which language its functions are, and how many rows it has.
+
+    `rows` counts those of the release that is fetched. `scored` is False for the one that was part of V3 as published
+    and is left out of the scores since.
+    """
+
+    name: str
+    check: Check
+    rows: int
+    language: Language = "python"
+    scored: bool = True
+
+    @property
+    def multi_turn(self) -> bool:
+        """Whether its rows are conversations with simulators."""
+        return self.check == "multi_turn"
+
+    @property
+    def long_context(self) -> bool:
+        """Whether its conversations are padded with BFCL's constants."""
+        return self.name in ("multi_turn_long_context", "multi_turn_composite")
+
+    @property
+    def live(self) -> bool:
+        """Whether its rows are from the live part, which users contributed."""
+        return self.name.startswith("live_")
+
+    @property
+    def questions(self) -> Path:
+        """Its questions, below the data folder."""
+        name = f"BFCL_v4_{self.name}.json"
+        return Path(name) if self.scored else _UNUSED / "question" / name
+
+    @property
+    def answers(self) -> Path | None:
+        """Its ground truth, below the data folder; None where answers are right by calling, or not calling, at all."""
+        if self.check in ("irrelevance", "relevance"):
+            return None
+        folder = Path("possible_answer") if self.scored else _UNUSED / "possible_answer"
+        return folder / f"BFCL_v4_{self.name}.json"
+
+
+_ALL = (
+    Category("simple_python", "simple", 400),
+    Category("simple_java", "simple", 100, "java"),
+    Category("simple_javascript", "simple", 50, "javascript"),
+    Category("multiple", "multiple", 200),
+    Category("parallel", "parallel", 200),
+    Category("parallel_multiple", "parallel", 200),
+    Category("irrelevance", "irrelevance", 240),
+    Category("live_simple", "simple", 258),
+    Category("live_multiple", "multiple", 1053),
+    Category("live_parallel", "parallel", 16),
+    Category("live_parallel_multiple", "parallel", 24),
+    Category("live_irrelevance", "irrelevance", 884),
+    Category("live_relevance", "relevance", 16),
+    Category("multi_turn_base", "multi_turn", 200),
+    Category("multi_turn_miss_func", "multi_turn", 200),
+    Category("multi_turn_miss_param", "multi_turn", 200),
+    Category("multi_turn_long_context", "multi_turn", 200),
+    Category("multi_turn_composite", "multi_turn", 200, scored=False),
+)
+
+CATEGORIES = {category.name: category for category in _ALL}
+"""All categories by name, in the order in which results are listed."""
+
+GROUPS = {
+    "all": tuple(each.name for each in _ALL if each.scored),
+    "single_turn": tuple(each.name for each in _ALL if not each.multi_turn),
+    "non_live": tuple(each.name for each in _ALL if not each.multi_turn and not each.live),
+    "live": tuple(each.name for each in _ALL if each.live),
+    "multi_turn": tuple(each.name for each in _ALL if each.multi_turn and each.scored),
+}
+"""Names that stand for several categories. None of them holds the unscored one, which must be named itself."""
+
+
+def named_categories(text: str) -> list[Category]:
+    """The categories that a text names: names and groups between commas, each category once, in the order named.
+
+    Raises:
+        DataError: a name that is neither a category nor a group.
+    """
+    found: dict[str, Category] = {}
+    for name in text.split(","):
+        for each in GROUPS.get(name.strip(), (name.strip(),)):
+            if each not in CATEGORIES:
+                hint = did_you_mean(each[:100], [*CATEGORIES, *GROUPS])
+                raise DataError(f"bfcl: there is no category {each[:100]!r}{hint}")
+            found[each] = CATEGORIES[each]
+    return list(found.values())
+
+
+def category_of(row_id: str) -> Category | None:
+    """The category that an id belongs to, that with the longest name: `live_multiple_1-0-1` is of `live_multiple`."""
+    names = [name for name in CATEGORIES if row_id.startswith(f"{name}_")]
+    return CATEGORIES[max(names, key=len)] if names else None

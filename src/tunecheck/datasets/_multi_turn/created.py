@@ -1,0 +1,129 @@
+"""Whether the initial configuration holds already what a ground-truth call is to create.
+
+Found out by trying: a call that fails or does nothing, and names something in the configuration, is made again where
+that is left out of it. And by looking: a call that brings something new under a name of its own choice (the next
+number) must not find that name taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tunecheck._json import JSON
+from tunecheck.calls._model import FunctionCall
+from tunecheck.datasets._multi_turn.replay import Path, Replay, Step, leaves, path_text
+
+__all__ = ["AlreadyThere", "collision"]
+
+MAX_TRIALS = 20
+"""Most replays of one entry without some part of its configuration."""
+
+Start = Callable[[dict[str, JSON]], Replay]
+
+
+class AlreadyThere:
+    """Looks for it in one entry: `start` makes a replay from a configuration."""
+
+    def __init__(self, config: dict[str, JSON], start: Start) -> None:
+        self._config = config
+        self._start = start
+        self._trials = 0
+
+    def explains(self, call: FunctionCall, before: Sequence[tuple[FunctionCall, bool]]) -> str | None:
+        """Where the configuration holds what makes this call fail or do nothing, or None.
+
+        `before` are the calls made before it and whether each of them failed: none more may fail without that part.
+        """
+        named = {str(value) for value in leaves(call.arguments) if isinstance(value, (str, int))} - {""}
+        for path in _places(self._config, named, ()):
+            if self._trials == MAX_TRIALS:
+                return None
+            self._trials += 1
+            if self._works_without(path, call, before):
+                return path_text(path)
+        return None
+
+    def _works_without(self, path: Path, call: FunctionCall, before: Sequence[tuple[FunctionCall, bool]]) -> bool:
+        try:
+            replay = self._start(_without(self._config, path))
+        except Exception:  # noqa: BLE001 - somebody's simulator cannot do without that part, and may raise anything
+            return False
+        for earlier, failed in before:
+            if replay.call(earlier).result.error and not failed:
+                return False
+        step = replay.call(call)
+        return bool(step.changes) and not step.result.error
+
+
+def collision(call: FunctionCall, step: Step, start: object) -> str | None:
+    """Where the call put something new over something that was there from the start, or None.
+
+    New is what the call answers with and was not given: a number that it chose.
+    """
+    given = {str(value) for value in leaves(call.arguments)}
+    chosen = {str(value) for value in leaves(step.result.value) if _is_name(value)} - given
+    for change in step.changes:
+        for depth, part in enumerate(change.path):
+            place = change.path[: depth + 1]
+            if isinstance(part, str) and part in chosen and not change.is_new and _at(start, place) is not None:
+                return path_text(place)
+        if change.is_new and isinstance(change.path[-1], int):
+            taken = _same_id(change.after, start, change.path[:-1])
+            if taken is not None:
+                return path_text(taken)
+    return None
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
+
+
+def _same_id(item: object, start: object, path: Path) -> Path | None:
+    """Where a list held, from the start, an item with the id of the new one."""
+    others = _at(start, path)
+    if not isinstance(item, dict) or not isinstance(others, list) or item.get("id") is None:
+        return None
+    for index, other in enumerate(others):
+        if isinstance(other, dict) and other.get("id") == item["id"]:
+            return (*path, index)
+    return None
+
+
+def _at(value: object, path: Path) -> object:
+    for step in path:
+        if isinstance(value, dict):
+            value = next((item for key, item in value.items() if str(key) == step), None)
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step] if step < len(value) else None
+        else:
+            return None
+    return value
+
+
+def _places(value: JSON, names: set[str], path: Path) -> Iterator[Path]:
+    """Where one of these names stands in a configuration, as a key or as an item of a list."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if path and key in names:
+                yield (*path, key)
+            yield from _places(item, names, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, (str, int)) and str(item) in names:
+                yield (*path, index)
+            yield from _places(item, names, (*path, index))
+
+
+def _without(config: dict[str, JSON], path: Path) -> dict[str, JSON]:
+    """A copy of the configuration in which that place is left out."""
+
+    def copied(value: JSON, here: Path) -> JSON:
+        if isinstance(value, dict):
+            return {key: copied(item, (*here, key)) for key, item in value.items() if (*here, key) != path}
+        if isinstance(value, list):
+            return [copied(item, (*here, at)) for at, item in enumerate(value) if (*here, at) != path]
+        return value
+
+    whole = copied(config, ())
+    assert isinstance(whole, dict)
+    return whole

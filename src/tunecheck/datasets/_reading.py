@@ -1,0 +1,251 @@
+"""Open any kind of data as a Dataset: a stream of rows with stable ids, checked once before it is used.
+
+data = open_dataset("val.jsonl")       # a path, "loader:argument", dicts, a DataFrame, an iterable of dicts
+data.scan()                            # one validating pass: row count, sha256, columns, whether ids are unique
+for row in data.rows(): ...            # streaming; memory stays flat
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import IOBase
+from itertools import chain, islice
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from tunecheck._errors import ConfigurationError, DataError, PluginError, TunecheckError
+from tunecheck._plugins import find
+from tunecheck._targets import Row
+from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar
+from tunecheck.datasets._identity import IdCheck, fingerprint, usable_id
+from tunecheck.datasets._locate import exists, file_source, locate
+from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
+from tunecheck.datasets._sources import Digest, Record, Source, one_line
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Data", "Dataset", "Scan", "open_dataset"]
+
+Data: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, object]] | pandas.DataFrame | Dataset"
+"""What can be evaluated: a path or `loader:argument`, rows, a DataFrame, or a Dataset that is open already."""
+
+PEEKED_ROWS = 1_000
+"""How many rows of an iterable are looked at before the first is given."""
+
+MAX_COLUMNS = 100_000
+"""Most column names of one data set; beyond that, names are content and would fill the memory."""
+
+_LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
+"""`name:argument`; a Windows drive has one letter and is no loader."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one pass over a data set found.
+
+    `rows` is how many rows will be given (after `limit`), `total` how many there are; both None for an iterable,
+    which can be read only once. `sha256` is that of the file's bytes, or of the rows as canonical JSON; None where
+    it cannot be known. `columns` holds every top-level name that was seen (of an iterable: in its first 1,000
+    rows). `ids_unique` says that every row has a usable `id` and no two are the same: rows then go by it.
+    """
+
+    rows: int | None
+    sha256: str | None
+    columns: frozenset[str]
+    ids_unique: bool
+    total: int | None = None
+
+
+class Dataset:
+    """Rows from one source, and the defaults that it declares.
+
+    `name` is short, for a run's name: a file's stem, a loader's reference, or "rows". `path` is its file, if it is one.
+    """
+
+    def __init__(self, source: Source, *, defaults: DatasetDefaults | None = None, limit: int | None = None) -> None:
+        if limit is not None and limit < 1:
+            raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
+        self.name: str = source.name
+        self.path: Path | None = source.path
+        self.defaults = defaults or DatasetDefaults()
+        self._source = source
+        self._limit = limit
+        self._found: Scan | None = None
+        self._state: object = None
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name!r}: {self._source.label}>"
+
+    def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
+        """The same rows under other defaults, and another name: how a loader in code declares its own."""
+        dataset = Dataset(self._source, defaults=defaults, limit=self._limit)
+        dataset.name = name or self.name
+        return dataset
+
+    def limited(self, limit: int | None) -> Dataset:
+        """The first rows of it only; None leaves it as it is.
+
+        Raises:
+            ConfigurationError: the limit is below 1.
+        """
+        if limit is None:
+            return self
+        lower = limit if self._limit is None else min(limit, self._limit)
+        dataset = Dataset(self._source, defaults=self.defaults, limit=lower)
+        dataset.name = self.name
+        return dataset
+
+    def scan(self) -> Scan:
+        """Read everything once and check it; later calls give the same answer without reading again.
+
+        Ids are judged over the whole source, so that a row has the same id with and without a limit.
+
+        Raises:
+            DataError: the data cannot be read or holds no rows; the text names file and line.
+        """
+        if self._found is None:
+            self._state = self._source.state()
+            self._found = self._scan_stream(self._source) if isinstance(self._source, StreamSource) else self._scan()
+        return self._found
+
+    def rows(self) -> Iterator[Row]:
+        """The rows in order, as they are needed.
+
+        Raises:
+            DataError: as `scan`; or the file has changed since then; or an iterable is read a second time.
+        """
+        scan = self.scan()
+        if self._state != self._source.state():
+            self._source.refuse("has changed since it was checked; start again")
+        seen = None if self._source.rereadable else IdCheck()
+        records = islice(self._source.records(), self._limit)
+        return self._identified(records, by_id=scan.ids_unique, seen=seen)
+
+    def _identified(self, records: Iterator[tuple[int, Record]], *, by_id: bool, seen: IdCheck | None) -> Iterator[Row]:
+        for index, (number, values) in enumerate(records):
+            name = usable_id(values.get("id")) if by_id else None
+            row_id = name or f"row-{number}"
+            if by_id and seen is not None and not seen.add(row_id):
+                self._source.refuse(f"the id {row_id!r} was there before; make ids unique or leave them out", number)
+            yield Row(index, row_id, values, fingerprint(values))
+
+    def _scan(self) -> Scan:
+        digest = Digest()
+        columns: set[str] = set()
+        ids: IdCheck | None = IdCheck()
+        total = 0
+        for number, values in self._source.records(digest):
+            total += 1
+            columns.update(values)
+            if len(columns) > MAX_COLUMNS:
+                self._source.refuse(f"more than {MAX_COLUMNS:,} different column names; rows should share them", number)
+            if ids is not None and not _adds(ids, values):
+                ids = None
+        if not total:
+            self._source.refuse("has no rows")
+        rows = total if self._limit is None else min(total, self._limit)
+        return Scan(rows, digest.result(), frozenset(columns), ids is not None, total)
+
+    def _scan_stream(self, source: StreamSource) -> Scan:
+        ahead = source.peek(PEEKED_ROWS if self._limit is None else min(self._limit, PEEKED_ROWS))
+        if not ahead:
+            source.refuse("has no rows")
+        ids = IdCheck()
+        unique = all(_adds(ids, values) for _, values in ahead)
+        return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), unique)
+
+
+def _adds(ids: IdCheck, values: Record) -> bool:
+    name = usable_id(values.get("id"))
+    return name is not None and ids.add(name)
+
+
+def open_dataset(
+    data: Data,
+    *,
+    limit: int | None = None,
+    search: Sequence[Path] = (Path("datasets"),),
+    workspace: Path | None = None,
+) -> Dataset:
+    """Open data of any kind; its rows are not read before `scan()` or `rows()`.
+
+    `limit` gives only the first rows. A path is looked for as given, then in each folder of `search`, relative to
+    the `workspace`. A loader `name:argument` is a plugin of the group `tunecheck.datasets`: a callable that takes
+    the argument and returns a Dataset, an iterable of dicts, or a path.
+
+    Raises:
+        ConfigurationError: a limit below 1, or a sidecar file that cannot be used.
+        DataError: no such file, or a kind of data that cannot be read.
+        PluginError: no such loader.
+    """
+    if isinstance(data, Dataset):
+        return data.limited(limit)
+    if isinstance(data, (str, PathLike)):
+        given = os.fspath(data)
+        folders = [(workspace or Path()) / folder for folder in search]
+        reference = _LOADER.fullmatch(given)
+        if reference and not exists(Path(given)):
+            if reference["argument"].startswith("//"):
+                raise DataError(f"{given[:200]} is an address; download the file and give its path")
+            return _loaded(given, reference["name"], reference["argument"], limit, folders, workspace)
+        return _file(given, folders, limit)
+    return Dataset(_in_memory(data), limit=limit)
+
+
+def _file(given: str, folders: Sequence[Path], limit: int | None) -> Dataset:
+    path = locate(given, folders)
+    return Dataset(file_source(path), defaults=read_sidecar(path), limit=limit)
+
+
+def _loaded(
+    reference: str, name: str, argument: str, limit: int | None, folders: Sequence[Path], workspace: Path | None
+) -> Dataset:
+    loader = find("tunecheck.datasets", name, workspace=workspace)
+    if not callable(loader):
+        raise PluginError(f"the data set plugin {name!r} is not callable; it must take the text after the colon")
+    try:
+        found: object = loader(argument)
+    except TunecheckError:
+        raise
+    except Exception as error:  # a plugin's own code may raise anything
+        raise DataError(
+            f"{reference}: the loader failed with {type(error).__name__}: {one_line(str(error))}"
+        ) from error
+    if isinstance(found, (str, PathLike)):
+        return _file(os.fspath(found), folders, limit)
+    if isinstance(found, Dataset):
+        return found.limited(limit)
+    return Dataset(_in_memory(found, reference), limit=limit)
+
+
+def _in_memory(data: object, name: str | None = None) -> Source:
+    pandas = sys.modules.get("pandas")  # where it was never imported, nothing can be a DataFrame
+    source: Source
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        source = FrameSource(data)
+    elif isinstance(data, (list, tuple)):
+        source = ListSource(data)
+    elif isinstance(data, Iterable) and not isinstance(data, (Mapping, bytes, bytearray, IOBase)):
+        source = StreamSource(data)
+    else:
+        _refuse(data)
+    if name is not None:
+        source.name = source.label = name
+    return source
+
+
+def _refuse(data: object) -> NoReturn:
+    hint = "expected a path, a list of dicts, a DataFrame, or an iterable of dicts"
+    if isinstance(data, Mapping):
+        hint = "put the dict of one row into a list, or make a list of one dict a row"
+    elif isinstance(data, IOBase):
+        hint = "give the file's path instead of an open file"
+    elif hasattr(data, "__aiter__"):
+        hint = "collect an asynchronous iterable into a list first"
+    raise DataError(f"data is of type {type(data).__name__}, which holds no rows: {hint}")

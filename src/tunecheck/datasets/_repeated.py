@@ -1,0 +1,72 @@
+"""Each row of a data set several times: trials of the same question, for how reliably it is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._targets import Row
+from tunecheck.datasets._reading import Dataset, Scan
+
+__all__ = ["SOURCE_ID", "TRIAL", "RepeatedDataset", "repeated"]
+
+TRIAL, SOURCE_ID = "trial", "source_id"
+"""The columns that trials have beside those of their row: from 1 on, and the row's own id."""
+
+_OF_A_TRIAL = re.compile(r".*#\d+", re.DOTALL)
+
+
+class RepeatedDataset(Dataset):
+    """`times` trials of each row, one after another.
+
+    The first keeps the row's id, the others are `<id>#2`, `<id>#3` and so on.
+
+    """
+
+    def __init__(self, inner: Dataset, times: int) -> None:
+        super().__init__(inner._source, defaults=inner.defaults, limit=inner._limit)
+        self.name = inner.name
+        self.times = times
+        self._inner = inner
+
+    def scan(self) -> Scan:
+        """What the data set itself found; with as many rows as there are trials, and their columns.
+
+        Raises:
+            DataError: as of the data set.
+            ConfigurationError: it has a column that trials add.
+        """
+        found = self._inner.scan()
+        taken = sorted(found.columns & {TRIAL, SOURCE_ID})
+        if taken:
+            raise ConfigurationError(f"repeat: the data has a column {taken[0]!r}, which trials add; rename it")
+        rows = None if found.rows is None else found.rows * self.times
+        return replace(found, rows=rows, columns=found.columns | {TRIAL, SOURCE_ID})
+
+    def rows(self) -> Iterator[Row]:
+        """The trials in order.
+
+        Raises:
+            DataError: as of the data set.
+            ConfigurationError: an id looks like that of a trial.
+        """
+        for row in self._inner.rows():
+            if _OF_A_TRIAL.fullmatch(row.id):
+                raise ConfigurationError(f"repeat: the id {row.id!r} looks like that of a trial; rename it")
+            for trial in range(1, self.times + 1):
+                name = row.id if trial == 1 else f"{row.id}#{trial}"
+                values = {**row.values, TRIAL: trial, SOURCE_ID: row.id}
+                yield Row((row.index * self.times) + trial - 1, name, values, row.fingerprint)
+
+
+def repeated(dataset: Dataset, times: int) -> Dataset:
+    """The data set with so many trials of each row; itself where there is one.
+
+    Raises:
+        ConfigurationError: `times` is no whole number of at least 1.
+    """
+    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+        raise ConfigurationError(f"repeat must be a whole number of at least 1, not {times!r}")
+    return dataset if times == 1 else RepeatedDataset(dataset, times)

@@ -1,0 +1,182 @@
+"""What every kind of data has in common: records in order, each with its number, and errors that say where."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NoReturn
+
+from tunecheck._errors import DataError
+from tunecheck._json import JSON
+
+__all__ = ["Digest", "FileSource", "Record", "Source", "excerpt", "one_line"]
+
+Record = dict[str, JSON]
+
+CHUNK = 1 << 18
+"""Bytes read at a time."""
+
+MAX_ROW_BYTES = 64 << 20
+"""Longest row of a text file: what is longer is not a row, and would be read whole into memory."""
+
+MAX_ERROR = 1_000
+"""Longest error in characters."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Digest:
+    """The SHA-256 of a source, fed as it is read; None where some part of it has no stable bytes."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._stable = True
+
+    def update(self, part: bytes | None) -> None:
+        """Add the next bytes; None says that the part has none that are stable."""
+        if part is None:
+            self._stable = False
+        else:
+            self._hash.update(part)
+
+    def result(self) -> str | None:
+        """The digest as 64 hex digits."""
+        return self._hash.hexdigest() if self._stable else None
+
+
+class Source(ABC):
+    """Where rows come from.
+
+    `name` is short, for a run's name; `label` stands in errors; `unit` is what a record's number counts ("line" or
+    "row"); `rereadable` says whether `records` can be called more than once.
+    """
+
+    name: str
+    label: str
+    unit: str = "row"
+    path: Path | None = None
+    rereadable: bool = True
+
+    @abstractmethod
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """Every record with its number, counted from 1 in `unit`s, in order.
+
+        Raises:
+            DataError: something cannot be read; the text says what, where, and what to do.
+        """
+
+    def refuse(self, what: str, number: int | None = None, column: int | None = None) -> NoReturn:
+        """Raise the DataError of this source, of its record `number`, and of a column (a character) in it."""
+        where = self.label if number is None else f"{self.label}, {self.unit} {number}"
+        if column is not None:
+            where += f", column {column}"
+        raise DataError(f"{where}: {one_line(what)}")
+
+    def state(self) -> object:
+        """Something that differs when the source has changed since it was last looked at."""
+        return None
+
+
+class FileSource(Source):
+    """A file on disk, read in chunks."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Path = path
+        self.name = path.stem
+        self.label = str(path)
+
+    def state(self) -> object:
+        """Size and time of change."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_size, found.st_mtime_ns
+
+    def open(self) -> IO[bytes]:
+        """The file, unbuffered.
+
+        Raises:
+            DataError: it cannot be opened.
+        """
+        try:
+            return self.path.open("rb", buffering=0)
+        except OSError as error:
+            self.refuse(f"cannot be opened: {error.strerror or error}")
+
+    def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
+        """All of the file's bytes.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        with self.open() as file:
+            while chunk := self._read(file):
+                if digest is not None:
+                    digest.update(chunk)
+                yield chunk
+
+    def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
+        """The bytes of a text file, without a byte order mark; the digest is of all of them.
+
+        Raises:
+            DataError: it cannot be read, or is encoded as something that is plainly not UTF-8.
+        """
+        raw = self.raw_chunks(digest)
+        for chunk in raw:
+            yield self._start(chunk)
+            yield from raw
+
+    def _read(self, file: IO[bytes]) -> bytes:
+        try:
+            return file.read(CHUNK)
+        except OSError as error:
+            self.refuse(f"cannot be read: {error.strerror or error}")
+
+    def _start(self, chunk: bytes) -> bytes:
+        if chunk.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+            self.refuse("is encoded as UTF-32; save it as UTF-8")
+        if chunk.startswith((b"\xff\xfe", b"\xfe\xff")) or _looks_like_utf16(chunk):
+            self.refuse("is encoded as UTF-16; save it as UTF-8")
+        return chunk.removeprefix(_BOM)
+
+    def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
+        """The physical lines, without their line feed; a last line that is empty is left out.
+
+        Raises:
+            DataError: as `chunks`; or a line is too long to be a row.
+        """
+        held: list[bytes] = []
+        size = number = 0
+        for chunk in self.chunks(digest):
+            first, *others = chunk.split(b"\n")
+            held.append(first)
+            size += len(first)
+            if size > MAX_ROW_BYTES:
+                self.refuse(f"is longer than {MAX_ROW_BYTES >> 20} MiB; one row must stand on each line", number + 1)
+            if others:
+                yield b"".join(held)
+                last = others.pop()
+                yield from others
+                number += 1 + len(others)
+                held, size = [last], len(last)
+        if size:
+            yield b"".join(held)
+
+
+def _looks_like_utf16(chunk: bytes) -> bool:
+    """Whether every other byte is zero, as in ASCII text that was written as UTF-16 without a mark."""
+    start = chunk[:64]
+    return len(start) >= 4 and (not any(start[::2]) or not any(start[1::2]))
+
+
+def one_line(text: str) -> str:
+    """Somebody else's text as part of an error: without line breaks, and not endless."""
+    return " ".join(text.split())[:MAX_ERROR]
+
+
+def excerpt(text: str, at: int, *, width: int = 40) -> str:
+    """A short piece of the text around a position: quoted, on one line, safe to print."""
+    return ascii(text[max(0, at - width // 2) : at + width // 2])

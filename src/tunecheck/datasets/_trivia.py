@@ -1,0 +1,143 @@
+"""Questions and answers for a memory run's filler, from the files that they are published in.
+
+Read are TriviaQA's own files (one object whose list `Data` has `Question` and `Answer` with its `Value` or
+`NormalizedValue`), the GoodAI benchmark's `trivia.json` (`AnswerValue` instead), arrays and JSON Lines of entries of
+either form or with `question` and `answer`. Entry by entry: TriviaQA's largest file does not fit into most memories.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO
+
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._json import JSON, dumps_line
+from tunecheck.datasets._json_files import ArrayReader, JsonLinesSource
+from tunecheck.datasets._locate import locate
+from tunecheck.datasets._sources import CHUNK, Digest, FileSource
+
+__all__ = ["TriviaReport", "convert_trivia"]
+
+_HEAD = 1 << 20
+"""Bytes within which a file's list must begin."""
+
+_LIST = re.compile(rb'"Data"\s*:\s*\[')
+
+
+@dataclass
+class TriviaReport:
+    """What a conversion did: where the questions are, how many, and how many entries had no question or answer."""
+
+    out: Path
+    questions: int = 0
+    left_out: int = 0
+
+
+def convert_trivia(source: Path, out: Path, *, overwrite: bool = False) -> TriviaReport:
+    """Write `{"question": …, "answer": …}` for each entry of `source` to `out`, in order and word for word.
+
+    Raises:
+        ConfigurationError: `out` is there and `overwrite` is not set, or it cannot be written.
+        DataError: `source` cannot be read, or has no questions in it.
+    """
+    source = locate(str(source), ())
+    if out.suffix.lower() != ".jsonl":
+        raise ConfigurationError(f"{out}: questions are kept as JSON Lines; name it {out.with_suffix('.jsonl').name}")
+    if out.exists() and not overwrite:
+        raise ConfigurationError(f"{out} exists; choose another name, or ask to overwrite it")
+    report = TriviaReport(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with _replacing(out) as file:
+            for entry in _entries(source):
+                pair = _pair(entry)
+                if pair is None:
+                    report.left_out += 1
+                else:
+                    report.questions += 1
+                    file.write(dumps_line(pair))
+            if not report.questions:
+                what = f"none of its {report.left_out:,} entries has a question with an answer"
+                raise DataError(f"{source}: {what if report.left_out else 'holds no entries'}")
+    except OSError as error:
+        raise ConfigurationError(f"{out}: cannot be written: {error.strerror or error}") from None
+    return report
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the path's place once it is written to its end."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _entries(path: Path) -> Iterator[JSON]:
+    lines = JsonLinesSource(path)
+    start = next((text for chunk in lines.chunks() if (text := chunk.lstrip())), b"")
+    if start.startswith(b"["):
+        return ArrayReader(lines, None).items()
+    if _LIST.search(_head(lines)):
+        return _ListReader(_ListSource(path), None).items()
+    return (record for _, record in lines.records())
+
+
+def _head(source: FileSource) -> bytes:
+    """The file's beginning, in which its list must begin."""
+    return b"".join(islice(source.chunks(), _HEAD // CHUNK))
+
+
+class _ListSource(JsonLinesSource):
+    """A file from where its list begins on; the lines before count as empty ones."""
+
+    def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
+        """See FileSource."""
+        pieces = super().chunks(digest)
+        head = b""
+        for piece in pieces:
+            head += piece
+            if found := _LIST.search(head):
+                before = head[: found.end()].count(b"\n")
+                yield from chain([b"\n" * before + head[found.end() - 1 :]], pieces)
+                return
+
+
+class _ListReader(ArrayReader):
+    """Reads a list that is followed by the rest of its object, which nobody needs."""
+
+    def items(self) -> Iterator[JSON]:
+        """The list's items in order."""
+        self._peek()
+        self._at += 1
+        if self._peek() != "]":
+            yield from self._items()
+
+
+def _pair(entry: JSON) -> dict[str, JSON] | None:
+    if not isinstance(entry, dict):
+        return None
+    question = entry.get("Question", entry.get("question"))
+    answer = _answer(entry)
+    if not isinstance(question, str) or not question.strip() or answer is None:
+        return None
+    return {"question": question, "answer": answer}
+
+
+def _answer(entry: dict[str, JSON]) -> str | None:
+    given = next((entry[key] for key in ("AnswerValue", "Answer", "answer") if key in entry), None)
+    if isinstance(given, dict):
+        keys = ("Value", "value", "NormalizedValue", "normalized_value")
+        given = next((given[key] for key in keys if given.get(key)), None)
+    return given if isinstance(given, str) and given.strip() else None

@@ -1,0 +1,171 @@
+"""What a reply answers: chat completions, messages, calls or plain text, read without trusting any field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunecheck._json import JSON, dumps
+from tunecheck.endpoints._base import Completion, Usage
+
+__all__ = ["Answer", "FilteredError", "UnreadableError", "read_answer", "read_chat", "read_usage"]
+
+_MOST_TOKENS = 1 << 53
+
+
+class UnreadableError(ValueError):
+    """The reply is not an answer; the text says why in a few words."""
+
+
+class FilteredError(ValueError):
+    """The reply says that the content was declined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model's text, calls, and why it stopped."""
+
+    text: str | None = None
+    tool_calls: tuple[Mapping[str, JSON], ...] = ()
+    finish_reason: str | None = None
+
+    def completion(
+        self, *, usage: Usage, latency_ms: float | None, request_id: str | None, simulated: bool = False
+    ) -> Completion:
+        """The answer with what is known of its call."""
+        return Completion(self.text, self.tool_calls, usage, latency_ms, self.finish_reason, request_id, simulated)
+
+
+def read_answer(value: JSON) -> Answer:
+    """An answer in whatever shape a scoring script gave it.
+
+    A text is text; a chat completion, an OpenAI message or a list of tool calls gives text and calls; null is an empty
+    text; anything else is its JSON text, which evaluators may still read a call from.
+
+    Raises:
+        UnreadableError: it looks like a chat completion or a message and is not one.
+        FilteredError: the content was declined.
+    """
+    if isinstance(value, str):
+        return Answer(value)
+    if value is None:
+        return Answer("")
+    if isinstance(value, dict) and isinstance(value.get("choices"), list):
+        return read_chat(value)
+    if isinstance(value, dict) and _is_message(value):
+        return _read_message(value, None)
+    if isinstance(value, list) and value and all(_is_call(item) for item in value):
+        return Answer(None, tuple(item for item in value if isinstance(item, dict)))
+    return Answer(_json_text(value))
+
+
+def read_chat(reply: JSON) -> Answer:
+    """The answer of a chat completion (its first choice).
+
+    Raises:
+        UnreadableError: it is not a chat completion.
+        FilteredError: the content was declined.
+    """
+    if not isinstance(reply, dict):
+        raise UnreadableError(f"the reply is {_sort(reply)}, not a chat completion")
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise UnreadableError(f"the reply has no choices{_error_text(reply)}")
+    choice = choices[0]
+    reason = choice.get("finish_reason")
+    finish_reason = reason[:64] if isinstance(reason, str) else None
+    if finish_reason == "content_filter":
+        raise FilteredError("content filter stopped the answer")
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise UnreadableError(f"choices[0].message is {_sort(message)}, not a message")
+    return _read_message(message, finish_reason)
+
+
+def read_usage(reply: JSON) -> Usage:
+    """The `usage` of a reply, by OpenAI's older and newer names; what is not a token count is None."""
+    usage = reply.get("usage") if isinstance(reply, dict) else None
+    if not isinstance(usage, dict):
+        return Usage()
+    return Usage(_tokens(usage, "prompt_tokens", "input_tokens"), _tokens(usage, "completion_tokens", "output_tokens"))
+
+
+def _json_text(value: JSON) -> str:
+    try:
+        return dumps(value).decode()
+    except TypeError as error:
+        raise UnreadableError(f"the answer cannot be kept as JSON: {error}") from None
+
+
+def _tokens(usage: Mapping[str, JSON], *names: str) -> int | None:
+    for name in names:
+        value = usage.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
+            return value
+    return None
+
+
+def _is_message(value: Mapping[str, JSON]) -> bool:
+    named = "content" in value or "tool_calls" in value or "function_call" in value
+    return isinstance(value.get("tool_calls"), list) or ("role" in value and named)
+
+
+def _is_call(value: JSON) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.get("type", "function") == "function"
+        and isinstance(value.get("function"), dict)
+    )
+
+
+def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Answer:
+    calls = _calls(message)
+    text = _text(message.get("content"))
+    if text is None:
+        refusal = message.get("refusal")
+        text = refusal if isinstance(refusal, str) else None if calls else ""
+    return Answer(text, calls, finish_reason)
+
+
+def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
+    calls = message.get("tool_calls")
+    if calls is None:
+        legacy = message.get("function_call")
+        return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        raise UnreadableError(f"the message's tool_calls are {_sort(calls)}, not a list of calls")
+    return tuple(call for call in calls if isinstance(call, dict))
+
+
+def _text(content: JSON) -> str | None:
+    """A message's text: itself, or the texts of its parts; None where it has none."""
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [_part(part) for part in content]
+        return "".join(parts) if parts else None
+    raise UnreadableError(f"the message's content is {_sort(content)}, not text")
+
+
+def _part(part: JSON) -> str:
+    if isinstance(part, str):
+        return part
+    text = part.get("text", part.get("refusal", "")) if isinstance(part, dict) else None
+    if isinstance(text, str):
+        return text
+    raise UnreadableError(f"a part of the message's content is {_sort(part)} without text")
+
+
+def _error_text(reply: Mapping[str, JSON]) -> str:
+    error = reply.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    if isinstance(message, str) and message:
+        return f"; it says: {message}"
+    return f" (it has: {', '.join(list(reply)[:8])})" if reply else ""
+
+
+def _sort(value: JSON) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    names = {dict: "an object", list: "a list", str: "text", type(None): "null"}
+    return names.get(type(value), "a number")

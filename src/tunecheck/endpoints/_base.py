@@ -1,0 +1,170 @@
+"""What every endpoint adapter offers: a chat request goes in, a completion comes out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar
+
+from tunecheck._json import JSON, real_number, whole_number
+from tunecheck._targets import Row
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._definition import Definition
+
+__all__ = ["ChatRequest", "Completion", "Endpoint", "Price", "Usage", "time_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request: OpenAI-style messages and tools.
+
+    `parameters` are laid over the definition's own. `row` is the data set row it is made for, where there is one:
+    recorded and simulated endpoints find their answer by it, and request templates may name its columns. `sent_at`,
+    with a time zone, is when it is sent by the clock of a conversation that has one of its own: endpoints over HTTP
+    tell it in the header Tunecheck-Time.
+    """
+
+    messages: Sequence[Mapping[str, JSON]]
+    tools: Sequence[Mapping[str, JSON]] | None = None
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    row: Row | None = None
+    sent_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as the service counted them; None where it did not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost."""
+
+    input_per_million: float
+    output_per_million: float
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the model answered.
+
+    `text` is its text (None where it only called); `tool_calls` OpenAI tool calls, exactly as they came.
+    `latency_ms` counts from sending the request that succeeded to its last byte, waits for limits and retries left out.
+    """
+
+    text: str | None = None
+    tool_calls: tuple[Mapping[str, JSON], ...] = ()
+    usage: Usage = Usage()
+    latency_ms: float | None = None
+    finish_reason: str | None = None
+    request_id: str | None = None
+    simulated: bool = False
+
+    def columns(self) -> dict[str, JSON]:
+        """The completion as a target's output columns; `response` is the calls where it called, else the text."""
+        calls: list[JSON] = [dict(call) for call in self.tool_calls]
+        return {
+            "response": calls or self.text,
+            "text": self.text,
+            "tool_calls": calls or None,
+            "usage": {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens},
+            "latency_ms": self.latency_ms,
+            "finish_reason": self.finish_reason,
+            "request_id": self.request_id,
+            "simulated": self.simulated,
+        }
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
+        """The completion that such columns were made of; what is not as it should be counts as not there."""
+        usage, calls = columns.get("usage"), columns.get("tool_calls")
+        counts = usage if isinstance(usage, dict) else {}
+        return cls(
+            text=_text(columns.get("text")),
+            tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
+            usage=Usage(whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))),
+            latency_ms=real_number(columns.get("latency_ms")),
+            finish_reason=_text(columns.get("finish_reason")),
+            request_id=_text(columns.get("request_id")),
+            simulated=columns.get("simulated") is True,
+        )
+
+
+def time_text(at: datetime) -> str:
+    """A moment as ISO 8601 in UTC: `2026-03-05T09:30:00Z`, with microseconds where there are any.
+
+    Raises:
+        ValueError: it has no time zone.
+    """
+    if at.tzinfo is None:
+        raise ValueError("a request's sent_at needs a time zone")
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _text(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+class Endpoint(ABC):
+    """A model somewhere that answers chat requests. Safe for many calls at once within one event loop.
+
+    `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
+    `concurrency`: how many calls at once it takes at most, None where it sets no limit.
+    `holds_back`: it keeps to that limit itself, however many calls are made at once.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    simulated: bool = False
+    depends_on_row: bool = False
+    concurrency: int | None = None
+    holds_back: ClassVar[bool] = False
+    price: Price | None = None
+
+    @classmethod
+    def from_definition(cls, definition: Definition) -> Endpoint:
+        """The endpoint that a definition describes; keys that this does not ask for are refused afterwards.
+
+        Raises:
+            ConfigurationError: the definition is wrong.
+        """
+        raise definition.error("kind", f"{cls.__name__} cannot be made from a definition")
+
+    @abstractmethod
+    async def complete(self, request: ChatRequest) -> Completion:
+        """Answer one request, with retries, limits and timeouts as the definition says.
+
+        Raises:
+            EndpointError: the call failed for good; its subclass says how.
+            StopRunError: the run must stop, every further call would fail in the same way.
+        """
+
+    @abstractmethod
+    def settings(self) -> dict[str, JSON]:
+        """The definition as data, secrets left out: what the manifest shows."""
+
+    def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
+        """What a recorded conversation holds for this row, as a line of BFCL's result files; None: it is to be asked.
+
+        Raises:
+            EndpointError: conversations are recorded here, and this one is not.
+        """
+        return None
+
+    def sign(self, user_agent: str) -> None:
+        """Append to the User-Agent of the calls to come; an endpoint that calls nobody has none."""
+
+    def answer_settings(self) -> dict[str, JSON]:
+        """The part of the settings that answers depend on: what the fingerprint is made of."""
+        return self.settings()
+
+    async def close(self) -> None:
+        """Close connections. A later call opens new ones."""

@@ -1,0 +1,120 @@
+"""Trying an endpoint out: one small request with a tool, and a report of what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunecheck._errors import (
+    ContentFilterError,
+    EndpointError,
+    RefusedError,
+    ReplyError,
+    StopRunError,
+    ThrottledError,
+    TimedOutError,
+    TunecheckError,
+)
+from tunecheck._json import JSON, dumps
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+
+__all__ = ["CheckReport", "check_endpoint"]
+
+_MESSAGES: tuple[Mapping[str, JSON], ...] = (
+    {"role": "system", "content": "You are a helpful assistant. Use the functions you are given where they help."},
+    {"role": "user", "content": "What is the weather in Lisbon, in celsius?"},
+)
+
+_TOOLS: tuple[Mapping[str, JSON], ...] = (
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "The current weather of a city.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+                },
+                "required": ["city"],
+            },
+        },
+    },
+)
+
+_ADVICE: tuple[tuple[type[TunecheckError], str], ...] = (
+    (RefusedError, "check the auth section, and that its environment variable holds a valid key"),
+    (ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
+    (TimedOutError, "is the address right and the service awake? If it is slow by nature, raise timeout_s"),
+    (ContentFilterError, "the service works, but its content policy declined the sample question"),
+    (ReplyError, "check url and response: the path of the answer in the reply"),
+    (EndpointError, "check url, headers and request against the service's own documentation"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What one request brought: a completion, or the error that it ended in and what to do about it."""
+
+    endpoint: str
+    kind: str
+    completion: Completion | None = None
+    error: TunecheckError | ValueError | None = None
+    advice: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the endpoint answered."""
+        return self.completion is not None
+
+    def lines(self) -> list[str]:
+        """The report for people."""
+        head = f"{self.endpoint} ({self.kind})"
+        if self.completion is None:
+            return [f"{head}: failed", f"  {type(self.error).__name__}: {self.error}", f"  {self.advice}"]
+        return [f"{head}: answered", *(f"  {name:<11}{text}" for name, text in self._facts(self.completion) if text)]
+
+    def _facts(self, completion: Completion) -> list[tuple[str, str]]:
+        usage = completion.usage
+        tokens = f"{_count(usage.input_tokens)} in, {_count(usage.output_tokens)} out"
+        return [
+            ("text", _short(completion.text or "")),
+            *(("call", _short(dumps(dict(call)).decode())) for call in completion.tool_calls),
+            ("latency", f"{completion.latency_ms:.0f} ms" if completion.latency_ms is not None else ""),
+            ("tokens", tokens),
+            ("finished", completion.finish_reason or ""),
+            ("request id", completion.request_id or ""),
+            ("note", "simulated: no model answered" if completion.simulated else ""),
+            ("hint", self.advice),
+        ]
+
+
+async def check_endpoint(endpoint: Endpoint) -> CheckReport:
+    """Ask an endpoint one small question with a tool, and close it. Its failures are part of the report."""
+    try:
+        completion = await endpoint.complete(ChatRequest(messages=_MESSAGES, tools=_TOOLS))
+    except StopRunError as error:
+        return CheckReport(endpoint.name, endpoint.kind, error=error, advice=_ADVICE[0][1])
+    except (EndpointError, ValueError) as error:
+        advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
+        return CheckReport(endpoint.name, endpoint.kind, error=error, advice=advice)
+    finally:
+        await endpoint.close()
+    return CheckReport(endpoint.name, endpoint.kind, completion, advice=_hint(completion))
+
+
+def _hint(completion: Completion) -> str:
+    text = completion.text or ""
+    if completion.tool_calls or not text.startswith("{"):
+        return ""
+    return "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
+
+
+def _count(tokens: int | None) -> str:
+    return "unknown" if tokens is None else str(tokens)
+
+
+def _short(text: str) -> str:
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return flat if len(flat) <= 300 else f"{flat[:299]}…"

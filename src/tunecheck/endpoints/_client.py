@@ -1,0 +1,278 @@
+"""A service's client: one call is as many attempts as it takes, within the limits, and ends as a reply or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
+from tunecheck._json import JSON, loads
+from tunecheck.endpoints._answers import read_usage
+from tunecheck.endpoints._auth import Auth
+from tunecheck.endpoints._faults import Failure, answer_failure, is_page, one_line, reply_failure, request_id
+from tunecheck.endpoints._limits import AdaptiveGate, Clock, TokenBucket
+from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._retry import Backoff, retry_after_s
+from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
+
+__all__ = ["Client", "Exchange", "Limits"]
+
+MOST_REFUSALS = 10
+"""After so many refused calls in a row, every further one would be refused as well."""
+
+_MOST_AT_FIRST = 64
+
+_TOKEN_BURST_S = 10.0
+
+_FATAL = frozenset({"certificate"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a service is asked at most; None: no limit of that sort."""
+
+    concurrency: int = 16
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What all attempts of one call share."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    tokens: int
+    text_answers: bool
+    empty_answers: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A reply that holds an answer, and what is recorded of it.
+
+    `latency_ms` is that of the attempt that succeeded, from sending to the last byte.
+    """
+
+    reply: JSON
+    latency_ms: float
+    request_id: str | None
+
+
+class Client:
+    """Posts JSON to one address and reads JSON, with one session, retries and limits for all its calls.
+
+    After ten refused calls (401 or 403) in a row it sends nothing more: each further call raises StopRunError.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        auth: Auth,
+        headers: Mapping[str, str],
+        redactor: Redactor,
+        limits: Limits,
+        timeout_s: float,
+        backoff: Backoff,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._who = f"endpoint {name!r}"
+        self._url = url
+        self._auth = auth
+        self._headers = dict(headers)
+        self._redactor = redactor
+        self._limits = limits
+        self._timeout_s = timeout_s
+        self._backoff = backoff
+        self._clock = clock or Clock()
+        self._rng = rng or random.Random()
+        self._live: _Live | None = None
+
+    @property
+    def concurrency_now(self) -> int | None:
+        """How many calls are let through at once at this moment; None while there are no connections."""
+        return self._live.gate.limit if self._live else None
+
+    def sign(self, user_agent: str) -> None:
+        """Append to the User-Agent header of the calls to come."""
+        known = self._headers.get("User-Agent", "")
+        self._headers["User-Agent"] = f"{known} {one_line(user_agent, 200)}".strip()
+
+    def at(self, url: str) -> Client:
+        """A client for another address of the same service: with connections, limits and counts of its own."""
+        other = copy.copy(self)
+        other._url, other._live, other._headers = url, None, dict(self._headers)
+        return other
+
+    async def post(
+        self,
+        body: bytes,
+        *,
+        key: str,
+        tokens: int = 0,
+        headers: Mapping[str, str] | None = None,
+        text_answers: bool = False,
+        empty_answers: bool = False,
+    ) -> Exchange:
+        """Send a body until it is answered.
+
+        `key` is the idempotency key of all attempts; `tokens` is what the call is expected to use, counted against the
+        limit and corrected by what the service says; `headers` go with this call alone. With `text_answers` a plain
+        text is an answer too; with `empty_answers`, so is anything but a web page, nothing included: read as null
+        where it is not JSON.
+
+        Raises:
+            EndpointError: it failed for good.
+            StopRunError: it was refused, and so were the calls before it.
+        """
+        sent = {**(headers or {}), "Idempotency-Key": key}
+        call = _Call(body, sent, tokens, text_answers, empty_answers)
+        live = self._opened()
+        live.check()
+        async with live.gate:
+            try:
+                exchange = await self._attempts(live, call)
+            except RefusedError as error:
+                live.refused(self._who, error)
+                raise
+            except EndpointError:
+                live.refusals = 0
+                raise
+            live.refusals = 0
+            return exchange
+
+    async def close(self) -> None:
+        """Close the connections; a later call opens new ones and starts with clean counts."""
+        live, self._live = self._live, None
+        if live is not None and live.loop is asyncio.get_running_loop():
+            await live.transport.close()
+
+    def _opened(self) -> _Live:
+        loop = asyncio.get_running_loop()
+        if self._live is None or self._live.loop is not loop:
+            transport = Transport(self._url, connections=self._limits.concurrency, timeout_s=self._timeout_s)
+            self._live = _Live(loop, transport, self._limits, self._clock)
+        return self._live
+
+    async def _attempts(self, live: _Live, call: _Call) -> Exchange:
+        failures = 0
+        renewed = False
+        while True:
+            live.check()
+            identity = await self._auth.headers()
+            await live.take(call.tokens)
+            outcome = await self._attempt(live, call, {**self._headers, **identity, **call.headers})
+            live.use(_used(outcome, call.tokens) - call.tokens)
+            if isinstance(outcome, Exchange):
+                live.gate.succeeded()
+                return outcome
+            failures += 1
+            if outcome.overload:
+                live.gate.overloaded(outcome.retry_after_s)
+            if outcome.error.status == 401 and not renewed and self._auth.renew(identity):
+                renewed = True
+                continue
+            if not outcome.retry or failures > self._backoff.retries:
+                raise _final(outcome.error, failures)
+            await self._clock.sleep(self._backoff.wait_s(failures, outcome.retry_after_s, self._rng))
+
+    async def _attempt(self, live: _Live, call: _Call, headers: Mapping[str, str]) -> Exchange | Failure:
+        started = self._clock.now()
+        try:
+            reply = await live.transport.post(call.body, headers)
+        except AttemptFailed as failed:
+            return self._broken(failed)
+        return self._read(reply, (self._clock.now() - started) * 1000, call)
+
+    def _broken(self, failed: AttemptFailed) -> Failure:
+        message = f"{self._who}: {one_line(self._redactor.text(str(failed)))}"
+        kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
+        return Failure(kind(message), failed.sort not in _FATAL)
+
+    def _read(self, reply: Reply, latency_ms: float, call: _Call) -> Exchange | Failure:
+        wait_s = retry_after_s(reply.headers, self._clock.wall()) if reply.status >= 400 else None
+        failure = reply_failure(reply, self._who, self._redactor, wait_s)
+        if failure is not None:
+            return failure
+        id_ = request_id(reply.headers, self._redactor)
+        try:
+            return Exchange(loads(reply.body), latency_ms, id_)
+        except ValueError:
+            pass
+        if call.text_answers and _is_plain_text(reply):
+            return Exchange(reply.body.decode("utf-8", "replace"), latency_ms, id_)
+        if call.empty_answers and not is_page(reply):
+            return Exchange(None, latency_ms, id_)
+        return self._no_json(reply)
+
+    def _no_json(self, reply: Reply) -> Failure:
+        if is_page(reply):
+            return answer_failure(
+                reply, self._who, "answered with a web page: is the url right?", self._redactor, False
+            )
+        if "event-stream" in reply.headers.get("content-type", ""):
+            problem = "streams its answers; turn streaming off in the request's parameters"
+            return answer_failure(reply, self._who, problem, self._redactor, False)
+        said = one_line(self._redactor.text(reply.body[: 1 << 16].decode("utf-8", "replace")), 80)
+        return answer_failure(reply, self._who, f"answered with what is not JSON: {said or 'nothing'}", self._redactor)
+
+
+class _Live:
+    """What belongs to one event loop: connections, limits, and the count of refusals."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: Transport, limits: Limits, clock: Clock) -> None:
+        self.loop = loop
+        self.transport = transport
+        # A limit is what somebody takes the service to bear: all of it may come at once, unless it is very many.
+        self.gate = AdaptiveGate(limits.concurrency, clock=clock, start=_MOST_AT_FIRST)
+        self.refusals = 0
+        self._stop: str | None = None
+        per_minute, tokens = limits.requests_per_minute, limits.tokens_per_minute
+        self._requests = TokenBucket(per_minute, clock=clock) if per_minute else None
+        self._tokens = TokenBucket(tokens, clock=clock, burst_s=_TOKEN_BURST_S) if tokens else None
+
+    async def take(self, tokens: int) -> None:
+        if self._requests:
+            await self._requests.take(1)
+        if self._tokens:
+            await self._tokens.take(tokens)
+
+    def use(self, more: int) -> None:
+        if self._tokens:
+            self._tokens.give_back(-more)
+
+    def check(self) -> None:
+        if self._stop is not None:
+            raise StopRunError(self._stop)
+
+    def refused(self, who: str, error: RefusedError) -> None:
+        self.refusals += 1
+        if self.refusals >= MOST_REFUSALS:
+            self._stop = f"the run must stop now: {MOST_REFUSALS} calls in a row were refused; the last: {error}"
+            raise StopRunError(self._stop) from None
+
+
+def _used(outcome: Exchange | Failure, expected: int) -> int:
+    """The tokens that an attempt used: as the service counted, else as expected; none where it failed."""
+    if isinstance(outcome, Failure):
+        return 0
+    usage = read_usage(outcome.reply)
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return expected
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+def _final(error: EndpointError, failures: int) -> EndpointError:
+    if failures == 1:
+        return error
+    return type(error)(f"{error} (after {failures} attempts)", status=error.status, request_id=error.request_id)
+
+
+def _is_plain_text(reply: Reply) -> bool:
+    return reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/plain"

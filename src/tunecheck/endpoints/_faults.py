@@ -1,0 +1,169 @@
+"""From a reply that is no answer to a typed error with one line that a person can use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, ThrottledError, TimedOutError
+from tunecheck._json import JSON, loads
+from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._retry import is_passing
+from tunecheck.endpoints._transport import Reply
+
+__all__ = ["Failure", "answer_failure", "is_page", "one_line", "reply_failure", "request_id"]
+
+_EXCERPT = 200
+
+_REQUEST_IDS = (
+    "x-request-id",
+    "x-ms-request-id",
+    "apim-request-id",
+    "x-ms-client-request-id",
+    "request-id",
+)
+
+_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+
+_MODEL_STATUS = "ms-azureml-model-error-statuscode"
+"""Azure ML answers 424 where the container behind it failed, and puts the container's own status here."""
+
+_ADVICE = {
+    301: "redirects are not followed: write the final url",
+    401: "check the key or sign-in",
+    403: "check the key's or identity's rights",
+    404: "check the url and the deployment's name",
+    413: "the request is too large",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt that gave no answer. `retry`: another one may; `overload`: the service said that it is too much."""
+
+    error: EndpointError
+    retry: bool
+    retry_after_s: float | None = None
+    overload: bool = False
+
+
+def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
+    """The service's own id of a call, from the first header that has one."""
+    for name in _REQUEST_IDS:
+        value = headers.get(name)
+        if value:
+            return one_line(redactor.text(value), 128) or None
+    return None
+
+
+def one_line(text: str, most: int = _EXCERPT) -> str:
+    """A server's text made safe to show: printable characters, single spaces, cut at `most`."""
+    cleaned = " ".join("".join(c if c.isprintable() else " " for c in text[: most * 20]).split())
+    return cleaned if len(cleaned) <= most else cleaned[: most - 1] + "…"
+
+
+def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float | None) -> Failure | None:
+    """What a reply's status says, None where it says that the body is the answer."""
+    if 200 <= reply.status < 300:
+        return None
+    status = _own_status(reply)
+    id_ = request_id(reply.headers, redactor)
+    body = _body(reply)
+    filtered = _filter_reason(body)
+    if filtered is not None:
+        text = one_line(redactor.text(filtered))
+        return Failure(ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False)
+    said = _said(body, reply) if status not in range(300, 400) else _target(reply)
+    advice = _ADVICE.get(301 if 300 <= status < 400 else status)
+    message = f"{who} answered {_status_name(reply.status)}"
+    if status != reply.status:
+        message += f" (the model's own status: {_status_name(status)})"
+    message += f": {one_line(redactor.text(said))}" if said else ""
+    message += f" ({advice})" if advice else ""
+    kind = _kind(status)
+    return Failure(
+        kind(message, status=status, request_id=id_), is_passing(status), retry_after, overload=status in (429, 503)
+    )
+
+
+def _own_status(reply: Reply) -> int:
+    text = reply.headers.get(_MODEL_STATUS, "") if reply.status == HTTPStatus.FAILED_DEPENDENCY else ""
+    return int(text) if re.fullmatch(r"[3-5][0-9][0-9]", text, re.ASCII) else reply.status
+
+
+def _kind(status: int) -> type[EndpointError]:
+    if status in (401, 403):
+        return RefusedError
+    if status == 429:
+        return ThrottledError
+    return TimedOutError if status in (408, 504) else EndpointError
+
+
+def _status_name(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _body(reply: Reply) -> JSON:
+    try:
+        return loads(reply.body) if len(reply.body) < 1 << 20 else None
+    except ValueError:
+        return None
+
+
+def _said(body: JSON, reply: Reply) -> str:
+    """The words of an error reply: its JSON's message, a page's title, or the text itself."""
+    if isinstance(body, dict):
+        error = body.get("error")
+        for holder in (error if isinstance(error, dict) else {}, body):
+            for key in ("message", "detail", "error", "title", "error_description"):
+                value = holder.get(key)
+                if isinstance(value, str) and value:
+                    return value
+    # Much more than is shown: a secret cut in half at the end would not be recognised.
+    text = reply.body[: 1 << 16].decode("utf-8", "replace")
+    if is_page(reply):
+        title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
+        return f"a web page titled {title.group(1).strip()!r}" if title else "a web page"
+    return text
+
+
+def is_page(reply: Reply) -> bool:
+    """Whether the reply is a web page, whatever it says of itself."""
+    kind = reply.headers.get("content-type", "")
+    return "html" in kind.lower() or reply.body[:200].lstrip()[:1] == b"<"
+
+
+def _target(reply: Reply) -> str:
+    # The query of a redirect may carry a token.
+    return f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
+
+
+def _filter_reason(body: JSON) -> str | None:
+    error = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict):
+        return None
+    inner = error.get("innererror")
+    inner = inner if isinstance(inner, dict) else {}
+    codes = [code for code in (error.get("code"), inner.get("code")) if isinstance(code, str)]
+    if not _FILTER_CODES.intersection(codes):
+        return None
+    categories = _filtered(inner.get("content_filter_result")) or _filtered(error.get("content_filter_result"))
+    message = error.get("message")
+    return ", ".join(categories) or (message if isinstance(message, str) else "content filter")
+
+
+def _filtered(result: JSON) -> list[str]:
+    if not isinstance(result, dict):
+        return []
+    return [name for name, verdict in result.items() if isinstance(verdict, dict) and verdict.get("filtered") is True]
+
+
+def answer_failure(reply: Reply, who: str, problem: str, redactor: Redactor, retry: bool = True) -> Failure:
+    """The failure of a 2xx reply whose body is no answer."""
+    id_ = request_id(reply.headers, redactor)
+    return Failure(ReplyError(f"{who}: {problem}", status=reply.status, request_id=id_), retry)

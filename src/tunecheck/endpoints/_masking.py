@@ -1,0 +1,204 @@
+"""Secrets: read from the environment, masked wherever they would be shown, taken out of what a server echoes."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from typing import NoReturn
+from urllib.parse import quote
+
+from tunecheck._json import JSON
+from tunecheck.endpoints._definition import Section
+
+__all__ = [
+    "ENV_REFERENCE",
+    "MASK",
+    "Redactor",
+    "Secret",
+    "environment",
+    "looks_secret",
+    "resolved",
+    "resolved_text",
+    "secret",
+    "sent_text",
+]
+
+MASK = "***"
+
+ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:([^}]*)\}")
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_WHOLE_SECRET = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key)\s+)?\$\{env:[^}]*\}\Z", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(^|[-_.])(authorization|auth|x?api-?key|apikey|key|token|secret|passw(or)?d|pwd|cookie|credentials?|signature|sig|sas)"
+    r"([-_.]|$)",
+    re.IGNORECASE,
+)
+
+MAX_DEPTH = 100
+"""Deepest nesting of an answer that is taken in; below the recursion limit, above anything real."""
+
+_SECRET_FIELD = re.compile(
+    r"(api[-_]?key|authorization|passw(or)?d|passwd|secret|credentials?|(access|auth|bearer|session)[-_]?token)$",
+    re.IGNORECASE,
+)
+
+_CREDENTIALS = re.compile(r"(Bearer|Basic|Token|ApiKey|SharedAccessSignature)\s+[^\s$]{16,}\Z", re.IGNORECASE)
+"""What the value of a header is that identifies somebody, whatever the header is called."""
+
+_LEAST_ECHO = 8
+"""Shorter secrets are not looked for in answers, where they would stand by chance; no real key is that short."""
+
+
+class Secret:
+    """A text that must not be shown: only `reveal()` gives it, and only the code that sends it asks."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret('{MASK}')"
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not pickled")
+
+
+class Redactor:
+    """Takes known secrets out of texts, in the forms in which a server may echo them."""
+
+    def __init__(self) -> None:
+        self._forms: tuple[str, ...] = ()
+        self._echoes: tuple[str, ...] = ()
+
+    def add(self, item: Secret, *, in_answers: bool = True) -> None:
+        """Look for this secret from now on: in texts for people, and in answers where that is asked for."""
+        text = item.reveal()
+        forms = {text, quote(text, safe=""), quote(text), json.dumps(text)[1:-1], html.escape(text)} - {""}
+        self._forms = _longest_first({*self._forms, *forms})
+        if in_answers:
+            self._echoes = _longest_first({*self._echoes, *(form for form in forms if len(form) >= _LEAST_ECHO)})
+
+    def text(self, text: str) -> str:
+        """A text for people (an error, a log line), every known secret masked."""
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        return text
+
+    def answer(self, value: JSON, depth: int = 0) -> JSON:
+        """An answer's data with long-enough secrets masked in all its texts, keys included.
+
+        Raises:
+            ValueError: nested too deeply to be an answer.
+        """
+        if isinstance(value, str):
+            for form in self._echoes:
+                value = value.replace(form, MASK)
+            return value
+        if depth > MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        if isinstance(value, list):
+            return [self.answer(item, depth + 1) for item in value]
+        if isinstance(value, dict):
+            return {str(self.answer(key)): self.answer(item, depth + 1) for key, item in value.items()}
+        return value
+
+
+def _longest_first(forms: set[str]) -> tuple[str, ...]:
+    # A secret that holds another one leaves nothing of itself behind.
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+
+def environment(text: str, section: Section, key: str) -> str:
+    """A text with every `${env:NAME}` replaced by the variable's value.
+
+    Raises:
+        ConfigurationError: a variable is not set, or cannot be sent.
+    """
+    return ENV_REFERENCE.sub(lambda match: _variable(match.group(1), section, key), text)
+
+
+def resolved_text(text: str, section: Section, key: str, redactor: Redactor, field: str = "") -> str:
+    """A text of a request's body with its references to the environment replaced; `field` is what it is the value of.
+
+    What is replaced is masked in errors, and in answers too where the field's name says that it is a secret.
+
+    Raises:
+        ConfigurationError: a variable is not set, or a secret is written out.
+    """
+    secretive = bool(_SECRET_FIELD.search(field))
+    if ENV_REFERENCE.search(text):
+        for match in ENV_REFERENCE.finditer(text):
+            redactor.add(Secret(environment(match.group(), section, key)), in_answers=secretive)
+        return environment(text, section, key)
+    if secretive and text and "${" not in text:
+        raise section.error(
+            key, f"{field}: a secret is not written here: write ${{env:NAME}} and set that environment variable"
+        )
+    return text
+
+
+def resolved(value: JSON, section: Section, key: str, redactor: Redactor, field: str = "") -> JSON:
+    """A value with the references to the environment in all its texts replaced.
+
+    Raises:
+        ConfigurationError: as `resolved_text`.
+    """
+    if isinstance(value, str):
+        return resolved_text(value, section, key, redactor, field)
+    if isinstance(value, list):
+        return [resolved(item, section, key, redactor, field) for item in value]
+    if isinstance(value, dict):
+        return {name: resolved(item, section, key, redactor, name) for name, item in value.items()}
+    return value
+
+
+def _variable(name: str, section: Section, key: str) -> str:
+    if not _VARIABLE.match(name):
+        raise section.error(key, "write ${env:NAME}, with the name of an environment variable")
+    value = os.environ.get(name, "").strip()
+    if not value:
+        state = "is empty" if name in os.environ else "is not set"
+        raise section.error(key, f"the environment variable {name} {state}")
+    return value
+
+
+def secret(section: Section, key: str) -> Secret:
+    """The secret that a key refers to: a whole `${env:NAME}`, never the secret itself.
+
+    Raises:
+        ConfigurationError: it is missing, written out, not set, or not sendable.
+    """
+    if not section.has(key):
+        raise section.error(key, "is missing: write ${env:NAME}, with the name of an environment variable")
+    text = section.value(key)
+    if not isinstance(text, str) or not _WHOLE_SECRET.match(text.strip()):
+        # The value is not shown: it may be the secret.
+        raise section.error(key, "a secret is not written here: write ${env:NAME} and set that environment variable")
+    return Secret(sent_text(environment(text.strip(), section, key), section, key))
+
+
+def sent_text(text: str, section: Section, key: str) -> str:
+    """The text, if a header can carry it.
+
+    Raises:
+        ConfigurationError: it holds characters that a header cannot.
+    """
+    if not text.isascii() or not text.isprintable():
+        raise section.error(key, "the value holds characters that a header cannot carry")
+    return text
+
+
+def looks_secret(name: str, value: str = "") -> bool:
+    """Whether a header or query parameter of that name usually carries a secret, or its value looks like one."""
+    return bool(_SECRET_NAME.search(name) or _CREDENTIALS.match(value.strip()))

@@ -1,0 +1,134 @@
+"""The endpoint kind `memory_agent`: an agent over HTTP that keeps its own memory (docs/memory-agents.md)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import ClassVar
+from urllib.parse import urlsplit, urlunsplit
+
+from tunecheck._json import JSON, dumps
+from tunecheck.endpoints._answers import Answer, UnreadableError
+from tunecheck.endpoints._base import ChatRequest, time_text
+from tunecheck.endpoints._client import Client
+from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._http_endpoint import HttpEndpoint, time_header
+from tunecheck.endpoints._remembering import RememberedReply, RememberingEndpoint
+from tunecheck.endpoints._templates import RequestTemplate
+from tunecheck.endpoints._urls import read_url
+
+__all__ = ["MemoryAgentEndpoint"]
+
+_REPLY, _RESET, _ADVANCE = "/reply", "/reset", "/advance"
+
+_OTHER_KINDS = ("parameters", "request", "response")
+"""Keys of other kinds, which would mean nothing here."""
+
+
+class MemoryAgentEndpoint(HttpEndpoint, RememberingEndpoint):
+    """Posts to `<url>/reply`, `<url>/reset` and `<url>/advance`; all other keys are those of every HTTP endpoint.
+
+    As an ordinary endpoint it says a request's only user message, behind the system messages where there are any, in
+    a conversation of its own.
+    """
+
+    kind = "memory_agent"
+    key_variable: ClassVar[str] = "MEMORY_AGENT_KEY"
+
+    def __init__(self, definition: Definition) -> None:
+        super().__init__(definition)
+        self._others = {path: self._client.at(_beside(self._url, path)) for path in (_RESET, _ADVANCE)}
+
+    async def reply(
+        self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
+    ) -> RememberedReply:
+        """See RememberingEndpoint."""
+        body = _told(conversation, sent_at) | {"message": message}
+        if suggested is not None:
+            body["suggested_reply"] = suggested
+        exchange = await self._asked(body, key, sent_at, {})
+        completion = self._completion(exchange)
+        says = isinstance(exchange.reply, dict) and exchange.reply.get("adopted") is True
+        return RememberedReply(completion, says and suggested is not None and completion.text == suggested)
+
+    async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
+        """See RememberingEndpoint."""
+        await self._tell(self._others[_RESET], _told(conversation, sent_at), key, sent_at)
+
+    async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
+        """See RememberingEndpoint."""
+        body = _told(conversation, sent_at) | {"seconds": seconds}
+        await self._tell(self._others[_ADVANCE], body, key, sent_at)
+
+    def sign(self, user_agent: str) -> None:
+        """Append to the User-Agent of the calls to come."""
+        super().sign(user_agent)
+        for client in self._others.values():
+            client.sign(user_agent)
+
+    async def close(self) -> None:
+        """Close connections. A later call opens new ones."""
+        await super().close()
+        for client in self._others.values():
+            await client.close()
+
+    async def _tell(self, client: Client, body: JSON, key: str, sent_at: datetime) -> None:
+        await client.post(dumps(body), key=key, headers=time_header(sent_at), empty_answers=True)
+
+    def _address(self, definition: Definition) -> str:
+        return _beside(read_url(definition, "url"), _REPLY)
+
+    def _request_template(self, definition: Definition) -> RequestTemplate | None:
+        for key in _OTHER_KINDS:
+            if definition.has(key):
+                raise definition.error(key, "means nothing to a memory agent, which has a protocol of its own")
+        return None
+
+    def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+        conversation = f"single-{request.idempotency_key or uuid.uuid4().hex}"
+        return _told(conversation, request.sent_at) | {"message": _only_message(request)}
+
+    def _answer(self, reply: JSON) -> Answer:
+        if not isinstance(reply, dict) or not isinstance(reply.get("reply"), str):
+            has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
+            raise UnreadableError(f"the agent's answer has no text as its `reply`{has}")
+        return Answer(str(reply["reply"]), finish_reason="stop")
+
+
+def _beside(url: str, path: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix(_REPLY) + path))
+
+
+def _told(conversation: str, sent_at: datetime | None) -> dict[str, JSON]:
+    told: dict[str, JSON] = {"conversation": conversation}
+    return told if sent_at is None else {**told, "time": time_text(sent_at)}
+
+
+def _only_message(request: ChatRequest) -> str:
+    roles = [message.get("role") for message in request.messages]
+    if roles[-1:] != ["user"] or any(role not in ("system", "developer") for role in roles[:-1]):
+        raise ValueError(
+            "a memory agent keeps the conversation itself: it can be asked a single user message, not "
+            + (f"messages of {', '.join(map(str, roles[:8]))}" if roles else "none at all")
+        )
+    return "\n\n".join(filter(None, map(_said, request.messages)))
+
+
+def _said(message: Mapping[str, JSON]) -> str:
+    """A message's text: itself, or those of its parts.
+
+    Raises:
+        ValueError: it has none.
+    """
+    content = message.get("content")
+    parts = [part.get("text") if isinstance(part, dict) else part for part in _listed(content)]
+    texts = [part for part in parts if isinstance(part, str)]
+    if not texts or len(texts) < len(parts):
+        raise ValueError("a memory agent is told text, and a message holds something else")
+    return "\n".join(texts)
+
+
+def _listed(content: JSON) -> list[JSON]:
+    return content if isinstance(content, list) else [content]

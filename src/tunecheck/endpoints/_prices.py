@@ -1,0 +1,67 @@
+"""Prices from a file: what a million tokens of each model cost.
+
+    currency: USD
+    models:
+      gpt-4o-mini: {input_per_million: 0.15, output_per_million: 0.60}
+      judge: {input_per_million: 2.0, output_per_million: 8.0, currency: EUR}
+
+A name is a model, a deployment, or what an endpoint is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._yaml import read
+from tunecheck.endpoints._base import Endpoint, Price
+from tunecheck.endpoints._definition import Section
+
+__all__ = ["Prices", "read_prices"]
+
+_MODEL_KEYS = ("model", "deployment")
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices by model, deployment or endpoint name."""
+
+    by_name: Mapping[str, Price]
+
+    def give(self, endpoint: object) -> None:
+        """Give an endpoint its price, where it has none of its own; what is no endpoint gets none."""
+        if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
+            return
+        settings = endpoint.settings()
+        for name in (*(settings.get(key) for key in _MODEL_KEYS), endpoint.name):
+            if isinstance(name, str) and name in self.by_name:
+                endpoint.price = self.by_name[name]
+                return
+
+
+def read_prices(path: Path) -> Prices:
+    """The prices that a YAML file gives.
+
+    Raises:
+        ConfigurationError: it cannot be read, or a price is none; names file, line and key.
+    """
+    document = read(path)
+    if not isinstance(document.value, dict):
+        raise ConfigurationError(f"{path}: a price file is a mapping with `models:`")
+    file = Section(document.value, document)
+    currency = file.maybe_text("currency") or "USD"
+    models = file.section("models")
+    prices = {name: read_price(models.section(name), currency) for name in file.mapping("models")}
+    file.finish()
+    return Prices(prices)
+
+
+def read_price(section: Section, currency: str = "USD") -> Price:
+    """One price: `input_per_million`, `output_per_million`, `currency`."""
+    return Price(
+        section.number("input_per_million", 0.0, above=-1e-12),
+        section.number("output_per_million", 0.0, above=-1e-12),
+        section.maybe_text("currency") or currency,
+    )

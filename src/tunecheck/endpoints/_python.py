@@ -1,0 +1,167 @@
+"""A Python function as an endpoint: `function: module:name` or `function: file.py:name`.
+
+The function is the user's own code and runs with the user's rights, as any script does; only a definition that the
+user passes can name one, never data or a model's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
+from tunecheck._json import JSON, plain
+from tunecheck._plugins import load_file
+from tunecheck.endpoints._answers import FilteredError, read_answer
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._limits import AdaptiveGate, Clock
+
+__all__ = ["PythonEndpoint"]
+
+_OFFERED = ("messages", "tools", "parameters")
+
+
+class PythonEndpoint(Endpoint):
+    """Calls a function with those of `messages`, `tools` and `parameters` that it takes.
+
+    It may be async, or sync and is then called in a thread. It returns a text, an OpenAI message (a dict), a list of
+    tool calls, or a Completion. `timeout_s` ends the wait for it; a sync function goes on in its thread all the same.
+    """
+
+    kind = "python"
+
+    def __init__(self, definition: Definition) -> None:
+        self.name = definition.name
+        self._reference = definition.text("function")
+        self._function, self._source = _load(self._reference, definition)
+        self._offered = _accepted(self._function)
+        self._parameters = definition.mapping("parameters")
+        self._timeout_s = definition.number("timeout_s", 600.0, above=0, most=86_400)
+        self.concurrency = definition.section("limits").integer("concurrency", 16, least=1, most=10_000)
+        self._clock = Clock()
+        self._live: tuple[asyncio.AbstractEventLoop, AdaptiveGate, ThreadPoolExecutor] | None = None
+        self._data = dict(definition.data)
+
+    @classmethod
+    def from_definition(cls, definition: Definition) -> Endpoint:
+        """The endpoint that a definition describes; loads the function."""
+        return cls(definition)
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """Call the function."""
+        gate, threads = self._opened()
+        async with gate:
+            started = self._clock.now()
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    value = await self._called(request, threads)
+            except TimeoutError:
+                raise TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
+            except TunecheckError:
+                raise
+            except Exception as error:  # a user's function may raise anything: it is this row's error
+                text = f"{self._reference} raised {type(error).__name__}: {error}"
+                raise EndpointError(" ".join(text.split())) from error
+            return self._completion(value, (self._clock.now() - started) * 1000)
+
+    def settings(self) -> dict[str, JSON]:
+        """The definition as it was written."""
+        return {**self._data, "kind": self.kind}
+
+    def answer_settings(self) -> dict[str, JSON]:
+        """The function, its source and its parameters."""
+        return {"kind": self.kind, "function": self._reference, "source": self._source, "parameters": self._parameters}
+
+    async def close(self) -> None:
+        """Let the threads end; a later call starts new ones."""
+        live, self._live = self._live, None
+        if live is not None:
+            live[2].shutdown(wait=False, cancel_futures=True)
+
+    def _opened(self) -> tuple[AdaptiveGate, ThreadPoolExecutor]:
+        loop = asyncio.get_running_loop()
+        most = self.concurrency or 1
+        if self._live is None or self._live[0] is not loop:
+            threads = ThreadPoolExecutor(most, thread_name_prefix=f"tunecheck-{self.name}")
+            self._live = (loop, AdaptiveGate(most, clock=self._clock, start=most), threads)
+        return self._live[1], self._live[2]
+
+    async def _called(self, request: ChatRequest, threads: ThreadPoolExecutor) -> object:
+        tools = None if request.tools is None else [dict(tool) for tool in request.tools]
+        values: dict[str, object] = {
+            "messages": [dict(message) for message in request.messages],
+            "tools": tools,
+            "parameters": {**self._parameters, **request.parameters},
+        }
+        call = functools.partial(self._function, **{name: values[name] for name in self._offered})
+        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(
+            getattr(self._function, "__call__", None)
+        ):
+            value = call()
+        else:
+            value = await asyncio.get_running_loop().run_in_executor(threads, call)
+        return await value if inspect.isawaitable(value) else value
+
+    def _completion(self, value: object, latency_ms: float) -> Completion:
+        if isinstance(value, Completion):
+            return value
+        try:
+            answer = read_answer(plain(value))
+        except FilteredError as error:
+            raise ContentFilterError(f"{self._reference}: {error}") from None
+        except (ValueError, TypeError) as error:
+            raise ReplyError(f"{self._reference} returned no answer: {error}") from None
+        return answer.completion(usage=Usage(), latency_ms=latency_ms, request_id=None)
+
+
+def _load(reference: str, definition: Definition) -> tuple[Callable[..., object], str]:
+    """The function and a hash of its file."""
+    place, _, name = reference.rpartition(":")
+    if not place or not name.isidentifier():
+        raise definition.error("function", "write module:function or file.py:function")
+    try:
+        module = _from_file(definition.folder / place) if place.endswith(".py") else importlib.import_module(place)
+    except Exception as error:  # importing is running the user's code: anything may come of it
+        raise PluginError(
+            str(
+                definition.error(
+                    "function", f"{place} does not load: {type(error).__name__}: {error}{_hint(place, error)}"
+                )
+            )
+        ) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise definition.error("function", f"{place} has no function {name}")
+    file = getattr(module, "__file__", None)
+    source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
+    return function, source
+
+
+def _hint(place: str, error: Exception) -> str:
+    missing = isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]
+    return f" (a file beside the definition is named {place}.py:<function>)" if missing else ""
+
+
+def _from_file(path: Path) -> object:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    tag = hashlib.blake2b(str(path).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+    return load_file(path, f"tunecheck_endpoint_{path.stem}_{tag}")
+
+
+def _accepted(function: Callable[..., object]) -> tuple[str, ...]:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return _OFFERED
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return _OFFERED
+    return tuple(name for name in _OFFERED if name in parameters)

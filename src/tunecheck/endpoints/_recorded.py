@@ -1,0 +1,214 @@
+"""A JSON Lines file of recorded answers, found by row id or by the content of the messages.
+
+The file is read once, line by line, and only a hash and an offset of each record are kept (16 bytes for each of its
+keys); a record is read again when it is asked for. Memory stays flat however large the answers are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, TypeGuard
+
+from tunecheck._errors import DataError, ReplyError
+from tunecheck._json import JSON, canonical, loads
+
+__all__ = ["NoAnswerError", "RecordedFile", "content_key", "id_key"]
+
+MAX_LINE_BYTES = 64 << 20
+"""Longest record that is read."""
+
+_BOM = b"\xef\xbb\xbf"
+_LOW = (1 << 64) - 1
+_LARGEST_ID = 10**300
+
+
+class NoAnswerError(ReplyError):
+    """Nothing is recorded for what was asked."""
+
+
+def id_key(row_id: str) -> bytes:
+    """What a record with this row id is found by."""
+    return b"id " + row_id.encode("utf-8", "surrogatepass")
+
+
+def content_key(messages: object) -> bytes:
+    """What a record with these messages is found by; None-valued keys and the splitting of text into parts are equal.
+
+    Raises:
+        TypeError: the messages have no JSON form.
+    """
+    plain = [_essence(message) for message in messages] if isinstance(messages, (list, tuple)) else messages
+    return b"messages " + hashlib.blake2b(canonical(plain), digest_size=16).digest()
+
+
+class RecordedFile:
+    """Recorded answers by key.
+
+    A record has an `id`, or `messages`, or both, and at least one of the `answer_keys`. `sha256` is that of the file's
+    bytes; `records` counts its records.
+
+    Raises:
+        DataError: the file cannot be read, a line is no object, a record says neither whom nor what it answers, or
+            two records answer the same.
+    """
+
+    def __init__(self, path: Path, answer_keys: Sequence[str]) -> None:
+        self.path = path
+        self._answer_keys = answer_keys
+        self.records = 0
+        try:
+            self._file: BinaryIO = path.open("rb")
+        except OSError as error:
+            raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
+        try:
+            self.sha256 = self._index()
+            self._refuse_duplicates()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def find(self, key: bytes) -> dict[str, JSON] | None:
+        """The record with this key, the first where several answer the same messages.
+
+        Raises:
+            ReplyError: the file has changed since it was opened.
+        """
+        for offset in self._offsets_of(key):
+            record = self._read(offset)
+            if key in _keys(record):
+                return record
+        return None
+
+    def close(self) -> None:
+        """Close the file; nothing can be found afterwards."""
+        self._file.close()
+
+    def _index(self) -> str:
+        digest = hashlib.sha256()
+        entries: list[int] = []
+        for number, offset, line in self._lines():
+            digest.update(line)
+            if line.strip():
+                entries += (_hash(key) << 64 | offset for key in _keys(self._parsed(line, number), self._where(number)))
+                self.records += 1
+        if not self.records:
+            raise DataError(f"{self.path}: holds no recorded answers")
+        entries.sort()
+        self._hashes = array("Q", (entry >> 64 for entry in entries))
+        self._offsets = array("Q", (entry & _LOW for entry in entries))
+        return digest.hexdigest()
+
+    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
+        self._file.seek(0)
+        offset = number = 0
+        while line := self._file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(line) > MAX_LINE_BYTES:
+                raise DataError(f"{self._where(number)}: longer than {MAX_LINE_BYTES >> 20} MiB")
+            yield number, offset, line
+            offset += len(line)
+
+    def _parsed(self, line: bytes, number: int) -> dict[str, JSON]:
+        try:
+            record = loads(line.removeprefix(_BOM) if number == 1 else line)
+        except ValueError as error:
+            raise DataError(f"{self._where(number)}: not JSON: {error}; each line must be one object") from None
+        if not isinstance(record, dict):
+            raise DataError(
+                f"{self._where(number)}: each line must be one object, with an id or messages and an answer"
+            )
+        if not any(key in record for key in self._answer_keys):
+            raise DataError(f"{self._where(number)}: holds no answer: none of {', '.join(self._answer_keys)}")
+        return record
+
+    def _where(self, number: int) -> str:
+        return f"{self.path}, line {number}"
+
+    def _read(self, offset: int) -> dict[str, JSON]:
+        self._file.seek(offset)
+        line = self._file.readline(MAX_LINE_BYTES)
+        try:
+            record = loads(line.removeprefix(_BOM))
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise ReplyError(f"{self.path}: the recorded answers have changed since they were opened; start again")
+        return record
+
+    def _offsets_of(self, key: bytes) -> Iterator[int]:
+        wanted = _hash(key)
+        at = bisect_left(self._hashes, wanted)
+        while at < len(self._hashes) and self._hashes[at] == wanted:
+            yield self._offsets[at]
+            at += 1
+
+    def _refuse_duplicates(self) -> None:
+        for at in range(1, len(self._hashes)):
+            if self._hashes[at] == self._hashes[at - 1]:
+                self._refuse_if_same(self._offsets[at - 1], self._offsets[at])
+
+    def _refuse_if_same(self, first_offset: int, second_offset: int) -> None:
+        first, second = self._read(first_offset), self._read(second_offset)
+        # Rows may share their messages as long as their ids tell them apart.
+        shared = set(_keys(first)) & set(_keys(second))
+        by_id = any(key.startswith(b"id ") for key in shared)
+        if by_id or (shared and not ("id" in first and "id" in second)):
+            what = f"the id {second['id']!r}" if by_id else "the same messages"
+            numbers = f"{self._number(first_offset)} and {self._number(second_offset)}"
+            raise DataError(f"{self.path}, lines {numbers}: both answer {what}; keep one of them")
+
+    def _number(self, offset: int) -> int:
+        self._file.seek(0)
+        lines, left = 1, offset
+        while left and (chunk := self._file.read(min(left, 1 << 20))):
+            lines += chunk.count(b"\n")
+            left -= len(chunk)
+        return lines
+
+
+def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
+    keys = []
+    row_id, messages = record.get("id"), record.get("messages")
+    if isinstance(row_id, str) or (_is_whole(row_id) and abs(row_id) < _LARGEST_ID):
+        keys.append(id_key(str(row_id)))
+    elif row_id is not None:
+        raise DataError(f"{where}: the id must be text or a whole number")
+    if messages is not None:
+        keys.append(_checked_content_key(messages, where))
+    if not keys:
+        raise DataError(f"{where}: has neither an id nor messages, so nobody knows what it answers")
+    return keys
+
+
+def _is_whole(value: JSON) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _checked_content_key(messages: JSON, where: str) -> bytes:
+    try:
+        return content_key(messages)
+    except TypeError as error:
+        raise DataError(f"{where}: messages: {error}") from None
+
+
+def _hash(key: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
+
+
+def _essence(message: object) -> object:
+    if not isinstance(message, Mapping):
+        return message
+    essence = {name: value for name, value in message.items() if value is not None}
+    content = essence.get("content")
+    if isinstance(content, list):
+        texts = [part["text"] for part in content if _is_text_part(part)]
+        essence["content"] = "".join(texts) if len(texts) == len(content) else content
+    return essence
+
+
+def _is_text_part(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)

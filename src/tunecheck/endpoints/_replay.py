@@ -1,0 +1,169 @@
+"""The `replay` endpoint: recorded answers from a JSON Lines file, by row id or by the content of the messages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, NoReturn
+
+from tunecheck._errors import (
+    ContentFilterError,
+    DataError,
+    EndpointError,
+    RefusedError,
+    ReplyError,
+    ThrottledError,
+    TimedOutError,
+)
+from tunecheck._json import JSON, real_number, whole_number
+from tunecheck._targets import Row
+from tunecheck.endpoints._answers import Answer, FilteredError, UnreadableError, read_answer, read_usage
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._recorded import NoAnswerError, RecordedFile, content_key, id_key
+
+__all__ = ["ReplayEndpoint"]
+
+
+_BFCL_RESULT = "_result.json"
+
+_ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, ThrottledError, TimedOutError)
+
+
+class ReplayEndpoint(Endpoint):
+    """Recorded answers.
+
+    Each line of the file is an object with an `id` (a row's) or `messages`, or both, and the answer: `response` (text,
+    OpenAI tool calls, a message or a chat completion; anything else is passed on as its JSON text), `tool_calls` and
+    `text`, or `error` with `type` and `message`, which is raised. `usage`, `latency_ms`, `finish_reason`, `request_id`
+    and `simulated` are passed on. `response` names another key that holds the answer, such as BFCL's `result`.
+
+    `path` may also be a result file of BFCL (`BFCL_v…_result.json`), or a folder that holds some, as deep as they are:
+    its answers are those under `result`, and conversations give their recorded steps (`recorded_result`).
+
+    Raises:
+        DataError: the file cannot be used; names the line.
+    """
+
+    kind: ClassVar[str] = "replay"
+    depends_on_row = True
+
+    def __init__(self, path: Path | str, *, name: str = "replay", response: str | None = None) -> None:
+        self.name = name
+        self._path = Path(path)
+        files = _result_files(self._path)
+        self._response = response or ("result" if files[0].name.endswith(_BFCL_RESULT) else "response")
+        self._files = [RecordedFile(file, (self._response, "tool_calls", "text", "error")) for file in files]
+
+    @classmethod
+    def from_definition(cls, definition: Definition) -> ReplayEndpoint:
+        """`path`: the file or folder, relative to the definition's folder; `response`: the answer's key."""
+        definition.text("path")
+        path = definition.path("path")
+        assert path is not None
+        return cls(path, name=definition.name, response=definition.maybe_text("response"))
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """The recorded answer, at once.
+
+        Raises:
+            NoAnswerError: nothing is recorded for this row.
+            EndpointError: the recorded answer is an error, or cannot be read (ReplyError).
+        """
+        record = self._find(request)
+        if record is None:
+            raise NoAnswerError(f"{_asked(request)}: no recorded answer in {self._path}")
+        if record.get("error") is not None:
+            _raise_recorded(record["error"], record)
+        return _completion(record, self._answer(record, request))
+
+    def settings(self) -> dict[str, JSON]:
+        """File, its hash, and which key holds the answer."""
+        return {"kind": self.kind, "name": self.name, "path": str(self._path), **self.answer_settings()}
+
+    def answer_settings(self) -> dict[str, JSON]:
+        """The content of the file, wherever it lies."""
+        sha256 = "".join(file.sha256 for file in self._files)
+        if len(self._files) > 1:
+            sha256 = hashlib.sha256(sha256.encode()).hexdigest()
+        return {"kind": self.kind, "sha256": sha256, "response": self._response}
+
+    def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
+        """The record of this row, where results of BFCL's layout are recorded.
+
+        Raises:
+            NoAnswerError: nothing is recorded for this row.
+        """
+        record = self._find_key(id_key(row.id))
+        if record is None:
+            raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
+        value = record.get(self._response)
+        if self._response == "result" or (isinstance(value, list) and any(isinstance(turn, list) for turn in value)):
+            return {**record, "result": value}
+        return None
+
+    async def close(self) -> None:
+        """Close the files."""
+        for file in self._files:
+            file.close()
+
+    def _find(self, request: ChatRequest) -> dict[str, JSON] | None:
+        found = self._find_key(id_key(request.row.id)) if request.row else None
+        return found or self._find_key(content_key(request.messages))
+
+    def _find_key(self, key: bytes) -> dict[str, JSON] | None:
+        return next((record for file in self._files if (record := file.find(key)) is not None), None)
+
+    def _answer(self, record: Mapping[str, JSON], request: ChatRequest) -> Answer:
+        values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
+        try:
+            return read_answer(next((value for value in values if value is not None), None))
+        except FilteredError as error:
+            raise ContentFilterError(f"{_asked(request)}: {error}") from None
+        except UnreadableError as error:
+            raise ReplyError(f"{_asked(request)}: the recorded answer cannot be read: {error}") from None
+
+
+def _result_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.rglob(f"BFCL_v*{_BFCL_RESULT}"))
+    if not files:
+        raise DataError(f"{path}: a folder without result files of BFCL (BFCL_v…{_BFCL_RESULT}); name a file")
+    return files
+
+
+def _asked(request: ChatRequest) -> str:
+    return f"row {request.row.id}" if request.row else "a request without a row"
+
+
+def _completion(record: Mapping[str, JSON], answer: Answer) -> Completion:
+    return replace(
+        answer.completion(
+            usage=read_usage(dict(record)),
+            latency_ms=real_number(record.get("latency_ms")),
+            request_id=_maybe_text(record.get("request_id")),
+        ),
+        text=_maybe_text(record.get("text")) if answer.text is None else answer.text,
+        finish_reason=_maybe_text(record.get("finish_reason")) or answer.finish_reason,
+        simulated=record.get("simulated") is True,
+    )
+
+
+def _maybe_text(value: JSON) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _raise_recorded(error: JSON, record: Mapping[str, JSON]) -> NoReturn:
+    """Raise the error that was recorded, as the same type where it is one of ours."""
+    told = error if isinstance(error, dict) else {"message": error}
+    name = _maybe_text(told.get("type")) or "EndpointError"
+    text = _maybe_text(told.get("message")) or "an error was recorded in place of an answer"
+    known = {kind.__name__: kind for kind in _ERRORS}
+    raise known.get(name, EndpointError)(
+        text if name in known else f"{name}: {text}",
+        status=whole_number(told.get("status")),
+        request_id=_maybe_text(told.get("request_id")) or _maybe_text(record.get("request_id")),
+    )

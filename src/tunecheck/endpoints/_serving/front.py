@@ -1,0 +1,160 @@
+"""What every local server of ours has in front: its key, faults made on purpose, errors as replies, and counts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TypeAlias, TypeVar
+
+from aiohttp import web
+
+from tunecheck._errors import ContentFilterError, EndpointError, TimedOutError
+from tunecheck._json import JSON, dumps
+from tunecheck.endpoints._recorded import NoAnswerError
+from tunecheck.endpoints._serving.guards import AnswerStore, Faults, key_is_right
+from tunecheck.endpoints._serving.replies import Problem, ProblemError
+from tunecheck.endpoints._serving.requests import BadRequestError
+
+__all__ = ["REPLAYED", "REQUEST_ID", "Front", "ServeOptions", "Served", "json_reply"]
+
+REQUEST_ID = "x-request-id"
+
+REPLAYED = "Idempotent-Replayed"
+"""The header of a reply that was given before, as payment services call it."""
+
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+T = TypeVar("T")
+
+_OPEN_TO_ALL = ("/", "/health")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One request that was answered: what a log line is made of. `repeated`: from an earlier request's answer."""
+
+    method: str
+    path: str
+    status: int
+    duration_ms: float
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How the server behaves.
+
+    `key` is asked of every request but the health check; `latency_ms` is waited before each answer; `faults` gives
+    the rate of error replies by status, drawn with `seed`; `on_request` hears of each request answered.
+    """
+
+    key: str | None = field(default=None, repr=False)
+    latency_ms: float = 0.0
+    faults: Mapping[int, float] = field(default_factory=dict)
+    seed: int = 0
+    on_request: Callable[[Served], None] | None = None
+
+
+@dataclass(slots=True)
+class _Counts:
+    requests: int = 0
+    answers: int = 0
+    repeats: int = 0
+    faults: int = 0
+    refusals: int = 0
+
+
+class Front:
+    """The middleware of a server, and what its handlers share.
+
+    Raises:
+        ConfigurationError: faults that cannot be.
+    """
+
+    def __init__(self, options: ServeOptions) -> None:
+        self._options = options
+        self._faults = Faults(options.faults, options.seed)
+        self._counts = _Counts()
+
+    def repeats(self, request: web.Request, answers: AnswerStore[T]) -> tuple[str | None, dict[str, str]]:
+        """A request's idempotency key, and the headers that say whether it came before; counts it if it did."""
+        key = request.headers.get("Idempotency-Key")
+        if key is None or not answers.holds(key):
+            return key, {}
+        self._counts.repeats += 1
+        return key, {REPLAYED: "true"}
+
+    def answered(self) -> None:
+        """Count an answer."""
+        self._counts.answers += 1
+
+    def counts(self) -> dict[str, JSON]:
+        """The counts so far, for the health check."""
+        return {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
+
+    async def pause(self) -> None:
+        """Wait as long as an answer is to take."""
+        if self._options.latency_ms:
+            await asyncio.sleep(self._options.latency_ms / 1000)
+
+    @web.middleware
+    async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """The middleware: key, faults, errors as replies, counting."""
+        started = time.monotonic()
+        response = await self._reply(request, handler)
+        if self._options.on_request:
+            took = (time.monotonic() - started) * 1000
+            repeated = REPLAYED in response.headers
+            self._options.on_request(Served(request.method, request.path, response.status, took, repeated))
+        return response
+
+    async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        open_to_all = request.path in _OPEN_TO_ALL
+        self._counts.requests += not open_to_all
+        key = self._options.key
+        if key and not open_to_all and not key_is_right(key, request.headers):
+            self._counts.refusals += 1
+            return _problem(Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key"))
+        fault = self._faults.draw() if request.method == "POST" else None
+        if fault:
+            self._counts.faults += 1
+            return _problem(Problem(fault, "a fault made on purpose", "server_error", "injected_fault"))
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return _problem(Problem(error.status, f"{request.method} {request.path}: {error.reason}"))
+        except BadRequestError as error:
+            return _problem(Problem(400, str(error)))
+        except ProblemError as error:
+            return _problem(error.problem)
+        except EndpointError as error:
+            return _problem(_of_endpoint(error))
+        except Exception as error:  # noqa: BLE001 - a source is anybody's code; the server goes on
+            return _problem(Problem(500, f"{type(error).__name__}: {error}", "server_error"))
+
+
+def _of_endpoint(error: EndpointError) -> Problem:
+    text = str(error)
+    if isinstance(error, NoAnswerError):
+        return Problem(404, text, code="no_answer")
+    if isinstance(error, ContentFilterError):
+        return Problem(400, text, code="content_filter", param="prompt")
+    status = error.status or (504 if isinstance(error, TimedOutError) else 500)
+    return Problem(status if 400 <= status <= 599 else 500, text, "server_error", type(error).__name__)
+
+
+def json_reply(
+    body: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """A reply with an id of its own, unless the headers bring one."""
+    headers = {REQUEST_ID: uuid.uuid4().hex, **(headers or {})}
+    return web.Response(body=dumps(body), status=status, headers=headers, content_type="application/json")
+
+
+def _problem(problem: Problem) -> web.Response:
+    response = json_reply(problem.body(), status=problem.status)
+    response.headers.update(problem.headers())
+    return response

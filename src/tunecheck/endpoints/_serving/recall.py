@@ -1,0 +1,148 @@
+"""A small agent with a memory: it notes what it is told, and answers a question with the note that fits it best."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tunecheck._json import JSON
+from tunecheck.endpoints._serving.agent import AgentMessage
+
+__all__ = ["MAX_CHARACTERS", "MAX_CONVERSATIONS", "RecallAgent"]
+
+MAX_CONVERSATIONS = 256
+"""Conversations that are remembered; the one that was quiet for longest gives way."""
+
+MAX_CHARACTERS = 1 << 18
+"""Characters of one conversation, or message, that are remembered; the oldest give way."""
+
+_MOST_NOTE = 2_000
+
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_WORD = re.compile(r"[^\W_]+")
+_SPAN = re.compile(r"(\d{1,6}) +(second|minute|hour|day|week)s?\b")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+
+_FILLING = frozenset(
+    "a about am an and any are as ask at be can could did do does for from had has have how i in is it its me my of on"
+    " or our say tell that the their them they this to told us was we were what when where which who why will with"
+    " would you your".split()
+)
+"""Words that say nothing about what a question is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    text: str
+    at_s: float
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What was told in one conversation, oldest first."""
+
+    notes: deque[_Note] = field(default_factory=deque)
+    characters: int = 0
+
+    def add(self, note: _Note) -> None:
+        self.notes.append(note)
+        self.characters += len(note.text)
+        while self.characters > MAX_CHARACTERS:
+            self.characters -= len(self.notes.popleft().text)
+
+
+class RecallAgent:
+    """Remembers each sentence it is told, with the time; answers questions by the words they share with a sentence.
+
+    Rare words count more than common ones, and of notes that fit alike the newest is told. A question about something
+    "2 hours ago" is answered with what was told nearest to that time. Suggested replies are adopted, and what they
+    answer is not noted. All of it lives in this process and is bounded.
+    """
+
+    name = "recall"
+
+    def __init__(self) -> None:
+        self._memories: OrderedDict[str, _Memory] = OrderedDict()
+
+    async def reply(self, message: AgentMessage) -> str:
+        """Note the message's statements, and answer its last question."""
+        if message.suggested is not None:
+            return message.suggested
+        sentences = list(_sentences(message.text[-MAX_CHARACTERS:]))
+        questions = [sentence for sentence in sentences if sentence.endswith("?")]
+        answer = self._answer(message, questions[-1]) if questions else "Noted."
+        told = [sentence for sentence in sentences if not sentence.endswith("?")]
+        if told:
+            memory = self._memory(message.conversation)
+            for sentence in told:
+                memory.add(_Note(sentence[:_MOST_NOTE], message.at.timestamp()))
+        return answer
+
+    async def reset(self, conversation: str) -> None:
+        """Forget a conversation."""
+        self._memories.pop(conversation, None)
+
+    async def advance(self, conversation: str, at: datetime) -> None:
+        """Every message tells the time: there is nothing to do."""
+
+    def health(self) -> dict[str, JSON]:
+        """How many conversations and notes are remembered."""
+        return {"conversations": len(self._memories), "notes": sum(len(each.notes) for each in self._memories.values())}
+
+    def _memory(self, conversation: str) -> _Memory:
+        memory = self._memories.setdefault(conversation, _Memory())
+        self._memories.move_to_end(conversation)
+        while len(self._memories) > MAX_CONVERSATIONS:
+            self._memories.popitem(last=False)
+        return memory
+
+    def _answer(self, message: AgentMessage, question: str) -> str:
+        if message.conversation not in self._memories:
+            return "I do not know."
+        notes = self._memory(message.conversation).notes
+        about = _words(_SPAN.sub(" ", question.lower()))
+        ago_s = _ago(question.lower())
+        if ago_s is not None:
+            return _nearest(notes, about, message.at.timestamp() - ago_s).text
+        best = _fitting(notes, about)
+        return best[-1].text if best else "I do not know."
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for match in _SENTENCE.finditer(text):
+        sentence = match[0].strip()
+        if _WORD.search(sentence):
+            yield sentence
+
+
+def _words(text: str) -> set[str]:
+    """The words that say what a text is about, in one spelling for one and many."""
+    words = (word.lower() for word in _WORD.findall(text))
+    return {word.removesuffix("s") for word in words if word not in _FILLING}
+
+
+def _fitting(notes: Iterable[_Note], asked: set[str]) -> list[_Note]:
+    """The notes that fit a question best, oldest first."""
+    shared = [(note, asked & _words(note.text)) for note in notes]
+    common = Counter(word for _, words in shared for word in words)
+    fits = [(note, sum(1 / common[word] for word in sorted(words))) for note, words in shared]
+    best = max((fit for _, fit in fits), default=0.0)
+    return [note for note, fit in fits if fit == best] if best else []
+
+
+def _nearest(notes: Iterable[_Note], about: set[str], at_s: float) -> _Note:
+    """The note nearest to a time, among those that share a word with the question where there are any."""
+    known = list(notes)
+    related = [note for note in known if about & _words(note.text)]
+    return min(related or known, key=lambda note: abs(note.at_s - at_s))
+
+
+def _ago(question: str) -> int | None:
+    """How long ago, in seconds, a question in lower case speaks of; None where it does not."""
+    spans = _SPAN.findall(question)
+    if not spans or "ago" not in _WORD.findall(question):
+        return None
+    return sum(int(count) * _SECONDS[unit] for count, unit in spans)

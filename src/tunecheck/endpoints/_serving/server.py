@@ -1,0 +1,225 @@
+"""`tunecheck serve`: a local server that speaks Azure ML's scoring call and chat completions, for trying things out.
+
+POST /score                                          {"input_data": messages, "params": {…}} → {"result": …}
+POST /v1/chat/completions                            as OpenAI's, streaming included
+POST /openai/v1/chat/completions                     the same under Azure OpenAI's newer path
+POST /openai/deployments/{deployment}/chat/completions
+GET  /v1/models, /openai/v1/models                   the one model there is
+GET  /, /health                                      whether it is up, and what it has counted
+
+With `--memory-agent` it is an agent with its own memory instead: see tunecheck.endpoints._serving.agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+
+from aiohttp import web
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps
+from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._serving.agent import ServedAgent, add_agent
+from tunecheck.endpoints._serving.front import REQUEST_ID, Front, Served, ServeOptions, json_reply
+from tunecheck.endpoints._serving.guards import AnswerStore, is_loopback
+from tunecheck.endpoints._serving.replies import chat_completion, chat_pieces, model_list, score_reply
+from tunecheck.endpoints._serving.requests import Asked, chat_question, score_question
+from tunecheck.endpoints._serving.sources import AnswerSource, TellsHealth
+
+__all__ = ["ServeOptions", "Served", "make_app", "run_server", "running", "serve"]
+
+MAX_BODY_BYTES = 16 << 20
+"""Largest request that is read."""
+
+
+def make_app(source: AnswerSource | ServedAgent, options: ServeOptions | None = None) -> web.Application:
+    """The server of a model's answers, or of an agent with its own memory, as an aiohttp application.
+
+    Raises:
+        ConfigurationError: faults that cannot be.
+    """
+    front = Front(options or ServeOptions())
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[front.outermost])
+    if isinstance(source, ServedAgent):
+        add_agent(app, source, front)
+    else:
+        _add_model(app, _Server(source, front))
+    return app
+
+
+def _add_model(app: web.Application, server: _Server) -> None:
+    chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
+    app.add_routes([web.post(f"{prefix}/chat/completions", server.chat) for prefix in chat])
+    app.add_routes([web.get(f"{prefix}/models", server.models) for prefix in chat[:2]])
+    app.add_routes([web.post("/score", server.score), web.get("/", server.health), web.get("/health", server.health)])
+    app.on_cleanup.append(server.close)
+
+
+@contextlib.asynccontextmanager
+async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Serve an application within this block; gives its address, `http://127.0.0.1:41234`. Port 0 takes a free one.
+
+    Raises:
+        ConfigurationError: the address cannot be taken.
+    """
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:  # OverflowError: a port that is no port
+            raise ConfigurationError(
+                f"cannot serve on {host}:{port}: {getattr(error, 'strerror', '') or error}"
+            ) from None
+        taken = runner.addresses[0][1]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
+    finally:
+        await runner.cleanup()
+
+
+async def run_server(
+    source: AnswerSource | ServedAgent,
+    options: ServeOptions | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    on_ready: Callable[[str], None] | None = None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serve until `stop` is set, or the process is asked to end (SIGINT, SIGTERM); requests in flight are finished.
+
+    `on_ready` hears the address once it answers.
+
+    Raises:
+        ConfigurationError: the address cannot be taken, or others could reach it and no key is asked for.
+    """
+    options = options or ServeOptions()
+    if not is_loopback(host) and not options.key:
+        raise ConfigurationError(f"serving on {host} would let others in: ask for a key (--key-env NAME)")
+    stop = stop or asyncio.Event()
+    async with running(make_app(source, options), host, port) as url:
+        with _stopped_by_signals(stop):
+            if on_ready:
+                on_ready(url)
+            await stop.wait()
+
+
+def serve(
+    source: AnswerSource | ServedAgent,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    key_env: str | None = None,
+    latency_ms: float = 0.0,
+    faults: Mapping[int, float] | None = None,
+    seed: int = 0,
+    on_ready: Callable[[str], None] | None = None,
+    on_request: Callable[[Served], None] | None = None,
+) -> None:
+    """Serve answers until the process is asked to end. `key_env` names the environment variable that holds the key.
+
+    Raises:
+        ConfigurationError: see `run_server`; or the variable is not set.
+    """
+    options = ServeOptions(_key_from(key_env), latency_ms, faults or {}, seed, on_request)
+    asyncio.run(run_server(source, options, host=host, port=port, on_ready=on_ready))
+
+
+def _key_from(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise ConfigurationError(f"the environment variable {variable}, which should hold the key, is not set")
+    return key
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    taken = []
+    for name in (signal.SIGINT, signal.SIGTERM):
+        # Not possible on Windows, nor outside the main thread: there, `stop` or a KeyboardInterrupt ends it.
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(name, stop.set)
+            taken.append(name)
+    try:
+        yield
+    finally:
+        for name in taken:
+            loop.remove_signal_handler(name)
+
+
+class _Server:
+    """The handlers of one application and what they share."""
+
+    def __init__(self, source: AnswerSource, front: Front) -> None:
+        self._source = source
+        self._front = front
+        self._answers: AnswerStore[Completion] = AnswerStore()
+
+    async def health(self, _: web.Request) -> web.Response:
+        """Up, and the counts so far."""
+        own = self._source.health() if isinstance(self._source, TellsHealth) else {}
+        return json_reply({"status": "ok", "model": self._source.name, **self._front.counts(), **own})
+
+    async def models(self, _: web.Request) -> web.Response:
+        """The one model there is."""
+        return json_reply(model_list(self._source.name))
+
+    async def score(self, request: web.Request) -> web.Response:
+        """Azure ML's scoring call."""
+        completion, headers = await self._completion(request, score_question(await request.read()))
+        return json_reply(score_reply(completion), headers=headers)
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        """A chat completion, whole or as a stream."""
+        asked = chat_question(await request.read())
+        completion, headers = await self._completion(request, asked)
+        model = request.match_info.get("deployment") or asked.model or self._source.name
+        id_ = headers[REQUEST_ID]
+        if not asked.stream:
+            return json_reply(chat_completion(completion, model=model, request_id=id_), headers=headers)
+        pieces = chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
+        return await _streamed(request, pieces, headers)
+
+    async def close(self, _: web.Application) -> None:
+        """Release the source."""
+        await self._source.close()
+
+    async def _completion(self, request: web.Request, asked: Asked) -> tuple[Completion, dict[str, str]]:
+        """The answer, and what its reply's headers say of it."""
+        await self._front.pause()
+
+        def ask() -> Awaitable[Completion]:
+            return self._source.answer(asked.messages, asked.tools, asked.parameters)
+
+        key, headers = self._front.repeats(request, self._answers)
+        completion = await (ask() if key is None else self._answers.answer(key, asked.digest, ask))
+        self._front.answered()
+        return completion, {REQUEST_ID: _header_text(completion.request_id) or uuid.uuid4().hex, **headers}
+
+
+def _header_text(text: str | None) -> str:
+    """A recorded id as a header can carry it."""
+    return "".join(letter for letter in (text or "")[:200] if letter.isascii() and letter.isprintable()).strip()
+
+
+async def _streamed(
+    request: web.Request, pieces: Iterable[Mapping[str, object]], headers: Mapping[str, str]
+) -> web.StreamResponse:
+    about = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+    response = web.StreamResponse(headers={**about, **headers})
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):  # the client has heard enough
+        for piece in pieces:
+            await response.write(b"data: " + dumps(piece) + b"\n\n")
+        await response.write(b"data: [DONE]\n\n")
+        await response.write_eof()
+    return response

@@ -1,0 +1,1 @@
+"""The `simulated` endpoint: right answers, and seeded mistakes of every kind."""

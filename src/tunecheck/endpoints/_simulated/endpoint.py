@@ -1,0 +1,211 @@
+"""The `simulated` endpoint: an embedded, seeded stand-in for a fine-tune, for trying things out without a model.
+
+It answers a row with the row's own ground truth, and at given rates with a mistake that fine-tuned models make. It
+says that it is simulated in every answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from importlib.resources import files
+from itertools import accumulate
+from random import Random
+from typing import ClassVar
+
+from tunecheck import _yaml as yamltext
+from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck._json import JSON, canonical, dumps
+from tunecheck._messages import did_you_mean
+from tunecheck._targets import Row
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._model import FunctionCall
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Mistake, Situation
+
+__all__ = ["SimulatedEndpoint", "default_definition"]
+
+GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
+"""Columns looked at for the ground truth, in this order, where the definition names none."""
+
+_NO_ROW = "This is a simulated model. It answers only rows of a data set, from their ground truth; this was none."
+
+
+def default_definition() -> str:
+    """The embedded definition as YAML text: what a run without an endpoint uses, and what `init` writes."""
+    return (files("tunecheck.endpoints") / "default_simulated.yaml").read_text(encoding="utf-8")
+
+
+class SimulatedEndpoint(Endpoint):
+    """Ground truth plus seeded mistakes.
+
+    `rates` gives the probability of each mistake by name (see default_simulated.yaml for what each means), those of
+    call rows and those of answer rows adding up to 1 at most; None takes the embedded ones. `ground_truth` names the
+    column that holds the right answer. `latency_ms` is the average time an answer takes; 0 answers at once.
+
+    An answer depends on the seed, the row's id and its content, never on the order of requests. A request that comes
+    with no row is answered with a fixed sentence.
+
+    Raises:
+        ConfigurationError: an unknown mistake, a rate outside 0 to 1, or rates that add up to more than 1.
+    """
+
+    kind: ClassVar[str] = "simulated"
+    simulated = True
+    depends_on_row = True
+
+    def __init__(
+        self,
+        *,
+        name: str = "simulated",
+        seed: int = 0,
+        rates: Mapping[str, float] | None = None,
+        ground_truth: str | None = None,
+        latency_ms: float = 0.0,
+    ) -> None:
+        self.name = name
+        self._seed = seed
+        self._rates = _checked(_default_rates() if rates is None else rates)
+        self._columns = (ground_truth,) if ground_truth else GROUND_TRUTH_COLUMNS
+        self._latency_ms = latency_ms
+        self._call_mistakes = _Draw(self._rates, CALL_MISTAKES)
+        self._answer_mistakes = _Draw(self._rates, ANSWER_MISTAKES)
+
+    @classmethod
+    def from_definition(cls, definition: Definition) -> SimulatedEndpoint:
+        """`seed`, `rates`, `ground_truth` and `latency_ms`, all optional."""
+        try:
+            return cls(
+                name=definition.name,
+                seed=definition.integer("seed", 0, least=0, most=2**63),
+                rates=_checked(definition.mapping("rates")) if definition.has("rates") else None,
+                ground_truth=definition.maybe_text("ground_truth"),
+                latency_ms=definition.number("latency_ms", 0, above=-1e-9, most=600_000),
+            )
+        except _RatesError as error:
+            raise definition.error("rates", str(error)) from None
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """The row's ground truth, or a mistake.
+
+        Raises:
+            ReplyError: the row has no ground truth.
+        """
+        row_id = (request.row.id if request.row else "").encode("utf-8", "surrogatepass")
+        stem = blake2b(b"%d\0%s" % (self._seed, row_id), digest_size=8).hexdigest()
+        rng = Random(stem)
+        answer = self._answer(request, rng)
+        usage = _usage(request, answer)
+        latency_ms = self._latency(usage, rng)
+        if self._latency_ms:
+            await asyncio.sleep(latency_ms / 1000)
+        return Completion(
+            text=answer.text,
+            tool_calls=_tool_calls(answer.calls, stem),
+            usage=usage,
+            latency_ms=latency_ms,
+            finish_reason="tool_calls" if answer.calls else "stop",
+            request_id=f"simulated-{stem}",
+            simulated=True,
+        )
+
+    def settings(self) -> dict[str, JSON]:
+        """Seed, rates, ground truth columns and latency."""
+        return {"name": self.name, **self.answer_settings(), "latency_ms": self._latency_ms}
+
+    def answer_settings(self) -> dict[str, JSON]:
+        """All of them but the latency."""
+        return {
+            "kind": self.kind,
+            "simulated": True,
+            "seed": self._seed,
+            "rates": dict(self._rates),
+            "ground_truth": list(self._columns),
+        }
+
+    def _answer(self, request: ChatRequest, rng: Random) -> Draft:
+        if request.row is None:
+            return Draft(text=_NO_ROW)
+        truth = _ground_truth(request.row, self._columns)
+        draw = self._call_mistakes if truth.calls else self._answer_mistakes
+        mistake = draw(rng)
+        wrong = mistake and mistake(truth, Situation.of(request.messages, request.tools), rng)
+        return wrong or truth
+
+    def _latency(self, usage: Usage, rng: Random) -> float:
+        spread = rng.uniform(0.5, 1.5)
+        return round(spread * (self._latency_ms or 180 + 12 * (usage.output_tokens or 0)), 1)
+
+
+class _RatesError(ConfigurationError):
+    """Rates that cannot be: a class of its own, to be told from other mistakes in a definition."""
+
+
+class _Draw:
+    """Draws one mistake, or none, by their rates."""
+
+    def __init__(self, rates: Mapping[str, float], mistakes: Mapping[str, Mistake]) -> None:
+        chosen = [(rates[name], mistake) for name, mistake in mistakes.items() if rates.get(name)]
+        self._mistakes = [mistake for _, mistake in chosen]
+        self._limits = list(accumulate(rate for rate, _ in chosen))
+
+    def __call__(self, rng: Random) -> Mistake | None:
+        at = rng.random()
+        return next((mistake for mistake, limit in zip(self._mistakes, self._limits, strict=True) if at < limit), None)
+
+
+def _default_rates() -> Mapping[str, float]:
+    definition = yamltext.loads(default_definition(), "default_simulated.yaml")
+    rates = definition.get("rates") if isinstance(definition, dict) else None
+    return rates if isinstance(rates, dict) else {}  # type: ignore[return-value]  # our own file: numbers only
+
+
+def _checked(rates: Mapping[str, object]) -> dict[str, float]:
+    known = {**CALL_MISTAKES, **ANSWER_MISTAKES}
+    checked: dict[str, float] = {}
+    for name, rate in rates.items():
+        if name not in known:
+            raise _RatesError(f"there is no mistake {name!r}{did_you_mean(name, known)}")
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
+            raise _RatesError(f"the rate of {name} must be a number from 0 to 1")
+        checked[name] = rate
+    for group, rows in ((CALL_MISTAKES, "call"), (ANSWER_MISTAKES, "answer")):
+        total = math.fsum(checked.get(name, 0) for name in group)
+        if total > 1 + 1e-9:
+            raise _RatesError(f"the rates of {rows} rows add up to {total:g}; at most 1 is possible")
+    return checked
+
+
+def _ground_truth(row: Row, columns: tuple[str, ...]) -> Draft:
+    for column in columns:
+        value = row.values.get(column)
+        if value is not None:
+            reading = read_calls(value)
+            text = reading.text if reading.calls else value if isinstance(value, str) else dumps(value).decode()
+            return Draft(text or None, reading.calls)
+    names = " or ".join(repr(column) for column in columns)
+    raise ReplyError(
+        f"row {row.id}: no ground truth in the column {names} to simulate an answer from; "
+        "name the column in the endpoint's definition: ground_truth: <column>"
+    )
+
+
+def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str, JSON], ...]:
+    return tuple(
+        {
+            "id": f"call_{stem}_{index}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": dumps(call.arguments).decode()},
+        }
+        for index, call in enumerate(calls)
+    )
+
+
+def _usage(request: ChatRequest, answer: Draft) -> Usage:
+    """Tokens as a quarter of the characters, the usual rule of thumb for English."""
+    asked = len(canonical([list(request.messages), list(request.tools or ())]))
+    answered = len(answer.text or "") + sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
+    return Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)

@@ -1,0 +1,196 @@
+"""An endpoint as a target: which columns of a row are asked, and which columns come back."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._fingerprints import content_hash
+from tunecheck._json import JSON, loads
+from tunecheck._messages import did_you_mean
+from tunecheck._paths import Missing, ValuePath, find, parse_path
+from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+
+__all__ = ["EndpointTarget", "openai_tools"]
+
+_DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
+    "messages": (("messages",), ("query",)),
+    "tools": (("tools",), ("tool_definitions",)),
+    "parameters": (),
+}
+
+
+class EndpointTarget(Target):
+    """Answers a row by asking an endpoint with the row's messages and tools.
+
+    `mapping` says which columns these are: `{"messages": "${data.prompt}", "tools": …, "parameters": …}` (a bare column
+    name will do). Without it, messages are the column `messages`, else `query`: a list of OpenAI messages, or a text,
+    which is one user message; tools are the column `tools`, else `tool_definitions`: OpenAI tools or bare function
+    schemas, as a list or as its JSON text. Nothing else is guessed.
+
+    Raises:
+        ConfigurationError: the mapping names something else.
+    """
+
+    def __init__(self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.simulated = endpoint.simulated
+        self.concurrency = endpoint.concurrency
+        self.columns = frozenset(Completion().columns())
+        self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
+        self._chosen = frozenset(mapping or {})
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Ask the endpoint.
+
+        Raises:
+            ValueError: the row's messages, tools or parameters are missing or not what they should be.
+            EndpointError: the call failed for good.
+        """
+        completion = await self.endpoint.complete(self.request(row, context.idempotency_key()))
+        return completion.columns()
+
+    def request(self, row: Row, idempotency_key: str | None = None) -> ChatRequest:
+        """The request that a row stands for.
+
+        Raises:
+            ValueError: as `answer`.
+        """
+        return ChatRequest(
+            messages=self._messages(row),
+            tools=openai_tools(self._value(row, "tools")),
+            parameters=self._row_parameters(row),
+            idempotency_key=idempotency_key,
+            row=row,
+        )
+
+    def inputs(self, row: Row) -> JSON:
+        """The row's messages, tools and parameters; the whole row where the endpoint looks at more of it."""
+        if self.endpoint.depends_on_row:
+            return dict(row.values)
+        try:
+            request = self.request(row)
+        except ValueError:
+            return dict(row.values)  # its answer will be this error
+        messages: list[JSON] = [dict(message) for message in request.messages]
+        tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
+        return {"messages": messages, "tools": tools, "parameters": dict(request.parameters)}
+
+    def fingerprint(self) -> str | None:
+        """A hash of the endpoint's kind, source and the settings that answers depend on."""
+        kind = type(self.endpoint)
+        return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings()])
+
+    def describe(self) -> dict[str, JSON]:
+        """The endpoint's settings, secrets masked."""
+        return {"name": self.name, "simulated": self.simulated, **self.endpoint.settings()}
+
+    async def close(self) -> None:
+        """Close the endpoint's connections."""
+        await self.endpoint.close()
+
+    def _value(self, row: Row, name: str) -> JSON:
+        for path in self._paths[name]:
+            found = find(row.values, path)
+            if not isinstance(found, Missing) and found is not None:
+                return found
+        if name in self._chosen:
+            raise ValueError(f"no {name} in column {_shown(self._paths[name][0])}")
+        return None
+
+    def _messages(self, row: Row) -> Sequence[Mapping[str, JSON]]:
+        try:
+            return _read_messages(self._value(row, "messages"), self._paths["messages"])
+        except ValueError:
+            if self.endpoint.depends_on_row:
+                return []  # recorded answers are found by the row's id too
+            raise
+
+    def _row_parameters(self, row: Row) -> Mapping[str, JSON]:
+        value = self._value(row, "parameters")
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise ValueError(f"column {_shown(self._paths['parameters'][0])} must hold a mapping of parameters")
+        return value
+
+
+def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
+    """Tool definitions as OpenAI tools: bare function schemas are wrapped, JSON text is read, one is a list of one.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if isinstance(value, str):
+        value = _tools_text(value)
+    if value is None:
+        return None
+    items = [value] if isinstance(value, dict) else value
+    if not isinstance(items, list):
+        raise ValueError("tools must be a list of tool definitions")
+    return [_openai_tool(item, index) for index, item in enumerate(items)]
+
+
+def _tools_text(text: str) -> JSON:
+    if not text.strip():
+        return None
+    try:
+        return loads(text)
+    except ValueError as error:
+        raise ValueError(f"tools are a text that is not JSON: {error}") from None
+
+
+def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:
+    if isinstance(item, dict) and isinstance(item.get("function"), dict):
+        return item if "type" in item else {"type": "function", **item}
+    if isinstance(item, dict) and isinstance(item.get("name"), str):
+        return {"type": "function", "function": {key: part for key, part in item.items() if key != "type"}}
+    raise ValueError(f"tools[{index}] is neither an OpenAI tool nor a function schema with a name")
+
+
+def _read_messages(value: JSON, paths: tuple[ValuePath, ...]) -> Sequence[Mapping[str, JSON]]:
+    columns = " or ".join(_shown(path) for path in paths)
+    if value is None:
+        raise ValueError(f"no messages to send: this row has no column {columns}")
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"column {columns} must hold a text or a list of messages")
+    messages = [item for item in value if isinstance(item, dict) and isinstance(item.get("role"), str)]
+    if len(messages) != len(value):
+        raise ValueError(f"column {columns} holds a message without a role")
+    return messages
+
+
+def _column(name: str, text: str) -> ValuePath:
+    if name not in _DEFAULTS:
+        raise ConfigurationError(f"an endpoint's mapping has no {name!r}{did_you_mean(name, _DEFAULTS)}")
+    inner = text.strip()
+    reference = inner.startswith("${") and inner.endswith("}")
+    try:
+        path = parse_path(inner[2:-1]) if reference else (inner,)
+    except ValueError as error:
+        raise ConfigurationError(f"mapping of {name}: {error}") from None
+    if reference and (len(path) < 2 or path[0] != "data"):
+        raise ConfigurationError(f"mapping of {name}: {text} must begin with ${{data.: the endpoint is asked first")
+    return path[1:] if reference else path
+
+
+def _shown(path: ValuePath) -> str:
+    return ".".join(map(str, path))
+
+
+def _source(kind: type) -> str:
+    """A hash of the file that defines an endpoint kind: its answers may change with it."""
+    try:
+        file = inspect.getsourcefile(sys.modules[kind.__module__])
+        raw = Path(file).read_bytes() if file else b""
+    except (OSError, TypeError, KeyError):
+        raw = b""
+    return hashlib.blake2b(raw, digest_size=8).hexdigest()

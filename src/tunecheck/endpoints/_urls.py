@@ -1,0 +1,99 @@
+"""Which addresses may be called, and through which proxy."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import urllib.request
+from dataclasses import dataclass
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.endpoints._definition import Section
+from tunecheck.endpoints._masking import Secret, environment, looks_secret
+
+__all__ = ["Proxy", "proxy_for", "read_url"]
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy's address without credentials, and these as the Proxy-Authorization header that carries them."""
+
+    url: str
+    authorization: Secret | None = None
+
+
+def read_url(section: Section, key: str) -> str:
+    """The address of a service, checked: https, or http to this very machine; nothing secret inside.
+
+    Raises:
+        ConfigurationError: it is missing or not such an address. Its text is shown only without credentials.
+    """
+    text = environment(section.text(key), section, key).strip()
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise section.error(key, "is not an address that can be called") from None
+    if parts.scheme not in _PORTS or not host or not text.isprintable() or " " in text:
+        raise section.error(key, "must be an address such as https://host/path")
+    if parts.username is not None or parts.password is not None:
+        raise section.error(key, "holds credentials; write them as `auth: {type: key, value: ${env:NAME}}`")
+    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+        if looks_secret(name) or name.lower() == "code":
+            raise section.error(key, f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
+    if parts.scheme == "http" and not is_loopback(host):
+        raise section.error(key, f"plain http goes to this machine only, not to {host}: use https")
+    return urlunsplit(parts._replace(fragment=""))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this very machine."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def proxy_for(url: str) -> Proxy | None:
+    """The proxy that the environment names for this address (https_proxy, all_proxy, no_proxy); never for loopback.
+
+    Raises:
+        ConfigurationError: it is of a sort that is not supported.
+    """
+    target = urlsplit(url)
+    host = target.hostname or ""
+    if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):
+        return None
+    known = urllib.request.getproxies()
+    text = known.get(target.scheme) or known.get("all")
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        bare = _without_credentials(parts)
+    except ValueError:
+        parts, bare = SplitResult("", "", "", "", ""), ""
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ConfigurationError(
+            f"the environment's proxy for {target.scheme} is not an http(s) address: set {target.scheme}_proxy to "
+            "http://host:port, or no_proxy to leave it out"
+        )
+    return Proxy(bare, _authorization(parts))
+
+
+def _authorization(parts: SplitResult) -> Secret | None:
+    if parts.username is None:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return Secret("Basic " + base64.b64encode(pair.encode()).decode())
+
+
+def _without_credentials(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    netloc = f"[{host}]" if ":" in host else host
+    return urlunsplit((parts.scheme, f"{netloc}:{parts.port}" if parts.port else netloc, "", "", ""))

@@ -1,0 +1,1 @@
+"""The front doors of the pipeline: evaluate(), score(), calibrate(), and BFCL and memory runs."""

@@ -1,0 +1,113 @@
+"""BFCL against an endpoint as one run of the pipeline, which leaves result files in the leaderboard's layout, too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import RunError
+from tunecheck._json import JSON
+from tunecheck.conversations._bfcl_selection import select_rows
+from tunecheck.conversations._result_files import write_result_files
+from tunecheck.conversations._target import ConversationTarget, Mode
+from tunecheck.datasets._reading import Dataset
+from tunecheck.endpoints._replay import ReplayEndpoint
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.runs._store import Run
+
+if TYPE_CHECKING:
+    from tunecheck._progress import ProgressCallback
+    from tunecheck.evaluators._multi_turn_state import Compat
+
+__all__ = ["BfclOutcome", "run_bfcl"]
+
+FOLDER = "bfcl"
+"""The folder in a run's own that holds the result files."""
+
+
+@dataclass(frozen=True)
+class BfclOutcome:
+    """What came of a run: its result, and the result files, below `folder`/`model`.
+
+    `asked` is how the model was asked, None where its answers were recorded before, and nobody says how.
+    """
+
+    result: EvaluationResult
+    folder: Path
+    model: str
+    files: Sequence[Path]
+    asked: Mode | None
+
+
+def run_bfcl(
+    target: ConversationTarget,
+    *,
+    categories: str | None = None,
+    ids: Sequence[str] = (),
+    limit: int | None = None,
+    data: Path | None = None,
+    name: str | None = None,
+    concurrency: int | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    reuse: str | os.PathLike[str] | None = None,
+    results_dir: str | os.PathLike[str] = "eval_results",
+    progress: bool | ProgressCallback = False,
+    command: Mapping[str, JSON] | None = None,
+) -> BfclOutcome:
+    """Ask an endpoint the rows of some categories, and have their conversations.
+
+    Args:
+        target: the endpoint, and how it is asked; with `compat`, verdicts are the leaderboard's, to the letter.
+        categories: names of categories and groups between commas; by default all that the leaderboard scores.
+        ids: only these rows.
+        limit: only the first rows of each category.
+        data: a copy of BFCL, if not the usual one.
+        name, concurrency, resume, reuse, results_dir, progress, command: see `evaluate`.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or the data is not there; the text says how to get it.
+        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+    """
+    dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
+    result = evaluate(
+        data=dataset,
+        target=target,
+        evaluators=_evaluators(dataset, target, data),
+        evaluation_name=name or f"bfcl-{target.name}",
+        concurrency=concurrency,
+        resume=resume,
+        reuse=reuse,
+        results_dir=results_dir,
+        progress=progress,
+        group_by="category",
+        command=command,
+    )
+    folder = result.run_dir / FOLDER
+    try:
+        files = write_result_files(Run(result.run_dir).rows(), folder, target.name)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
+    return BfclOutcome(result, folder, target.name, files, _asked(target))
+
+
+def _asked(target: ConversationTarget) -> Mode | None:
+    return None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
+
+
+def _evaluators(dataset: Dataset, target: ConversationTarget, data: Path | None) -> dict[str, object]:
+    """Those that the rows need: for conversations, for single calls, or both."""
+    from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
+    from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
+
+    columns = dataset.scan().columns
+    mode = _asked(target) or "auto"
+    how: Compat = "bfcl" if target.compat else "auto"
+    found: dict[str, object] = {}
+    if "turns" in columns:
+        found["multi_turn_state"] = MultiTurnStateEvaluator(compat=how, mode=mode, data=str(data) if data else None)
+    if "messages" in columns:
+        found["call_check"] = CallCheckEvaluator(compat=how, mode=mode)
+    return found

@@ -1,0 +1,1 @@
+"""A judge held against labels that people gave: how far they agree."""

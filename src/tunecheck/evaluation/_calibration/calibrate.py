@@ -1,0 +1,168 @@
+"""`calibrate()`: an evaluator is run over labelled rows, and its verdicts are held against the labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck._plugins import find
+from tunecheck._progress import ProgressCallback
+from tunecheck.datasets._reading import Data, Dataset, open_dataset
+from tunecheck.evaluation._calibration.labelled_run import Calibration, Labels, read_calibration
+from tunecheck.evaluation._calibration.labels import KINDS, LabelKind, is_empty, kind_of
+from tunecheck.evaluation._evaluate import RunLike, evaluate
+from tunecheck.runs._store import Run
+from tunecheck.statistics._proportions import CONFIDENCE
+
+__all__ = ["Calibration", "calibrate"]
+
+
+def calibrate(
+    *,
+    labels: Data,
+    evaluator: object,
+    name: str | None = None,
+    label_column: str = "label",
+    label_kind: LabelKind | None = None,
+    label_threshold: float | None = None,
+    metric: str | None = None,
+    column_mapping: Mapping[str, object] | None = None,
+    confidence: float = CONFIDENCE,
+    evaluation_name: str | None = None,
+    concurrency: int | None = None,
+    workers: int | None = None,
+    limit: int | None = None,
+    max_cost: float | None = None,
+    resume: RunLike | None = None,
+    reuse: RunLike | None = None,
+    progress: bool | ProgressCallback = False,
+    results_dir: str | os.PathLike[str] = "eval_results",
+    command: Mapping[str, JSON] | None = None,
+) -> Calibration:
+    """Run an evaluator over labelled rows, as `evaluate()` does, and see how far it agrees with the labels.
+
+    Args:
+        labels: the rows: what the evaluator judges, and what people said of it.
+        evaluator: a name, an instance, a class or a function.
+        name: what it is called in the run; by default its name, or that of its main metric.
+        label_column: the column of the labels. Rows without one are not judged.
+        label_kind: `pass_fail` (pass, true, yes, 1 and their contraries), `score` (numbers, which pass from the
+            evaluator's threshold on), or `class`; by default what the labels look like.
+        label_threshold: the number from which labels that are scores pass; by default the evaluator's threshold.
+        metric: the metric whose verdict is compared; by default the evaluator's main one.
+        column_mapping: where the evaluator's parameters come from, as in `evaluate()`.
+        confidence: of the intervals.
+        evaluation_name, concurrency, workers, limit, max_cost, resume, reuse, progress, results_dir: as `evaluate()`.
+
+    Raises:
+        ConfigurationError: an argument is wrong, a label cannot be read, or labels and verdicts are of different kinds.
+        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+    """
+    _check(label_kind, confidence)
+    function = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
+    called, classes = name or _name_of(evaluator), _may_give_classes(function)
+    given = _read(_rereadable(labels, limit), label_column, label_kind, label_threshold, classes=classes)
+    result = evaluate(
+        data=given.dataset,
+        evaluators={called: function},
+        evaluator_config={called: {"column_mapping": dict(column_mapping or {})}},
+        evaluation_name=evaluation_name or f"calibrate-{called}",
+        concurrency=concurrency,
+        workers=workers,
+        max_cost=max_cost,
+        resume=resume,
+        reuse=reuse,
+        progress=progress,
+        results_dir=results_dir,
+        command=command,
+    )
+    return given.held_against(Run(result.run_dir), called, metric, confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """The rows that have a label, how labels are read, and how many rows have none."""
+
+    dataset: Dataset
+    labels: Labels
+    unlabelled: int
+
+    def held_against(self, run: Run, evaluator: str, metric: str | None, confidence: float) -> Calibration:
+        """The verdicts of a run over these rows, compared with the labels."""
+        left_out = self.unlabelled
+        return read_calibration(run, evaluator, self.labels, metric=metric, confidence=confidence, unlabelled=left_out)
+
+
+def _read(
+    dataset: Dataset, column: str, kind: LabelKind | None, threshold: float | None, *, classes: bool
+) -> _Labelled:
+    given = _labels(dataset, column)
+    chosen = kind is not None or threshold is not None
+    labels = Labels(column, _kind(given, kind, threshold, classes=classes), threshold, chosen=chosen)
+    unlabelled = (dataset.scan().rows or 0) - len(given)
+    return _Labelled(_labelled(dataset, column) if unlabelled else dataset, labels, unlabelled)
+
+
+def _check(label_kind: str | None, confidence: float) -> None:
+    if label_kind is not None and label_kind not in KINDS:
+        raise ConfigurationError(f"label_kind is {label_kind!r}; it is one of {', '.join(KINDS)}")
+    if not 0 < confidence < 1:
+        raise ConfigurationError(f"confidence lies between 0 and 1, not {confidence!r}")
+
+
+def _name_of(evaluator: object) -> str:
+    if isinstance(evaluator, str):
+        return evaluator
+    own = getattr(evaluator, "primary", None) or getattr(evaluator, "__name__", None)
+    return own if isinstance(own, str) and own.isidentifier() else "evaluator"
+
+
+def _may_give_classes(evaluator: object) -> bool:
+    """Whether verdicts may be other than pass or fail: evaluators that declare their metrics say pass or fail."""
+    return not getattr(evaluator, "metrics", ())
+
+
+def _rereadable(labels: Data, limit: int | None) -> Dataset:
+    """The rows without a target of their own: what is judged stands in them. An iterable is read into memory."""
+    dataset = open_dataset(labels, limit=limit)
+    if dataset.scan().rows is None:
+        return open_dataset([dict(row.values) for row in dataset.rows()])
+    return dataset.with_defaults(replace(dataset.defaults, target=None))
+
+
+def _labels(dataset: Dataset, column: str) -> list[tuple[str, JSON]]:
+    """The labels that there are, by row id.
+
+    Raises:
+        ConfigurationError: there is no such column, or no label in it.
+    """
+    columns = dataset.scan().columns
+    if column not in columns:
+        raise ConfigurationError(f"{dataset.name}: there is no column {column!r}{did_you_mean(column, columns)}")
+    found = [(row.id, label) for row in dataset.rows() if not is_empty(label := row.values.get(column))]
+    if not found:
+        raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}")
+    return found
+
+
+def _kind(
+    labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None, threshold: float | None, *, classes: bool
+) -> LabelKind:
+    """What kind the labels are, before anything is asked.
+
+    Raises:
+        ConfigurationError: one is not like the others, or not what it is said to be.
+    """
+    if threshold is not None and wanted not in (None, "score"):
+        raise ConfigurationError(f"label_threshold is for labels that are scores, and label_kind is {wanted!r}")
+    return kind_of(labels, "score" if threshold is not None else wanted, classes=classes)
+
+
+def _labelled(dataset: Dataset, column: str) -> Dataset:
+    """The rows that have a label, under their own ids: a verdict on the others would be bought for nothing."""
+    kept = [{**row.values, "id": row.id} for row in dataset.rows() if not is_empty(row.values.get(column))]
+    return open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)

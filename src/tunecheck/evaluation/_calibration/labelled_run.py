@@ -1,0 +1,327 @@
+"""A finished run held against labels that people gave to its rows: where its evaluator agrees with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
+from tunecheck.pipeline._results import ResultRow
+from tunecheck.runs._store import Run
+from tunecheck.statistics._agreement import Agreement, Kappa
+from tunecheck.statistics._proportions import CONFIDENCE, Proportion
+
+__all__ = ["Calibration", "ClassFigures", "Difference", "Labels", "read_calibration"]
+
+_NOT_APPLICABLE = ("not_applicable", "not applicable")
+_LISTED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Where the labels are, and how they are read.
+
+    `threshold` is what labels that are scores are compared with; None takes the evaluator's own.
+    """
+
+    column: str
+    kind: LabelKind
+    threshold: float | None = None
+    chosen: bool = False
+    """Whether somebody said of what kind they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row on which label and verdict differ; `label` is as it stands in the data."""
+
+    row_id: str
+    label: JSON
+    label_class: str
+    verdict: str
+    score: JSON
+    reason: JSON
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {
+            "row_id": self.row_id,
+            "label": self.label,
+            "label_class": self.label_class,
+            "verdict": self.verdict,
+            "score": self.score,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFigures:
+    """How reliable one class of verdicts is, the labels being right."""
+
+    precision: Proportion
+    recall: Proportion
+
+    def as_json(self) -> dict[str, JSON]:
+        """For `--json`."""
+        return {"precision": self.precision.as_json(), "recall": self.recall.as_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How far an evaluator's verdicts agree with labels.
+
+    Of `rows` rows, `compared` are in the figures; left out are those `unlabelled`, `not_applicable` and in `errors`.
+    `confusion` counts them: `{label: {verdict: rows}}`. `by_class` has, with verdicts of pass and fail, an entry for
+    `fail`, which is what an evaluator is there to find; with other classes one for each.
+    """
+
+    evaluator: str
+    metric: str | None
+    label_column: str
+    label_kind: LabelKind
+    run_dir: Path
+    rows: int
+    compared: int
+    unlabelled: int
+    not_applicable: int
+    errors: int
+    confidence: float
+    accuracy: Proportion
+    kappa: Kappa
+    classes: tuple[str, ...]
+    confusion: Mapping[str, Mapping[str, int]]
+    by_class: Mapping[str, ClassFigures]
+    differences: tuple[Difference, ...]
+    simulated: bool = False
+    usage: Mapping[str, JSON] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        """All of it as plain JSON values."""
+        return {
+            "evaluator": self.evaluator,
+            "metric": self.metric,
+            "label_column": self.label_column,
+            "label_kind": self.label_kind,
+            "run": self.run_dir.name,
+            "run_dir": str(self.run_dir),
+            "rows": self.rows,
+            "compared": self.compared,
+            "unlabelled": self.unlabelled,
+            "not_applicable": self.not_applicable,
+            "errors": self.errors,
+            "confidence": self.confidence,
+            "accuracy": self.accuracy.as_json(),
+            "kappa": self.kappa.as_json(),
+            "classes": list(self.classes),
+            "confusion": {label: dict(verdicts) for label, verdicts in self.confusion.items()},
+            "by_class": {name: figures.as_json() for name, figures in self.by_class.items()},
+            "differences": [difference.as_json() for difference in self.differences],
+            "simulated": self.simulated,
+            "usage": dict(self.usage),
+            "notes": list(self.notes),
+        }
+
+
+def read_calibration(
+    run: Run,
+    evaluator: str,
+    labels: Labels,
+    *,
+    metric: str | None = None,
+    confidence: float = CONFIDENCE,
+    unlabelled: int = 0,
+) -> Calibration:
+    """Compare a finished run's verdicts with the labels in its rows; `unlabelled` rows were left out of it.
+
+    Raises:
+        ConfigurationError: the run is not finished, the evaluator has no such metric, or its verdicts are of another
+            kind than the labels.
+    """
+    reading = _Reading(run, evaluator, labels, metric)
+    if not labels.chosen and labels.kind == "pass_fail" and reading.gives_classes():
+        reading = _Reading(run, evaluator, Labels(labels.column, "class"), metric)
+    counts, pairs, differences = reading.compare()
+    agreement = Agreement(pairs)
+    summary = run.metrics()
+    usage = summary.get("usage")
+    classes = reading.ordered(agreement)
+    shown = (FAIL,) if reading.kind != "class" else classes
+    return Calibration(
+        evaluator=evaluator,
+        metric=reading.metric,
+        label_column=labels.column,
+        label_kind=reading.kind,
+        run_dir=run.folder,
+        rows=sum(counts.values()) + unlabelled,
+        compared=agreement.total,
+        unlabelled=unlabelled,
+        not_applicable=counts["not_applicable"],
+        errors=counts["error"],
+        confidence=confidence,
+        accuracy=agreement.accuracy(confidence),
+        kappa=agreement.kappa(confidence),
+        classes=classes,
+        confusion={one: {other: agreement.counts.get((one, other), 0) for other in classes} for one in classes},
+        by_class={
+            name: ClassFigures(agreement.precision(name, confidence), agreement.recall(name, confidence))
+            for name in shown
+        },
+        differences=tuple(differences),
+        simulated=summary.get("simulated") is True,
+        usage=usage if isinstance(usage, dict) else {},
+        notes=tuple(_notes(summary, agreement)),
+    )
+
+
+def _notes(summary: Mapping[str, JSON], agreement: Agreement) -> Iterator[str]:
+    notes = summary.get("notes")
+    yield from (str(note) for note in notes) if isinstance(notes, list) else ()
+    if agreement.total and not agreement.first.keys() & agreement.second.keys():
+        said, given = (", ".join(sorted(each)[:_LISTED]) for each in (agreement.first, agreement.second))
+        yield f"labels and verdicts have no class in common: labels say {said}; verdicts say {given}"
+
+
+class _Reading:
+    """Reads one run's rows: which metric speaks, what it says, and what the label says."""
+
+    def __init__(self, run: Run, evaluator: str, labels: Labels, metric: str | None) -> None:
+        self._rows = run.rows()
+        self._evaluator = evaluator
+        self._labels = labels
+        self.kind: LabelKind = labels.kind
+        self.metric: str | None = None
+        declared = _declared(run.manifest(), evaluator)
+        self.metric = self._metric(metric, declared)
+        self._higher_is_better = _higher_is_better(declared, self.metric)
+
+    def gives_classes(self) -> bool:
+        """Whether some verdict is a text other than pass and fail."""
+        values = (self._raw(output) for _, output in self._outputs() if output is not None)
+        return any(isinstance(value, str) and as_pass_or_fail(value) is None for value in values)
+
+    def compare(self) -> tuple[Counter[str], Counter[tuple[str, str]], list[Difference]]:
+        """What became of the rows, the pairs of label and verdict, and the rows where they differ."""
+        counts: Counter[str] = Counter()
+        pairs: Counter[tuple[str, str]] = Counter()
+        differences: list[Difference] = []
+        for row, output in self._outputs():
+            raw = None if output is None else self._raw(output)
+            if output is None or raw is None:
+                counts["error" if output is None else "not_applicable"] += 1
+                continue
+            counts["compared"] += 1
+            label, verdict = self._label(row, output), self._verdict(row, output, raw)
+            pairs[label, verdict] += 1
+            if label != verdict:
+                differences.append(self._difference(row, output, label, verdict))
+        return counts, pairs, differences
+
+    def ordered(self, agreement: Agreement) -> tuple[str, ...]:
+        """The classes in the order in which people expect them."""
+        if self.kind != "class":
+            return (PASS, FAIL)
+        names = {*agreement.first, *agreement.second}
+        return tuple(sorted(names, key=lambda name: (as_number(name) is None, as_number(name) or 0.0, name)))
+
+    def _outputs(self) -> Iterator[tuple[ResultRow, dict[str, JSON] | None]]:
+        """Each row with what the evaluator said of it, None where that is an error."""
+        prefix = f"outputs.{self._evaluator}."
+        for row in self._rows:
+            output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+            failed = f"error.{self._evaluator}" in row or not output
+            yield row, None if failed or self._has_failed(output) else output
+
+    def _has_failed(self, output: Mapping[str, JSON]) -> bool:
+        return output.get(f"{self.metric}_status") == "error"
+
+    def _metric(self, wanted: str | None, declared: Mapping[str, JSON]) -> str | None:
+        """The metric whose verdict is compared: the one asked for, else the evaluator's main one."""
+        keys = next((list(output) for _, output in self._outputs() if output is not None), [])
+        bases = [*keys, *(key.removesuffix("_result") for key in keys if key.endswith("_result"))]
+        if wanted is not None:
+            if keys and wanted not in bases:
+                raise ConfigurationError(f"{self._evaluator!r} has no metric {wanted!r}{did_you_mean(wanted, bases)}")
+            return wanted
+        primary = declared.get("primary")
+        results = [key.removesuffix("_result") for key in keys if key.endswith("_result")]
+        for name in (primary, self._evaluator, results[0] if len(results) == 1 else None):
+            if isinstance(name, str) and (not keys or name in bases):
+                return name
+        if len(keys) > 1:
+            raise ConfigurationError(f"{self._evaluator!r} gives {', '.join(keys[:_LISTED])}: say which metric it is")
+        return keys[0] if keys else None
+
+    def _raw(self, output: Mapping[str, JSON]) -> JSON:
+        """What the evaluator says, None where it says nothing."""
+        own, result = output.get(f"{self.metric}"), output.get(f"{self.metric}_result")
+        if result in _NOT_APPLICABLE or own in _NOT_APPLICABLE:
+            return None
+        if self.kind == "class":
+            return result if own is None else own
+        return own if result is None else result
+
+    def _label(self, row: ResultRow, output: Mapping[str, JSON]) -> str:
+        label = row.get(f"inputs.{self._labels.column}")
+        if self.kind == "class":
+            return as_class(label) or ""
+        if self.kind == "pass_fail":
+            return as_pass_or_fail(label) or ""
+        threshold = self._labels.threshold
+        if threshold is None:
+            threshold = as_number(output.get(f"{self.metric}_threshold"))
+        if threshold is None:
+            raise ConfigurationError(
+                f"the labels are numbers, and {self._evaluator!r} gives no threshold to compare them with: "
+                "give one for the labels (label_threshold), or label rows pass or fail"
+            )
+        return self._held_against(threshold, as_number(label) or 0.0)
+
+    def _verdict(self, row: ResultRow, output: Mapping[str, JSON], raw: JSON) -> str:
+        if self.kind == "class":
+            name = as_class(raw)
+            return name if name is not None else self._refuse(row, raw, "a class")
+        threshold = as_number(output.get(f"{self.metric}_threshold"))
+        number = None if isinstance(raw, str) else as_number(raw)
+        if number is not None and threshold is not None:
+            return self._held_against(threshold, number)
+        verdict = as_pass_or_fail(raw)
+        return verdict if verdict is not None else self._refuse(row, raw, "pass or fail")
+
+    def _held_against(self, threshold: float, score: float) -> str:
+        return PASS if (score >= threshold if self._higher_is_better else score <= threshold) else FAIL
+
+    def _refuse(self, row: ResultRow, raw: JSON, wanted: str) -> str:
+        shown = raw if isinstance(raw, (int, float)) else f"{str(raw)[:60]!r}"
+        raise ConfigurationError(
+            f"row {row.get('row_id')}: {self._evaluator!r} says {shown} as {self.metric!r}, which is not {wanted}"
+        )
+
+    def _difference(self, row: ResultRow, output: Mapping[str, JSON], label: str, verdict: str) -> Difference:
+        own = output.get(f"{self.metric}")
+        score = output.get(f"{self.metric}_score", own if isinstance(own, (int, float)) else None)
+        reason = output.get(f"{self.metric}_reason", output.get("reason"))
+        given = row.get(f"inputs.{self._labels.column}")
+        return Difference(str(row["row_id"]), given, label, verdict, score, reason)
+
+
+def _declared(manifest: Mapping[str, JSON], evaluator: str) -> Mapping[str, JSON]:
+    evaluators = manifest.get("evaluators")
+    if not isinstance(evaluators, dict) or evaluator not in evaluators:
+        known = evaluators if isinstance(evaluators, dict) else {}
+        raise ConfigurationError(f"the run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}")
+    declared = evaluators[evaluator]
+    return declared if isinstance(declared, dict) else {}
+
+
+def _higher_is_better(declared: Mapping[str, JSON], metric: str | None) -> bool:
+    metrics = declared.get("metrics")
+    for entry in metrics if isinstance(metrics, list) else []:
+        if isinstance(entry, dict) and entry.get("name") == metric:
+            return entry.get("higher_is_better") is not False
+    return True

@@ -1,0 +1,43 @@
+"""How an endpoint is taken through rows that one request does not answer: by the name that a data set's default says.
+
+A data set whose `target` is `conversation` is answered by `ConversationTarget(endpoint)`, whichever endpoint that is.
+Installed packages offer drivers of their own as plugins of the group `tunecheck.targets`: a callable that takes an
+Endpoint and returns a Target.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from tunecheck import _plugins as plugins
+from tunecheck._errors import PluginError
+from tunecheck._targets import Target
+from tunecheck.endpoints._base import Endpoint
+
+__all__ = ["drive", "is_driver"]
+
+GROUP = "tunecheck.targets"
+
+_OWN = {"conversation": ("tunecheck.conversations._target", "ConversationTarget")}
+
+
+def is_driver(name: str | None) -> bool:
+    """Whether a data set's default target names a driver, rather than an endpoint."""
+    return name is not None and (name in _OWN or any(plugin.name == name for plugin in plugins.discover(GROUP)))
+
+
+def drive(name: str, endpoint: Endpoint) -> Target:
+    """The endpoint as the target that the driver of that name makes of it.
+
+    Raises:
+        PluginError: there is no such driver, or what it makes is no target.
+    """
+    if name in _OWN:
+        module, attribute = _OWN[name]
+        found: object = getattr(import_module(module), attribute)
+    else:
+        found = plugins.find(GROUP, name)
+    target = found(endpoint) if callable(found) else None
+    if not isinstance(target, Target):
+        raise PluginError(f"the plugin {name!r} of {GROUP} makes no Target of an endpoint")
+    return target

@@ -1,0 +1,383 @@
+"""The front door of the pipeline: `evaluate()`, in the conventions of Azure AI Evaluation, and what it returns."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck._plugins import find
+from tunecheck._targets import Target
+from tunecheck.datasets._reading import Data, Dataset, open_dataset
+from tunecheck.datasets._repeated import repeated
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.evaluation._drivers import drive, is_driver
+from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished, ProgressCallback
+from tunecheck.evaluation._rescoring import RecordedRun
+from tunecheck.pipeline._callables import CallableTarget
+from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
+from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
+from tunecheck.runs._export import check_output_path, write_azure_results
+from tunecheck.runs._store import find_run
+
+if TYPE_CHECKING:
+    import pandas
+
+    from tunecheck.upload._foundry.upload import FoundryUploader
+
+__all__ = ["EvaluationResult", "evaluate", "score"]
+
+TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
+RunLike: TypeAlias = "str | os.PathLike[str]"
+
+ROWS_IN_MEMORY = 100_000
+"""Up to so many rows `result["rows"]` is a plain list; above, a sequence that reads the run folder."""
+
+BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
+"""Of rows longer than that on average, only so many bytes: a conversation's row holds its whole log."""
+
+
+class EvaluationResult(dict[str, object]):
+    """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and where the rest is.
+
+    `run_dir` is the run's folder; `by_group` holds the metrics by `row_kind` and by each `group_by` column:
+    `{column: {value: metrics}}`; `usage` the calls, tokens and cost of each evaluator that asks models, and of the
+    target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that no real model
+    answered; `notes` are remarks on how it ran.
+    """
+
+    def __init__(self, finished: Finished) -> None:
+        rows = finished.rows
+        few = len(rows) <= ROWS_IN_MEMORY and rows.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(rows))
+        super().__init__(
+            rows=list(rows) if few else rows,
+            metrics=finished.metrics,
+            studio_url=None,
+        )
+        self.run_dir: Path = finished.run.folder
+        self.by_group = finished.by_group
+        self.usage = finished.usage
+        self.row_count = finished.row_count
+        self.failed_row_count = finished.failed_row_count
+        self.simulated = finished.simulated
+        self.notes = finished.notes
+        self._rows = finished.rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_pandas()", "pandas") from None
+        return pandas.DataFrame(list(self._rows))
+
+
+def evaluate(
+    *,
+    data: Data | None = None,
+    evaluators: Mapping[str, object] | None = None,
+    evaluation_name: str | None = None,
+    target: TargetLike | None = None,
+    evaluator_config: Mapping[str, object] | None = None,
+    azure_ai_project: object = None,
+    output_path: str | os.PathLike[str] | None = None,
+    fail_on_evaluator_errors: bool = False,
+    tags: Mapping[str, str] | None = None,
+    credential: object = None,
+    allow_simulated: bool = False,
+    user_agent: str | None = None,
+    concurrency: int | None = None,
+    workers: int | None = None,
+    resume: RunLike | None = None,
+    reuse: RunLike | None = None,
+    progress: bool | ProgressCallback = False,
+    results_dir: str | os.PathLike[str] = "eval_results",
+    limit: int | None = None,
+    repeat: int = 1,
+    group_by: str | Sequence[str] = (),
+    max_cost: float | None = None,
+    command: Mapping[str, JSON] | None = None,
+    **unknown: object,
+) -> EvaluationResult:
+    """Run a target and evaluators over a data set; keep everything in a run folder.
+
+    Args:
+        data: a path (.jsonl, .json, .csv, .parquet), a list of dicts, a DataFrame, or an iterable of dicts.
+        evaluators: by name, anything that can be called with keywords and returns a dict or a number; a class is used
+            as an instance; a text is the name of an installed evaluator. By default those that the data set declares.
+        evaluation_name: the run's name; the data set's by default.
+        target: who answers: a function (its parameters name columns), an Endpoint, a Target, or an endpoint's name or
+            definition file. None: the data holds the answers already.
+        evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
+        azure_ai_project: upload the results there: a Foundry project's endpoint, or a hub project as a dict of
+            `subscription_id`, `resource_group_name`, `project_name`; see `tunecheck.upload._foundry.projects`.
+        output_path: also write Azure's one JSON file there.
+        fail_on_evaluator_errors: stop at the first evaluator error.
+        tags: kept in the run's manifest.
+        credential: signs the upload in: any object with `get_token`; by default DefaultAzureCredential.
+        allow_simulated: upload answers that no model gave; the run over there is tagged as such.
+        user_agent: appended to the User-Agent of calls to endpoints.
+        concurrency: calls under way at once; by default the endpoint's limit, else 10.
+        workers: processes for evaluators that burn CPU; 0 keeps them in threads; by default as many as there are
+            cores, where there is work enough.
+        resume: finish this run (its id, folder, or `last`) in its own folder.
+        reuse: a new run that takes over every answer and verdict of this one whose inputs are unchanged.
+        progress: show a bar, or call this with each `Progress`.
+        results_dir: where run folders are.
+        limit: only the first rows.
+        repeat: ask each row so many times; rows then have `trial` and `source_id`, and metrics `pass_at_k` (at least
+            one of k trials passes) and `pass_hat_k` (all of them do).
+        group_by: columns by whose values the metrics are reported, too.
+        max_cost: stop in order before calls cost more than this, in the currency of their prices.
+        command: kept in the manifest as it is: what a command line needs to take the run up again.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the text says which, and what was meant.
+        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
+        UploadError: the run is finished and was not uploaded; the text says at which step, and how to go on.
+    """
+    _refuse_unknown(unknown)
+    uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
+    if data is None:
+        raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
+    path = check_output_path(output_path) if output_path is not None else None
+    dataset = repeated(open_dataset(data, limit=limit), repeat)
+    if evaluators is None:
+        evaluators = {name: name for name in dataset.defaults.evaluators}
+    _check_names(evaluators)
+    layers = read_layers(evaluator_config, evaluators, dataset.defaults.column_mapping)
+    concurrency = _at_least(1, "concurrency", concurrency)
+    answering = _make_target(_chosen_target(target, dataset), dataset, evaluator_config, concurrency, user_agent)
+    if uploader is not None:
+        uploader.check(simulated=answering is not None and answering.simulated)
+    execution = Execution(
+        dataset=dataset,
+        target=answering,
+        evaluators=_bind_evaluators(evaluators, layers, evaluator_config, answering),
+        layers=layers,
+        concurrency=concurrency,
+        workers=_at_least(0, "workers", workers),
+        group_by=[group_by] if isinstance(group_by, str) else list(group_by),
+        name=_read_name(evaluation_name) or dataset.name,
+        tags=_read_tags(tags),
+        command=command or {},
+        results_dir=Path(results_dir),
+        fail_on_evaluator_errors=fail_on_evaluator_errors,
+        progress=progress,
+        max_cost=_read_cost(max_cost),
+    )
+    finished = execution.run(resume=resume, reuse=reuse, output_path=path)
+    result = EvaluationResult(finished)
+    if uploader is not None:
+        result["studio_url"] = url = uploader.upload(finished.run).url
+        if path is not None:
+            write_azure_results(path, finished.rows, finished.metrics, url)
+    return result
+
+
+def score(
+    run: RunLike,
+    *,
+    evaluators: Mapping[str, object],
+    evaluator_config: Mapping[str, object] | None = None,
+    evaluation_name: str | None = None,
+    workers: int | None = None,
+    concurrency: int | None = None,
+    progress: bool | ProgressCallback = False,
+    results_dir: str | os.PathLike[str] = "eval_results",
+    group_by: str | Sequence[str] = (),
+    max_cost: float | None = None,
+    command: Mapping[str, JSON] | None = None,
+    resume: RunLike | None = None,
+) -> EvaluationResult:
+    """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
+
+    Verdicts of evaluators that have not changed are taken over. The mapping is the old run's, under `evaluator_config`.
+    `resume` finishes such a new run that was cut off.
+
+    Raises:
+        ConfigurationError: there is no such run, it has not finished, or an argument is wrong.
+    """
+    recorded = RecordedRun(find_run(run, Path(results_dir)))
+    _check_names(evaluators)
+    layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
+    answering = recorded.target()
+    execution = Execution(
+        dataset=recorded.dataset(),
+        target=answering,
+        evaluators=_bind_evaluators(evaluators, layers, evaluator_config, answering),
+        layers=layers,
+        concurrency=_at_least(1, "concurrency", concurrency),
+        workers=_at_least(0, "workers", workers),
+        group_by=[group_by] if isinstance(group_by, str) else list(group_by),
+        name=_read_name(evaluation_name) or recorded.name,
+        tags={},
+        command=command or {},
+        results_dir=Path(results_dir),
+        fail_on_evaluator_errors=False,
+        progress=progress,
+        max_cost=_read_cost(max_cost),
+    )
+    reuse = recorded.run.folder if resume is None else None
+    return EvaluationResult(execution.run(resume=resume, reuse=reuse))
+
+
+def _refuse_unknown(unknown: Mapping[str, object]) -> None:
+    if unknown:
+        name = next(iter(unknown))
+        known = [parameter for parameter in inspect.signature(evaluate).parameters if parameter != "unknown"]
+        raise ConfigurationError(f"evaluate() has no argument {name!r}{did_you_mean(name, known)}")
+
+
+def _uploader(
+    project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
+) -> FoundryUploader | None:
+    """What uploads the results, checked before anything is asked."""
+    if project is None:
+        if credential is not None:
+            raise ConfigurationError("credential signs an upload in: say where to, azure_ai_project=…")
+        return None
+    from tunecheck.upload._foundry.upload import FoundryUploader
+
+    return FoundryUploader(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
+
+
+def _at_least(least: int, name: str, value: int | None) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+        raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def _read_cost(most: float | None) -> float | None:
+    if most is not None and (not isinstance(most, (int, float)) or isinstance(most, bool) or not 0 <= most < math.inf):
+        raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
+    return most
+
+
+def _read_name(name: str | None) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise ConfigurationError(f"evaluation_name must be a text, not {name!r}")
+    return name
+
+
+def _read_tags(tags: Mapping[str, str] | None) -> dict[str, str]:
+    for name, value in (tags or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
+    return dict(tags or {})
+
+
+def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:
+    """Who answers: whom the caller says, else whom the data set names."""
+    named = dataset.defaults.target
+    if target is None and is_driver(named):
+        raise ConfigurationError(f"{dataset.name}: its rows take a {named} with an endpoint; say which, target=…")
+    return named if target is None else target
+
+
+def _make_target(
+    target: TargetLike | None,
+    dataset: Dataset,
+    config: Mapping[str, object] | None,
+    concurrency: int | None,
+    user_agent: str | None,
+) -> Target | None:
+    own = _own_mapping(config, "target")
+    if isinstance(target, (str, os.PathLike)):
+        target = load_endpoint(os.fspath(target))
+    if isinstance(target, Endpoint):
+        if user_agent is not None:
+            target.sign(user_agent)
+        return _driven(target, dataset.defaults.target, own)
+    if user_agent is not None:
+        raise ConfigurationError("user_agent is sent to endpoints, and the target is none")
+    if target is None or isinstance(target, Target):
+        if own:
+            raise ConfigurationError("evaluator_config maps columns for 'target', and the target takes whole rows")
+        return target
+    if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
+        raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
+    if callable(target):
+        return CallableTarget(
+            target, parse_mapping(own, "evaluator_config['target']"), concurrency or DEFAULT_CONCURRENCY
+        )
+    raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
+
+
+def _driven(endpoint: Endpoint, driver: str | None, own: Mapping[str, object]) -> Target:
+    """The endpoint as a target: one request a row, unless the data set names what drives it."""
+    if driver is None or not is_driver(driver):
+        return EndpointTarget(endpoint, mapping=_endpoint_mapping(own))
+    if own:
+        raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
+    return drive(driver, endpoint)
+
+
+def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:
+    for name, value in own.items():
+        if not isinstance(value, str):
+            raise ConfigurationError(f"evaluator_config['target'], {name!r}: {value!r} is no reference to a column")
+    return {name: str(value) for name, value in own.items()}
+
+
+def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, object]:
+    entry = (config or {}).get(name, {})
+    mapping = entry.get("column_mapping", entry) if isinstance(entry, Mapping) else {}
+    return dict(mapping or {})
+
+
+def _bind_evaluators(
+    evaluators: Mapping[str, object],
+    layers: MappingLayers,
+    config: Mapping[str, object] | None,
+    target: Target | None,
+) -> list[BoundEvaluator]:
+    bound = []
+    columns = frozenset[str]() if target is None else target.columns
+    for name, evaluator in evaluators.items():
+        found = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
+        ready = bind_evaluator(name, found, layers[name], columns)
+        _check_own_parameters(ready, _own_mapping(config, name))
+        bound.append(ready)
+    return bound
+
+
+def _check_names(evaluators: object) -> None:
+    if not isinstance(evaluators, Mapping) or not evaluators:
+        raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
+    for name in evaluators:
+        _check_name(name)
+    for name in evaluators:
+        longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
+        if longer is not None:
+            raise ConfigurationError(
+                f"evaluators {name!r} and {longer!r} would share result columns; rename one of them"
+            )
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
+    if name in ("target", "default", "results"):
+        raise ConfigurationError(f"an evaluator cannot be called {name!r}: that word has a meaning of its own here")
+
+
+def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) -> None:
+    known = {parameter for choice in evaluator.signature.choices for parameter in choice}
+    for parameter in own:
+        if parameter not in known and not evaluator.signature.takes_any:
+            raise ConfigurationError(
+                f"evaluator {evaluator.name!r} has no parameter {parameter!r}{did_you_mean(parameter, known)}"
+            )

@@ -1,0 +1,379 @@
+"""One run from beginning to end: its folder, its manifest, the engine, and the files it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck._progress import ProgressBar, ProgressCallback
+from tunecheck._targets import Row, Target
+from tunecheck.datasets._reading import Dataset, Scan
+from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.evaluation._loop import Closable, Show, run_engine
+from tunecheck.pipeline._aggregate import Aggregator, Metrics
+from tunecheck.pipeline._budget import Budget
+from tunecheck.pipeline._callables import CallableTarget
+from tunecheck.pipeline._engine import Engine, Plan, Tally
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._mapping import MappingLayers, check_binding
+from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._recorded import Recorded, Takeover
+from tunecheck.pipeline._results import ResultsWriter, RowsView
+from tunecheck.pipeline._rowkind import row_kind_reader
+from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.pipeline._trials import trial_metrics
+from tunecheck.runs import _manifest as manifests
+from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
+from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now, write_file
+
+__all__ = ["Execution", "Finished", "ProgressCallback"]
+
+DEFAULT_CONCURRENCY = 10
+_WORTH_A_PROCESS = 500
+"""Rows from which starting worker processes pays by itself."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run came to."""
+
+    run: Run
+    rows: RowsView
+    metrics: Metrics
+    by_group: dict[str, dict[str, Metrics]]
+    usage: dict[str, JSON]
+    row_count: int
+    failed_row_count: int
+    simulated: bool
+    notes: list[str]
+
+
+@dataclass
+class Execution:
+    """Everything that a run is made of, ready to be run once."""
+
+    dataset: Dataset
+    target: Target | None
+    evaluators: Sequence[BoundEvaluator]
+    layers: MappingLayers
+    concurrency: int | None
+    workers: int | None
+    group_by: Sequence[str]
+    name: str
+    tags: Mapping[str, str]
+    command: Mapping[str, JSON]
+    results_dir: Path
+    fail_on_evaluator_errors: bool
+    progress: bool | ProgressCallback
+    max_cost: float | None = None
+
+    def run(
+        self,
+        *,
+        resume: str | os.PathLike[str] | None = None,
+        reuse: str | os.PathLike[str] | None = None,
+        output_path: Path | None = None,
+    ) -> Finished:
+        """Check everything, run, and write the files.
+
+        Raises:
+            ConfigurationError: before anything is asked or written: something does not fit together.
+            RunError: the run was stopped; its journal holds what it finished.
+        """
+        if resume is not None and reuse is not None:
+            raise ConfigurationError("resume finishes a run in its own folder, reuse makes a new one: give one of them")
+        scan = self.dataset.scan()
+        self._check(scan)
+        described = self._describe(scan)
+        if resume is not None:
+            folder = find_run(resume, self.results_dir)
+            manifest = _taken_up(folder, described, self.target)
+        else:
+            parent = find_run(reuse, self.results_dir) if reuse is not None else None
+            folder = create_run(self.results_dir, self.name)
+            created: dict[str, JSON] = {"id": folder.id, "created": _time(), "created_ns": time.time_ns()}
+            manifest = {**described, **created, "parent": _reference(parent, folder)}
+        finished = self._run_in(folder, manifest, scan, resumed=resume is not None)
+        if output_path is not None:
+            try:
+                write_azure_results(output_path, finished.rows, finished.metrics, None)
+            except OSError as error:
+                raise RunError(f"cannot write {output_path}: {error.strerror}; run {folder.id} is finished") from error
+        return finished
+
+    # -- before
+
+    def _check(self, scan: Scan) -> None:
+        target_columns = self.target.columns if self.target is not None else None
+        for evaluator in self.evaluators:
+            check_binding(
+                evaluator.signature,
+                self.layers[evaluator.name],
+                f"evaluator {evaluator.name!r}",
+                columns=scan.columns,
+                target_columns=target_columns,
+                has_target=self.target is not None,
+            )
+        if isinstance(self.target, CallableTarget):
+            check_binding(
+                self.target.signature,
+                self.layers["target"],
+                "the target",
+                columns=scan.columns,
+                target_columns=None,
+                has_target=False,
+            )
+        self._check_prices()
+        grouping = [*(("group_by", column) for column in self.group_by), ("group_key", self.dataset.defaults.group_key)]
+        for option, column in grouping:
+            if column is not None and column not in scan.columns:
+                raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
+
+    def _check_prices(self) -> None:
+        """A limit on cost holds only for calls whose price is known."""
+        asked = [(each.name, each.endpoint) for each in self.evaluators if each.endpoint is not None]
+        asked += [("target", own)] if isinstance(own := getattr(self.target, "endpoint", None), Endpoint) else []
+        priced = [endpoint for _, endpoint in asked if endpoint.price is not None]
+        if self.max_cost is None or len(priced) == len(asked) > 0:
+            return
+        unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked if e.price is None and n != "target"]
+        if unknown or not priced:
+            raise ConfigurationError(
+                f"max_cost: nobody knows the price of {unknown[0] if unknown else 'the calls'}: "
+                "write `price:` in the endpoint's definition, or give --prices FILE"
+            )
+
+    def _describe(self, scan: Scan) -> dict[str, JSON]:
+        path = self.dataset.path
+        return {
+            "format": 1,
+            "name": self.name,
+            "status": "running",
+            "dataset": {
+                "name": self.dataset.name,
+                "path": str(path) if path else None,
+                "sha256": scan.sha256,
+                "rows": scan.rows,
+            },
+            "target": manifests.describe_target(self.target),
+            "evaluators": manifests.describe_evaluators(self.evaluators),
+            "mapping": manifests.describe_mapping(self.layers),
+            "group_by": list(self.group_by),
+            "simulated": self._simulated,
+            "tags": dict(self.tags),
+            "command": dict(self.command),
+            "versions": manifests.versions(),
+        }
+
+    @property
+    def _simulated(self) -> bool:
+        return self.target is not None and self.target.simulated
+
+    def _worker_count(self, scan: Scan) -> int:
+        if self.workers is not None:
+            return self.workers
+        if any(evaluator.cpu_bound for evaluator in self.evaluators) and (scan.rows or 0) >= _WORTH_A_PROCESS:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return 0
+
+    # -- the run
+
+    def _run_in(self, run: Run, manifest: dict[str, JSON], scan: Scan, *, resumed: bool) -> Finished:
+        with contextlib.closing(Journal(run.journal)) as journal, contextlib.ExitStack() as opened:
+            try:  # the journal's lock is held until the last file is written
+                return self._run_locked(run, manifest, scan, journal, opened, resumed=resumed)
+            except BaseException as error:
+                stopped = _stopped(run, manifest, error)
+                if stopped is error:
+                    raise
+                raise stopped from error
+
+    def _run_locked(
+        self,
+        run: Run,
+        manifest: dict[str, JSON],
+        scan: Scan,
+        journal: Journal,
+        opened: contextlib.ExitStack,
+        *,
+        resumed: bool,
+    ) -> Finished:
+        takeover, notes = self._takeover(run, manifest, resumed)
+        opened.callback(takeover.close)
+        run.write_manifest({**manifest, "status": "running", "started": _time()})
+        results = ResultsWriter(run.results)
+        opened.callback(results.abandon)
+        aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
+        calls = RunCalls(run.id, journal, takeover, Budget(self.max_cost))
+        opened.callback(calls.close)
+        engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover, calls)
+        engine.tally.notes += [*notes, *(self.target.notes if self.target is not None else ())]
+        run_engine(engine, self._closing(), self._show())
+        engine.tally.simulated |= calls.simulated
+        return self._finish(run, manifest, results, aggregator, engine.tally, calls.usage())
+
+    def _plan(self, run: Run, scan: Scan) -> Plan:
+        return Plan(
+            run_id=run.id,
+            rows=self.dataset.rows,
+            target=self.target,
+            evaluators=self.evaluators,
+            concurrency=self._concurrency,
+            workers=self._worker_count(scan),
+            row_kind=row_kind_reader(self.layers),
+            group_key=self._group_key,
+            row_count=scan.rows,
+            folder=run.folder,
+            fail_on_evaluator_errors=self.fail_on_evaluator_errors,
+            send_strangers=self.workers is not None,
+        )
+
+    @property
+    def _concurrency(self) -> int:
+        if self.concurrency is not None:
+            return self.concurrency
+        return (self.target.concurrency if self.target is not None else None) or DEFAULT_CONCURRENCY
+
+    def _group_key(self, row: Row) -> str | None:
+        own = self.target.group_key(row) if self.target is not None else None
+        column = self.dataset.defaults.group_key
+        if own is not None or column is None:
+            return own
+        value = row.values.get(column)
+        return None if value is None else str(value)
+
+    def _takeover(self, run: Run, manifest: Mapping[str, JSON], resumed: bool) -> tuple[Takeover, list[str]]:
+        """What may be taken over: from the run's own journal, and from that of the run it was made from."""
+        notes: list[str] = []
+        own = self._recorded(run, manifest, manifest, notes, by_row=True) if resumed else None
+        parent = None
+        if manifest.get("parent"):
+            source = self._parent(run, str(manifest["parent"]), notes, resumed)
+            parent = self._recorded(source, source.manifest(), manifest, notes, by_row=False) if source else None
+        return Takeover(own, parent), list(dict.fromkeys(notes))
+
+    def _parent(self, run: Run, parent: str, notes: list[str], resumed: bool) -> Run | None:
+        try:
+            return find_run(parent, run.folder.parent)
+        except ConfigurationError:
+            if not resumed:
+                raise
+            notes.append(f"run {parent}, from which this one takes over, is no longer there")
+            return None
+
+    def _recorded(
+        self, source: Run, before: Mapping[str, JSON], now: Mapping[str, JSON], notes: list[str], *, by_row: bool
+    ) -> Recorded:
+        answers, note = _may_take_answers(before.get("target"), now.get("target"))
+        notes += note
+        evaluators = manifests.same_evaluators(before, now)
+        return Recorded(source.journal, by_row=by_row, evaluators=evaluators, answers=answers)
+
+    def _closing(self) -> dict[str, Closable]:
+        """What has connections, by its name for people."""
+        models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
+        found = {"the target": self.target, **models}
+        return {name: cast("Closable", each) for name, each in found.items() if hasattr(each, "close")}
+
+    def _show(self) -> Show | None:
+        if self.progress is False or self.progress is None:
+            return None
+        return ProgressBar(self.name) if self.progress is True else self.progress
+
+    # -- after
+
+    def _finish(
+        self,
+        run: Run,
+        manifest: Mapping[str, JSON],
+        results: ResultsWriter,
+        aggregator: Aggregator,
+        tally: Tally,
+        usage: dict[str, JSON],
+    ) -> Finished:
+        simulated = self._simulated or tally.simulated
+        columns = results.columns
+        rows = results.finish()
+        metrics, by_group = aggregator.metrics(rows), aggregator.by_group(rows)
+        if isinstance(self.dataset, RepeatedDataset):
+            metrics |= trial_metrics(rows, self.evaluators, self.dataset.times, f"inputs.{SOURCE_ID}")
+        write_table(run.table, columns, rows)
+        if len(columns) > MAX_COLUMNS:
+            tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
+        summary: dict[str, JSON] = {
+            "metrics": metrics,
+            "by": {column: dict(values) for column, values in by_group.items()},
+            "rows": aggregator.rows,
+            "failed_rows": aggregator.failed_rows,
+            "usage": usage,
+            "simulated": simulated,
+            "notes": list(tally.notes),
+        }
+        write_file(run.metrics_file, dumps_readably(summary))
+        ended: dict[str, JSON] = {"status": "finished", "ended": _time(), "row_count": aggregator.rows}
+        run.write_manifest({**manifest, **ended, "simulated": simulated})
+        counts = aggregator.rows, aggregator.failed_rows
+        return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes)
+
+
+def _stopped(run: Run, manifest: Mapping[str, JSON], error: BaseException) -> BaseException:
+    """Note in the manifest how a run ended early; what to raise for it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
+    expected = isinstance(error, (TunecheckError, OSError))
+    status = "interrupted" if interrupted else "stopped" if expected else "failed"
+    reason = "interrupted" if interrupted else str(error) if expected else f"{type(error).__name__}: {error}"
+    with contextlib.suppress(OSError):  # the disk may be full, which is why it stopped
+        run.write_manifest({**manifest, "status": status, "reason": reason, "ended": _time()})
+    if interrupted:
+        return RunInterruptedError(run.folder)
+    if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
+        return error
+    return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
+
+
+def _taken_up(run: Run, described: dict[str, JSON], target: Target | None) -> dict[str, JSON]:
+    """The manifest of a run that goes on in its own folder."""
+    before = run.manifest()
+    changed = manifests.differences(before, described)
+    if changed:
+        new = f"a new run that takes over what still holds: --reuse {run.id}"
+        if target is not None and not target.can_be_taken_over:
+            new = "a new run"
+        raise ConfigurationError(
+            f"run {run.id} cannot be finished as it was begun: {'; '.join(changed)}. Undo that, or start {new}"
+        )
+    return {**before, "status": "running"}
+
+
+def _reference(parent: Run | None, run: Run) -> str | None:
+    """How a run names the one it was made from: by its id, where both are in one folder."""
+    if parent is None:
+        return None
+    beside = parent.folder.resolve().parent == run.folder.resolve().parent
+    return parent.id if beside else str(parent.folder.resolve())
+
+
+def _may_take_answers(old: JSON, new: JSON) -> tuple[bool, list[str]]:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return False, []
+    if new.get("fingerprint") is None and old.get("fingerprint") is None:
+        same = {**old} == {**new}
+        note = "answers were taken over although the target's code has no fingerprint: check that it is the same"
+        return same, [note] if same else []
+    return new.get("fingerprint") == old.get("fingerprint"), []
+
+
+def _time() -> str:
+    return utc_now().isoformat()

@@ -1,0 +1,183 @@
+"""The event loop of a run: started wherever the caller stands, shown while it works, stopped in order on Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+from typing import Protocol
+
+from tunecheck._errors import RunInterruptedError
+from tunecheck._progress import Progress, ProgressBar
+from tunecheck.pipeline._engine import Engine
+
+__all__ = ["Show", "run_engine"]
+
+Show = Callable[[Progress], None]
+
+
+class Closable(Protocol):
+    """What has connections to close at the end: the target, evaluators that ask models."""
+
+    async def close(self) -> None:
+        """Close them."""
+        ...
+
+
+_GRACE_S = 10.0
+"""How long calls under way may take after Ctrl-C."""
+
+_PROGRESS_EVERY_S = 0.1
+
+
+def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | None) -> None:
+    """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook).
+
+    In the end all of `closing` are closed, in that loop.
+
+    Raises:
+        RunError: the run was stopped.
+    """
+    stopper = _Stopper(engine)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        try:
+            asyncio.run(_run(engine, closing, show, stopper))
+        except KeyboardInterrupt:
+            stopper.forget()
+            raise
+    else:
+        _run_in_thread(lambda: asyncio.run(_run(engine, closing, show, stopper)), stopper)
+
+
+def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:
+    failure: list[BaseException] = []
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - carried over to the calling thread as it is
+            failure.append(error)
+        finally:
+            ended.set()
+
+    # A notebook's stop button reaches this thread only; the handler that asyncio has put there would wait for its loop.
+    with _interruptible(stopper):
+        threading.Thread(target=run, name="tunecheck-run", daemon=True).start()
+        ended.wait()  # not the thread's `join`, which takes it for ended when it is interrupted
+    if failure:
+        raise failure[0]
+
+
+class _Stopper:
+    """Asks a run to stop, from a signal handler or another thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._pending = False
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    def bind(self) -> None:
+        """Say that this is the task to stop."""
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._pending:
+            self._stop()
+
+    def ask(self) -> bool:
+        """Stop in order: calls under way get some seconds; asked again, leave them.
+
+        False when it still waits for what was asked before: something blocks the loop.
+        """
+        if self._pending:
+            return False
+        self._pending = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop)
+        return True
+
+    def _stop(self) -> None:
+        assert self._loop is not None
+        assert self._task is not None
+        self._pending = False
+        if self._stopping:
+            self._task.cancel()
+            return
+        self._stopping = True
+        self._engine.stop(RunInterruptedError(None))
+        self._loop.call_later(_GRACE_S, self._task.cancel)
+
+    def forget(self) -> None:
+        """Look at what the task came to, or asyncio complains later that nobody did."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.exception()
+
+
+async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | None, stopper: _Stopper) -> None:
+    stopper.bind()
+    ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
+    try:
+        with _interruptible(stopper):
+            await engine.run()
+    finally:
+        if ticker is not None:
+            ticker.cancel()
+        if show is not None:
+            _show(engine, show)
+            if isinstance(show, ProgressBar):
+                show.close()
+        for name, each in closing.items():
+            await _close(name, each, engine.tally.notes)
+
+
+async def _tick(engine: Engine, show: Show) -> None:
+    while _show(engine, show):  # noqa: ASYNC110 - the moment is what counts, not what happened in it
+        await asyncio.sleep(_PROGRESS_EVERY_S)
+
+
+def _show(engine: Engine, show: Show) -> bool:
+    """Show how far the run is; a caller's function that fails does not end it."""
+    tally = engine.tally
+    try:
+        show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.taken_over))
+    except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly
+        note = f"progress could not be shown: {type(error).__name__}: {error}"
+        if note not in tally.notes:
+            tally.notes.append(note)
+        return False
+    return True
+
+
+async def _close(name: str, each: Closable, notes: list[str]) -> None:
+    try:
+        await each.close()
+    except Exception as error:  # noqa: BLE001 - all answers are there: what closing says must not cost them
+        notes.append(f"{name} did not close: {type(error).__name__}: {error}")
+
+
+@contextlib.contextmanager
+def _interruptible(stopper: _Stopper) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop in order: calls under way get some seconds; a second one leaves them, at once.
+
+    The loop's own signal handlers would not do: they wait for their turn, which code that blocks the loop never gives.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not stopper.ask():
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)  # None: one that Python did not set

@@ -1,0 +1,128 @@
+"""A finished run as data and as target: its rows and its recorded answers, for other evaluators to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from tunecheck._errors import EndpointError
+from tunecheck._json import JSON
+from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.datasets._reading import Dataset, Scan
+from tunecheck.pipeline._recorded import Recorded
+from tunecheck.pipeline._results import RowsView
+from tunecheck.runs._store import Run
+
+__all__ = ["RecordedRun"]
+
+_INPUTS = "inputs."
+
+
+class RecordedRun:
+    """What a finished run left behind."""
+
+    def __init__(self, run: Run) -> None:
+        """Read the run's manifest.
+
+        Raises:
+            ConfigurationError: the run has not finished.
+        """
+        self.run = run
+        self._rows = run.rows()
+        self._manifest = run.manifest()
+
+    @property
+    def name(self) -> str:
+        """The name that the run was given."""
+        return str(self._manifest.get("name"))
+
+    def mapping(self, name: str) -> dict[str, object]:
+        """What the run mapped by `default`, or beyond that for the evaluator of that name, if it had one."""
+        if name == "target":
+            return {}
+        default = self._layer("default")
+        if name == "default":
+            return default
+        return {key: value for key, value in self._layer(name).items() if key not in default or default[key] != value}
+
+    def _layer(self, name: str) -> dict[str, object]:
+        mapping = self._manifest.get("mapping")
+        entry = mapping.get(name) if isinstance(mapping, dict) else None
+        return dict(entry) if isinstance(entry, dict) else {}
+
+    def dataset(self) -> Dataset:
+        """The run's rows, under the ids they had."""
+        return _RecordedRows(self._rows, cast("dict[str, JSON]", self._manifest.get("dataset") or {}))
+
+    def target(self) -> Target | None:
+        """Something that gives the recorded answers; None where the run had no target."""
+        target = self._manifest.get("target")
+        return _RecordedAnswers(self.run, self._rows, target) if isinstance(target, dict) else None
+
+
+class _RecordedRows(Dataset):
+    def __init__(self, rows: RowsView, described: dict[str, JSON]) -> None:
+        from tunecheck.datasets._memory import ListSource
+
+        super().__init__(ListSource([]))
+        self.name = str(described.get("name"))
+        self._recorded = rows
+        self._described = described
+
+    def scan(self) -> Scan:
+        """What the run's manifest says of its data."""
+        columns = {
+            column.removeprefix(_INPUTS) for row in self._recorded for column in row if column.startswith(_INPUTS)
+        }
+        sha256 = self._described.get("sha256")
+        return Scan(len(self._recorded), str(sha256) if sha256 else None, frozenset(columns), True)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows as they were."""
+        for index, row in enumerate(self._recorded):
+            values = {
+                column.removeprefix(_INPUTS): value for column, value in row.items() if column.startswith(_INPUTS)
+            }
+            yield Row(index, str(row["row_id"]), values, str(row["row_fingerprint"]))
+
+
+class _RecordedAnswers(Target):
+    """Gives each row the answer that the run has recorded for it, and asks nobody."""
+
+    def __init__(self, run: Run, rows: RowsView, described: dict[str, JSON]) -> None:
+        self.name = str(described.get("name"))
+        self._rows = rows
+        self.simulated = bool(described.get("simulated"))
+        self._run_id = run.id
+        self._described = described
+        self._answers = Recorded(run.journal, by_row=True, evaluators=frozenset(), answers=True)
+
+    def input_hash(self, row: Row) -> str | None:
+        """The hash that the answer was recorded under, so that later runs can still take it over."""
+        return self._answers.answer_hash(row.index)
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """The recorded answer.
+
+        Raises:
+            EndpointError: the run has none, because the call failed then.
+        """
+        recorded = self._answers.answer(row.index, self.input_hash(row))
+        if recorded is None:
+            error = self._rows[row.index].get("error.target")
+            said = f": {error.get('type')}: {error.get('message')}" if isinstance(error, dict) else ""
+            raise EndpointError(f"run {self._run_id} has no answer to this row{said}")
+        return recorded
+
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the target that gave the answers."""
+        fingerprint = self._described.get("fingerprint")
+        return fingerprint if isinstance(fingerprint, str) else None
+
+    def describe(self) -> dict[str, JSON]:
+        """The target that gave the answers, as its manifest described it."""
+        return {key: value for key, value in self._described.items() if key not in ("fingerprint", "simulated")}
+
+    async def close(self) -> None:
+        """Close the journal."""
+        self._answers.close()

@@ -1,0 +1,1 @@
+"""Evaluators of function calls: functions, arguments, whole rows, BFCL's check."""

@@ -1,0 +1,116 @@
+"""Whether an answer's calls are among the possible ones: `CallCheckEvaluator`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from tunecheck._json import JSON
+from tunecheck.bfcl._decoding import Mode
+from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._multi_turn_state import Compat, chosen, compat_for, scored
+
+__all__ = ["CallCheckEvaluator"]
+
+_METRIC = "call_check"
+
+
+class CallCheckEvaluator(Evaluator):
+    """The calls of one answer against BFCL's possible answers, or against the wish for a call, or for none.
+
+    1.0 where they are right, else 0.0 with the reason; `call_check_properties` holds `error_type`, the leaderboard's
+    name of what is wrong. In the strict mode, a row that no answer could pass is not applicable. Rows of several turns
+    are not applicable: they are `multi_turn_state`'s.
+
+    Args:
+        compat: "bfcl" gives the leaderboard's verdicts, quirks included; "strict" compares by type and assigns several
+            calls optimally; "auto" is "bfcl" for BFCL's own rows, else "strict".
+        mode: how the model was asked, "tools" or "text"; "auto" tells it from the answer.
+
+    Raises:
+        ConfigurationError: `compat` or `mode` is none of these.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)
+    primary: ClassVar[str] = _METRIC
+    cpu_bound: ClassVar[bool] = True
+
+    def __init__(self, *, compat: Compat = "auto", mode: Literal["auto", "tools", "text"] = "auto") -> None:
+        self._compat = chosen("compat", compat, ("auto", "bfcl", "strict"))
+        self._mode = chosen("mode", mode, ("auto", "tools", "text"))
+        super().__init__(compat=compat, mode=mode)
+
+    def __call__(
+        self,
+        *,
+        response: object = None,
+        result: object = None,
+        functions: object = None,
+        tools: object = None,
+        ground_truth: object = None,
+        check: object = None,
+        language: object = None,
+        declared: object = None,
+        category: object = None,
+        error: object = None,
+    ) -> Verdict:
+        """Judge one row.
+
+        Args:
+            response: what the model answered: OpenAI tool calls, or text.
+            result: the same as in BFCL's result files, `[{"f": "<arguments as JSON>"}, …]` or text; taken before
+                `response` where there is one.
+            functions: the function documents.
+            tools: the same as OpenAI tools, for data that has no `functions`.
+            ground_truth: the possible answers, `[{"f": {"a": [1, 2]}}, …]`; none where no call is compared.
+            check: "simple", "multiple", "parallel", "irrelevance" or "relevance"; without one, it is taken from the
+                number of possible answers.
+            language: in which the arguments' values are written: "python", "java", "javascript".
+            declared: the function documents with the types of that language, where `functions` has others.
+            category: BFCL's, where it is one of its rows.
+            error: what the conversation target says instead of a result.
+        """
+        if check == "multi_turn":
+            return verdict(_METRIC, not_applicable=True, reason="a row of several turns")
+        row = {
+            "functions": tools if functions is None else functions,
+            "declared": declared,
+            "ground_truth": ground_truth,
+            "check": check or _check_of(ground_truth),
+            "language": language,
+        }
+        answer = _as_result(response, result, error)
+        mode: Mode | None = None if self._mode == "auto" else "text" if self._mode == "text" else "tools"
+        compat = compat_for(self._compat, category, check)
+        return scored(_METRIC, check_single_turn(row, answer, compat=compat, mode=mode))
+
+
+def _check_of(ground_truth: object) -> str:
+    if not isinstance(ground_truth, list) or not ground_truth:
+        return "irrelevance"
+    return "simple" if len(ground_truth) == 1 else "parallel"
+
+
+def _as_result(response: object, result: object, error: object) -> object:
+    if result is not None or error is not None:
+        return error if result is None else result
+    if not isinstance(response, (list, dict)):
+        return response
+    entries = _entries(response if isinstance(response, list) else [response])
+    if entries is not None:
+        return entries
+    reading = read_calls(response)
+    return [{call.name: call.arguments} for call in reading.calls] if reading.calls else response
+
+
+def _entries(calls: list[JSON]) -> list[JSON] | None:
+    """OpenAI tool calls as a result file has them, with their arguments as they came; None where they are none."""
+    entries: list[JSON] = []
+    for call in calls:
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            return None
+        entries.append({str(function["name"]): function.get("arguments")})
+    return entries

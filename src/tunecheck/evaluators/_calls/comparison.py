@@ -1,0 +1,169 @@
+"""What the evaluators of function calls share: their policies, how they read a row, and what they say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Unpack
+
+from tunecheck import _json as jsontext
+from tunecheck._json import JSON
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._matching.match import Match, match_calls
+from tunecheck.calls._matching.policy import MatchPolicy, PolicyOptions
+from tunecheck.calls._matching.reasons import argument_faults, call_faults, joined, schema_faults, shown_calls
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._schemas.definitions import ToolDefinitions
+from tunecheck.evaluators._base import Evaluator
+
+__all__ = ["CallComparison", "CallEvaluator"]
+
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CallComparison:
+    """A response beside its ground truth: what was read, and how the calls match."""
+
+    policy: MatchPolicy
+    response: Reading
+    ground_truth: Reading
+    match: Match
+
+    @property
+    def expects_call(self) -> bool:
+        """Whether the ground truth is a call (else an answer)."""
+        return bool(self.ground_truth.calls)
+
+    @property
+    def has_call(self) -> bool:
+        """Whether a call was made, readable or not."""
+        return bool(self.response.calls) or self.response.problem is not None
+
+    @property
+    def functions_match(self) -> bool:
+        """Whether the right functions were called: all, in order and nothing else where the policy wants that."""
+        if self.has_call != self.expects_call or self.response.problem is not None:
+            return False
+        if self.match.extra and not self.policy.allow_extra_calls:
+            return False
+        return self.match.complete and not (self.policy.validate_schema and self.match.unknown)
+
+    @property
+    def arguments_match(self) -> bool:
+        """Whether each call has a partner whose arguments are right."""
+        if self.policy.validate_schema and self.match.violations:
+            return False
+        return self.functions_match and self.match.arguments_right
+
+    def function_reason(self) -> str | None:
+        """Why the functions do not match."""
+        return self._plain_reason() or joined(self._function_faults())
+
+    def argument_reason(self) -> str | None:
+        """Why the calls do not match, arguments included."""
+        return self._plain_reason() or joined(self._all_faults())
+
+    def _plain_reason(self) -> str | None:
+        """What is wrong where the two are not of a sort, or there is nothing to match."""
+        if self.response.problem is not None:
+            return f"the response's call cannot be read: {self.response.problem}"
+        if self.has_call and not self.expects_call:
+            return f"called {shown_calls(self.response.calls)} when it should have answered"
+        if self.expects_call and not self.has_call:
+            return f"answered when it should have called {shown_calls(self.ground_truth.calls, self.policy)}"
+        return None
+
+    def _function_faults(self) -> Iterator[str]:
+        yield from call_faults(self.match, self.policy)
+        if self.policy.validate_schema:
+            yield from schema_faults(self.match)
+
+    def _all_faults(self) -> Iterator[str]:
+        yield from call_faults(self.match, self.policy)
+        yield from argument_faults(self.match)
+        if self.policy.validate_schema:
+            yield from schema_faults(self.match)
+
+
+class CallEvaluator(Evaluator):
+    """An evaluator of function calls; takes every policy of `MatchPolicy` by its name.
+
+    Raises:
+        ConfigurationError: there is no policy of that name, or its value is not of its kind.
+    """
+
+    def __init__(self, **policies: Unpack[PolicyOptions]) -> None:
+        self._policy = MatchPolicy.of(policies)
+        super().__init__(**self._policy.options())
+
+    @property
+    def policy(self) -> MatchPolicy:
+        """What counts as the same call."""
+        return self._policy
+
+    def compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
+        """Read both sides, in whatever format each is, and match their calls.
+
+        Raises:
+            ValueError: the ground truth or the tool definitions cannot be read.
+        """
+        made = _read(response)
+        wanted = _read_ground_truth(ground_truth, alternatives=self._policy.alternatives)
+        definitions = ToolDefinitions.read(_given(tool_definitions))
+        match = match_calls(made.calls, wanted.calls, self._policy, definitions)
+        return CallComparison(self._policy, made, wanted, match)
+
+
+def _read(value: object) -> Reading:
+    value = _given(value)
+    reading = read_calls(value)
+    if isinstance(value, dict) and not reading.calls and reading.problem is None and _is_single(value):
+        return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
+    return reading
+
+
+def _read_ground_truth(value: object, *, alternatives: bool) -> Reading:
+    value = _given(value)
+    if alternatives and (answers := _possible_answers(_as_data(value))):
+        return Reading(calls=answers, format="bfcl")
+    reading = _read(value)
+    if reading.problem is not None:
+        raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
+    if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == _json(value):
+        raise ValueError(f"the ground truth is data in which there is no call: {reading.text[:_MOST_SHOWN]}")
+    return reading
+
+
+def _as_data(value: object) -> object:
+    """The value, or the data whose JSON text it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return jsontext.loads(value)
+    except ValueError:
+        return None
+
+
+def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
+    """The calls of `[{"f": {…}}, …]` or of one such object, as they stand; empty where it is anything else."""
+    items = value if isinstance(value, list) else [value]
+    calls = [FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single(item)]
+    return tuple(calls) if len(calls) == len(items) else ()
+
+
+def _is_single(value: dict[str, JSON]) -> bool:
+    return len(value) == 1 and all(isinstance(key, str) and isinstance(item, dict) for key, item in value.items())
+
+
+def _json(value: object) -> str:
+    try:
+        return jsontext.dumps(value).decode("utf-8")
+    except (TypeError, ValueError):
+        return ""
+
+
+def _given(value: object) -> object:
+    """The value; None for an empty list or object, and for the NaN that pandas puts where a column has nothing."""
+    empty = isinstance(value, (list, tuple, dict)) and not value
+    return None if empty or (isinstance(value, float) and value != value) else value

@@ -1,0 +1,139 @@
+"""One judgement: a model asked in the best form it takes, its reply read, repaired once where it cannot be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.evaluators._judges.answer import Answer, AnswerForm
+from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, is_refusal, shortened
+
+__all__ = ["Asking", "Judgement"]
+
+_OF_FORMAT = re.compile(
+    r"response.?format|json.?schema|json.?object|json.?mode|structured.?output|grammar|schema", re.I
+)
+_UNSUPPORTED = re.compile(r"unsupported (?:parameter|value): ['\"`](\w+)", re.I)
+_RENAMED = {"max_tokens": "max_completion_tokens"}
+_NOT_OF_PARAMETERS = (ContentFilterError, RefusedError, ThrottledError, TimedOutError)
+_MOST_REPEATED = 4_000
+"""Characters of a broken reply that are shown to its writer again."""
+
+_OWN_FORMAT = "response_format"
+
+Message = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A valid answer, and the completions that it took: one, or two where the first had to be repaired."""
+
+    answer: Answer
+    completions: tuple[Completion, ...]
+
+
+class Asking:
+    """Asks one endpoint for judgements of one form. Safe for many at once, from several threads too.
+
+    What a service does not take is not sent to it again: a `response_format` gives way to the next, weaker one, another
+    parameter that it names as unsupported (as reasoning models do `temperature`) is left out.
+    """
+
+    def __init__(self, endpoint: Endpoint, form: AnswerForm, parameters: Mapping[str, JSON]) -> None:
+        self._endpoint = endpoint
+        self._form = form
+        self._parameters = {name: value for name, value in parameters.items() if name != _OWN_FORMAT}
+        own = parameters.get(_OWN_FORMAT)
+        self._formats = form.formats if own is not None or takes_format(endpoint) else (None,)
+        self._format = 0
+        self._refused: frozenset[str] = frozenset()
+
+    @property
+    def parameters(self) -> dict[str, JSON]:
+        """The parameters of the next request."""
+        chosen, refused = self._formats[self._format], self._refused
+        sent = {_RENAMED.get(name, "") if name in refused else name: value for name, value in self._parameters.items()}
+        sent.pop("", None)
+        return sent if chosen is None else {**sent, _OWN_FORMAT: chosen}
+
+    async def judge(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Judgement:
+        """One judgement.
+
+        Raises:
+            JudgementError: neither the reply nor its repair is a judgement; the text has the reply, shortened.
+            JudgeRefusalError: the model declined to judge.
+            EndpointError: the call failed for good.
+        """
+        first = await self._ask(calls, messages, sample)
+        answer, problem = self._read(first)
+        if answer is not None:
+            return Judgement(answer, (first,))
+        text = first.text or ""
+        if is_refusal(text):
+            raise JudgeRefusalError(f"the judge declined: {shortened(text)}", request_id=first.request_id)
+        second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
+        answer, still = self._read(second)
+        if answer is not None:
+            return Judgement(answer, (first, second))
+        raise JudgementError(
+            f"the judge's reply cannot be read: {problem}; when asked again: {still}; "
+            f"it said: {shortened(text) or '(nothing)'}",
+            request_id=second.request_id,
+        )
+
+    async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
+        while True:
+            tried = self._format
+            request = ChatRequest(messages, parameters=self.parameters)
+            try:
+                return await calls.complete(self._endpoint, request, sample=sample)
+            except EndpointError as error:
+                if not self._gives_way(request.parameters, tried, error):
+                    raise
+
+    def _gives_way(self, sent: Mapping[str, JSON], tried: int, error: EndpointError) -> bool:
+        """Whether to ask again with less; many calls may have been refused the same thing at the same time."""
+        if isinstance(error, _NOT_OF_PARAMETERS) or error.status is None or not 400 <= error.status < 600:
+            return False
+        said = str(error).partition(" answered ")[2]
+        named = _UNSUPPORTED.search(said)
+        if named is not None and named[1] != _OWN_FORMAT:
+            self._refused |= {named[1]}
+            return named[1] in sent and named[1] in self._parameters
+        if tried + 1 >= len(self._formats) or not _OF_FORMAT.search(said):
+            return False
+        self._format = max(self._format, tried + 1)
+        return True
+
+    def _read(self, completion: Completion) -> tuple[Answer | None, str]:
+        """The answer, or what is wrong with the reply."""
+        try:
+            return self._form.read(completion.text or ""), ""
+        except JudgementError as error:
+            cut = completion.finish_reason == "length"
+            problem = "it calls a function" if completion.tool_calls and not completion.text else str(error)
+            return None, f"it was cut off at the limit of tokens ({problem})" if cut else problem
+
+    def _repair(self, text: str, problem: str) -> list[Message]:
+        keys = ", ".join(f'"{key}"' for key in self._form.order)
+        shorter = " Keep it short: at most two sentences." if problem.startswith("it was cut off") else ""
+        again: Message = {
+            "role": "user",
+            "content": f"Your reply could not be used: {problem}. Give your judgement again as one JSON object with "
+            f"the keys {keys}, and nothing else: no other text, no code fence.{shorter}",
+        }
+        if not text.strip():
+            return [again]
+        return [{"role": "assistant", "content": text[:_MOST_REPEATED]}, again]
+
+
+def takes_format(endpoint: Endpoint) -> bool:
+    """Whether the endpoint speaks the chat completions protocol, where `response_format` belongs."""
+    from tunecheck.endpoints._chat import OpenAIEndpoint
+
+    return isinstance(endpoint, OpenAIEndpoint)

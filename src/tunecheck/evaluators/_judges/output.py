@@ -1,0 +1,261 @@
+"""What a judge answers: which key is the score, its range, its pass mark, and the JSON schema of the whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck.evaluators._base import Metric
+
+if TYPE_CHECKING:
+    from tunecheck.prompts._prompt import Prompt
+
+__all__ = ["JudgeOutput", "ResolvedOutput", "is_number", "resolve_output", "where"]
+
+Kind: TypeAlias = Literal["score", "binary", "count"]
+
+_SCORE_NAMES = ("score", "rating", "label", "verdict", "result")
+_REASON_NAMES = ("reason", "reasoning", "explanation", "rationale", "chain_of_thought", "justification")
+_YES_NO = {"pass": 1.0, "fail": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+_OF_THE_JUDGE = ("samples", "combine")
+"""Keys of a prompt's `judge:` that say how it is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOutput:
+    """How a judge's answer becomes a metric; what is None here is taken from the prompt.
+
+    metric: the metric's name, under which the verdict's keys stand.
+    score: the key of the answer that is the score: a number, true or false, or one of `labels`.
+    reason: the key of the answer that says why.
+    range: lowest and highest score; one outside of it is no verdict.
+    threshold: from where on a row passes; by default the middle of the range.
+    higher_is_better: else a row passes up to the threshold.
+    kind: "score", "binary" (0 or 1) or "count".
+    labels: what each word is worth, where the score is a word.
+    """
+
+    metric: str | None = None
+    score: str | None = None
+    reason: str | None = None
+    range: tuple[float, float] | None = None
+    threshold: float | None = None
+    higher_is_better: bool | None = None
+    kind: Kind | None = None
+    labels: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedOutput:
+    """A `JudgeOutput` with everything decided; `outputs` are the JSON schemas of the answer's keys, reason first."""
+
+    metric: str
+    score: str
+    reason: str | None
+    range: tuple[float, float] | None
+    threshold: float | None
+    higher_is_better: bool
+    kind: Kind
+    labels: Mapping[str, float]
+    outputs: Mapping[str, Mapping[str, JSON]]
+    required: tuple[str, ...]
+
+    def as_metric(self) -> Metric:
+        """The metric's declaration."""
+        return Metric(self.metric, kind=self.kind, range=self.range, higher_is_better=self.higher_is_better)
+
+    def passes(self, score: float) -> bool | None:
+        """Whether that score passes; None where nobody said from where on."""
+        if self.threshold is None:
+            return None
+        return score >= self.threshold if self.higher_is_better else score <= self.threshold
+
+    def schema(self) -> dict[str, JSON]:
+        """The JSON schema of a valid answer."""
+        properties: dict[str, JSON] = {name: dict(schema) for name, schema in self.outputs.items()}
+        return {"type": "object", "properties": properties, "required": list(self.required)}
+
+    def data(self) -> dict[str, JSON]:
+        """Everything as plain data: for fingerprints and the manifest."""
+        data: dict[str, JSON] = {
+            "metric": self.metric,
+            "score": self.score,
+            "reason": self.reason,
+            "range": list(self.range) if self.range else None,
+            "threshold": self.threshold,
+            "higher_is_better": self.higher_is_better,
+            "kind": self.kind,
+            "labels": dict(self.labels),
+        }
+        return {**data, "schema": self.schema()}
+
+
+def resolve_output(
+    prompt: Prompt, given: JudgeOutput, *, stem: str, schemas: Mapping[str, Mapping[str, JSON]] | None = None
+) -> ResolvedOutput:
+    """What the prompt's `outputs:` and `judge:` say of its answer, what is `given` laid over it.
+
+    `stem` is the metric's name where nobody gives one; `schemas` are those of outputs that an answer must have besides
+    the score, where the prompt declares them, in place of the prompt's own.
+
+    Raises:
+        ConfigurationError: it cannot be told what the score is or what it means; names the prompt's file and the key.
+    """
+    wanted = _laid_over(_of_prompt(prompt), given)
+    metric = wanted.metric or stem
+    must = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
+    outputs = {**prompt.outputs, **must}
+    score = wanted.score or _score_key(prompt, metric)
+    reason = wanted.reason or next((name for name in _REASON_NAMES if name in outputs), None)
+    if reason is None and not outputs:
+        reason = "reason"
+    for key in (score, reason):
+        if key is not None and outputs and key not in outputs:
+            raise ConfigurationError(f"{where(prompt)}: outputs has no {key!r}{did_you_mean(key, outputs)}")
+    schema = outputs.get(score, {})
+    labels = _labels(prompt, wanted, score, schema)
+    kind = wanted.kind or _kind(schema, labels)
+    bounds = wanted.range or _range(schema, labels, kind)
+    threshold = wanted.threshold
+    if threshold is None and bounds is not None:
+        threshold = (bounds[0] + bounds[1]) / 2
+    if threshold is not None and bounds is not None and not bounds[0] <= threshold <= bounds[1]:
+        raise ConfigurationError(
+            f"the threshold {threshold:g} is outside of the scores, {bounds[0]:g} to {bounds[1]:g}"
+        )
+    return ResolvedOutput(
+        metric=metric,
+        score=score,
+        reason=reason,
+        range=bounds,
+        threshold=threshold,
+        higher_is_better=wanted.higher_is_better is not False,
+        kind=kind,
+        labels=labels,
+        outputs=_reason_first(outputs, reason, score),
+        required=(score, *must),
+    )
+
+
+def where(prompt: Prompt) -> str:
+    """The prompt in an error: its file, where it has one."""
+    return prompt.source or prompt.name
+
+
+def _laid_over(below: JudgeOutput, above: JudgeOutput) -> JudgeOutput:
+    _check(above)
+    said = {field.name: value for field in fields(above) if (value := getattr(above, field.name)) is not None}
+    return replace(below, **said)
+
+
+def _of_prompt(prompt: Prompt) -> JudgeOutput:
+    settings = {key: value for key, value in prompt.extra.items() if key not in _OF_THE_JUDGE}
+    bounds = settings.get("range")
+    if isinstance(bounds, list):
+        settings["range"] = tuple(bounds)  # type: ignore[assignment]
+    # The section was checked when the file was read, by somebody who knows its lines.
+    return JudgeOutput(**settings)  # type: ignore[arg-type]
+
+
+def _check(output: JudgeOutput) -> None:
+    for name in ("metric", "score", "reason"):
+        value = getattr(output, name)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise ConfigurationError(f"output.{name} must be a name, not {value!r}")
+    bounds = cast("object", output.range)
+    if bounds is not None and not (
+        isinstance(bounds, tuple) and len(bounds) == 2 and all(map(is_number, bounds)) and bounds[0] < bounds[1]
+    ):
+        raise ConfigurationError(f"output.range must be two numbers, lowest first, not {bounds!r}")
+    if output.threshold is not None and not is_number(output.threshold):
+        raise ConfigurationError(f"output.threshold must be a number, not {output.threshold!r}")
+    if output.higher_is_better not in (None, True, False):
+        raise ConfigurationError(f"output.higher_is_better must be true or false, not {output.higher_is_better!r}")
+    if output.kind not in (None, "score", "binary", "count"):
+        hint = did_you_mean(str(output.kind), ("score", "binary", "count"))
+        raise ConfigurationError(f"output.kind is not {output.kind!r}{hint}")
+    labels = cast("object", output.labels)
+    if labels is not None and not (
+        isinstance(labels, Mapping) and labels and all(map(is_number, labels.values())) and _texts(labels)
+    ):
+        raise ConfigurationError("output.labels must say what each word is worth, as {good: 1, bad: 0}")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number that floats can hold; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
+
+
+def _texts(labels: Mapping[object, object]) -> bool:
+    return all(isinstance(label, str) and label.strip() for label in labels)
+
+
+def _score_key(prompt: Prompt, metric: str) -> str:
+    outputs = prompt.outputs
+    if not outputs:
+        return "score"
+    for name in (metric, f"{metric}_score", *_SCORE_NAMES):
+        if name in outputs:
+            return name
+    numeric = [name for name, schema in outputs.items() if schema.get("type") in ("number", "integer", "boolean")]
+    if len(numeric) == 1:
+        return numeric[0]
+    raise ConfigurationError(
+        f"{where(prompt)}: which of the outputs {', '.join(outputs)} is the score? Say `judge: {{score: NAME}}`"
+    )
+
+
+def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str, JSON]) -> Mapping[str, float]:
+    if output.labels is not None:
+        return {label: float(worth) for label, worth in output.labels.items()}
+    words = schema.get("enum")
+    if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+        named = {str(word): str(word).strip().casefold() for word in words}
+        if all(word in _YES_NO for word in named.values()):
+            return {label: _YES_NO[word] for label, word in named.items()}
+    elif schema.get("type") != "string":
+        return {}
+    raise ConfigurationError(
+        f"{where(prompt)}: the score {score!r} is a word: say what each is worth, "
+        "as `judge: {labels: {good: 1, bad: 0}}`"
+    )
+
+
+def _kind(schema: Mapping[str, JSON], labels: Mapping[str, float]) -> Kind:
+    if schema.get("type") == "boolean" or (labels and set(labels.values()) <= {0.0, 1.0}):
+        return "binary"
+    return "score"
+
+
+def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:
+    if kind == "binary":
+        return (0.0, 1.0)
+    choices = schema.get("enum")
+    worths: list[JSON] = [*labels.values()] or (choices if isinstance(choices, list) else [])
+    numbers = [float(value) for value in worths if isinstance(value, (int, float)) and is_number(value)]
+    if numbers and min(numbers) < max(numbers):
+        return (min(numbers), max(numbers))
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low < high:
+        return (float(low), float(high))
+    return None
+
+
+def _reason_first(
+    outputs: Mapping[str, Mapping[str, JSON]], reason: str | None, score: str
+) -> dict[str, Mapping[str, JSON]]:
+    """The outputs in the order in which a model is to write them: a score before its reason would be a guess."""
+    first = {reason: outputs[reason]} if reason is not None and reason in outputs else {}
+    between = {name: schema for name, schema in outputs.items() if name not in (reason, score)}
+    last = {score: outputs[score]} if score in outputs else {}
+    return {**first, **between, **last}

@@ -1,0 +1,337 @@
+"""Evaluators that ask a model, each a `.prompty` file: `PromptyEvaluator`, the base of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import keyword
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from tunecheck._errors import ConfigurationError, ContentFilterError
+from tunecheck._json import JSON, plain
+from tunecheck.endpoints._base import ChatRequest, Endpoint
+from tunecheck.endpoints._calling import DirectCalls, ModelCalls
+from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._judges.answer import AnswerForm
+from tunecheck.evaluators._judges.asking import Asking, Judgement
+from tunecheck.evaluators._judges.loop import JudgeLoop
+from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, model_name, packed
+from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output, where
+from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError
+from tunecheck.evaluators._judges.samples import check_combine, check_samples, combined, tokens_of
+from tunecheck.evaluators._judges.texts import data_mark, given
+from tunecheck.prompts._loading import load_prompt
+from tunecheck.prompts._prompt import Prompt
+
+__all__ = ["JudgeOutput", "JudgeRefusalError", "JudgementError", "PromptyEvaluator", "Settled"]
+
+_MARK = "data_mark"
+"""An input that prompts may have and rows never give: what to put around data; see `judge_texts.data_mark`."""
+
+_OF_A_VERDICT = ("status",)
+
+_TURNS = 3
+"""How often a row lets the event loop turn before it is read: requests that are ready, and replies, go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A row's verdict for which no model has to be asked."""
+
+    verdict: Verdict
+
+
+class PromptyEvaluator(Evaluator):
+    """Judges each row by asking a model with a prompt; the prompt's inputs are the evaluator's parameters.
+
+    Args:
+        prompty: the `.prompty` file.
+        model_config: who is asked: an endpoint; the mapping, file or name of its definition; Azure's
+            `AzureOpenAIModelConfiguration` or `OpenAIModelConfiguration` (never changed). By default the model that
+            the prompt itself configures. `model` is another name of it.
+        output: the metric's name, or a `JudgeOutput`; what it leaves open, the prompt's `judge:` section and its
+            `outputs:` say, and last the file's name.
+        threshold: from where on a row passes, in place of the output's.
+        samples: how often each row is judged; the verdict's properties then have the `spread`.
+        combine: "mean" or "majority" of the samples; by default the majority where the score is binary or a word.
+        parameters: laid over the prompt's; None takes one away (`{"max_tokens": None}`).
+
+    The model is asked for JSON by the outputs' schema, where the service takes one; else the reply is read leniently
+    and asked for once more where it cannot be read. The verdict has a metric's eight keys; its properties the tokens
+    of all calls (`input_tokens`, `output_tokens`), `samples`, the `model`, and the other values of the answer.
+
+    Where `samples` are asked for, unreadable ones are left out, and the properties' `note` says so.
+
+    Raises:
+        ConfigurationError: no model is given, or prompt, model or an argument is wrong.
+
+    Raises, when called:
+        JudgementError: there is no valid judgement in the reply; its text holds the reply, shortened.
+        JudgeRefusalError, ContentFilterError: the model, or the service, declined.
+        EndpointError: the call failed for good.
+    """
+
+    judged: ClassVar[bool] = True
+    __signature__: inspect.Signature
+
+    def __init__(
+        self,
+        prompty: str | os.PathLike[str],
+        model_config: ModelConfig | None = None,
+        output: str | JudgeOutput | None = None,
+        *,
+        model: ModelConfig | None = None,
+        threshold: float | None = None,
+        samples: int | None = None,
+        combine: Literal["mean", "majority"] | None = None,
+        parameters: Mapping[str, JSON] | None = None,
+    ) -> None:
+        if model is not None and model_config is not None:
+            raise ConfigurationError("model and model_config are two names of the same: leave one of them out")
+        self._prompt = self._load(prompty)
+        self.endpoint: Endpoint = judge_endpoint(model if model_config is None else model_config, self._prompt)
+        wanted = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
+        if threshold is not None:
+            wanted = replace(wanted, threshold=threshold)
+        stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
+        self._output = resolve_output(self._prompt, wanted, stem=self._metric or stem, schemas=self._schemas)
+        settings = self._prompt.extra
+        # A prompt may say how often it is to be asked; whoever makes the evaluator has the last word.
+        self._samples = check_samples(settings.get("samples", 1) if samples is None else samples)
+        self._combine = check_combine(settings.get("combine") if combine is None else combine, self._output)
+        changes = _parameters(parameters)
+        asked = {**self._prompt.parameters, **changes}
+        self._parameters = {name: value for name, value in asked.items() if value is not None}
+        self._form = AnswerForm(self._output, self._prompt.source, self._parameters.get("response_format"))
+        super().__init__(**self._described())
+        self._declare()
+        self._connect()
+
+    # -- what subclasses say
+
+    _metric: ClassVar[str | None] = None
+    """The metric's name, whatever the prompt's file is called."""
+    _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {}
+    """JSON schemas of outputs that an answer must have besides the score, where the prompt declares them."""
+    _provided: ClassVar[frozenset[str]] = frozenset()
+    """Inputs of a prompt that `_prepare` makes of the evaluator's parameters."""
+
+    def _prepare(self, /, *args: Any, **inputs: Any) -> Mapping[str, object] | Settled:  # noqa: ANN401
+        """The prompt's inputs for one row, or the verdict where no model has to be asked.
+
+        Subclasses have keyword parameters of their own here, which become the evaluator's.
+        """
+        return inputs
+
+    def _finish(self, found: Verdict, values: Mapping[str, JSON]) -> Verdict:
+        """The verdict with what a subclass adds of the answer's values."""
+        return found
+
+    # -- judging
+
+    def __call__(self, /, **inputs: object) -> Verdict:  # an input may be called self, or calls
+        """Judge one row, from any thread, also where an event loop is running.
+
+        Raises:
+            TypeError: the inputs are not those of the prompt.
+        """
+        return self._loop.run(self._judge(DirectCalls(), inputs))
+
+    async def call_with(self, calls: ModelCalls, /, **inputs: object) -> Verdict:
+        """Judge one row; `calls` asks the model.
+
+        Raises:
+            TypeError: the inputs are not those of the prompt.
+        """
+        if self._loop.started:  # its connections belong to that thread
+            await asyncio.to_thread(self._loop.close)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        return await self._judge(calls, inputs)
+
+    async def _judge(self, calls: ModelCalls, inputs: Mapping[str, object]) -> Verdict:
+        self.__signature__.bind(**inputs)
+        prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
+        if isinstance(prepared, Settled):
+            return prepared.verdict
+        judgements, note = await self._judgements(calls, self._messages(prepared))
+        return self._verdict(judgements, note)
+
+    def _messages(self, prepared: Mapping[str, object]) -> list[dict[str, JSON]]:
+        values = {name: value for name, value in prepared.items() if name in self._prompt.inputs}
+        if _MARK in self._prompt.inputs:
+            values[_MARK] = data_mark(values)
+        return self._prompt.render(values)
+
+    async def _judgements(
+        self, calls: ModelCalls, messages: list[dict[str, JSON]]
+    ) -> tuple[list[Judgement], str | None]:
+        if self._samples == 1:
+            return [await self._asking.judge(calls, messages, 0)], None
+        found = await asyncio.gather(
+            *(self._asking.judge(calls, messages, sample) for sample in range(self._samples)), return_exceptions=True
+        )
+        judgements = [one for one in found if isinstance(one, Judgement)]
+        errors = [one for one in found if isinstance(one, BaseException)]
+        # A sample that cannot be read is left out; one that could not be bought is bought when the run goes on.
+        missing = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
+        if missing or not judgements:
+            raise (missing or errors)[0]
+        return judgements, self._note(errors)
+
+    def _note(self, errors: list[BaseException]) -> str | None:
+        notes = [f"{len(errors)} of {self._samples} samples cannot be read: {errors[0]}"[:400]] if errors else []
+        if self._parameters.get("temperature") == 0:
+            notes.append("samples at temperature 0 differ little")
+        return "; ".join(notes) or None
+
+    def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
+        output = self._output
+        result = combined(judgements, self._combine, higher_is_better=output.higher_is_better)
+        answer = result.typical.answer
+        completions = [one for judgement in judgements for one in judgement.completions]
+        properties: dict[str, JSON] = {**tokens_of(completions), "samples": len(judgements)}
+        if self._samples > 1:
+            properties["spread"] = result.spread
+        properties |= {"votes": dict(result.votes)} if result.votes else {}
+        properties["model"] = self._model
+        properties |= {"note": note} if note else {}
+        properties |= {"simulated": True} if any(one.simulated for one in completions) else {}
+        own = (output.reason, *(() if self._keeps_score() else (output.score,)), *self._schemas, *_OF_A_VERDICT)
+        properties |= {name: value for name, value in answer.values.items() if name not in (*own, *properties)}
+        found = verdict(
+            output.metric,
+            score=result.score,
+            passed=None if result.score is None else output.passes(result.score),
+            threshold=output.threshold,
+            reason=answer.reason,
+            properties=properties,
+            not_applicable=result.score is None,
+        )
+        if result.score is not None and output.threshold is None:
+            found[f"{output.metric}_result"] = None  # nobody said from where on a row passes
+        return self._finish(found, answer.values)
+
+    def _keeps_score(self) -> bool:
+        """Whether the score as it was said tells more than the number: a word does."""
+        return bool(self._output.labels)
+
+    # -- what it is
+
+    @property
+    def samples(self) -> int:
+        """How often each row is judged."""
+        return self._samples
+
+    def expected_request(self, **inputs: object) -> ChatRequest | None:
+        """What would be asked of the model for one row, for estimates; None where it need not be asked.
+
+        Raises:
+            ValueError: the row cannot be judged.
+        """
+        prepared = self._prepare(**{name: given(value) for name, value in inputs.items()})
+        if isinstance(prepared, Settled):
+            return None
+        return ChatRequest(self._messages(prepared), parameters=self._asking.parameters)
+
+    @property
+    def concurrency(self) -> int | None:
+        """How many rows to judge at once: as many as the endpoint takes calls, and some whose request is ready.
+
+        Else a place at the endpoint stands empty while a row is read, rendered and, its verdict found, recorded.
+        """
+        most = self.endpoint.concurrency
+        return 2 * most if most is not None and self.endpoint.holds_back else most
+
+    async def close(self) -> None:
+        """Close connections; a later call opens new ones."""
+        await asyncio.to_thread(self._loop.close)  # first: open connections are its own, where there is one
+        await self.endpoint.close()
+
+    def _load(self, prompty: str | os.PathLike[str]) -> Prompt:
+        return load_prompt(prompty)
+
+    def _described(self) -> dict[str, JSON]:
+        """The arguments as fingerprints and manifest know them; no secret is among an endpoint's settings."""
+        described = plain(
+            {
+                "prompt": self._prompt.path.name if self._prompt.path else self._prompt.name,
+                "digest": self._prompt.digest,
+                "endpoint": {**self.endpoint.answer_settings(), "kind": self.endpoint.kind},
+                "output": self._output.data(),
+                "samples": self._samples,
+                "combine": self._combine,
+                "parameters": self._parameters,
+            }
+        )
+        assert isinstance(described, dict)
+        return described
+
+    def _declare(self) -> None:
+        """Metrics and parameters, which are an instance's own here: they are the prompt's."""
+        declared: dict[str, object] = vars(self)
+        metric: Metric = self._output.as_metric()
+        declared["metrics"], declared["primary"] = (metric,), metric.name
+        self.__signature__ = self._signature()
+
+    def _signature(self) -> inspect.Signature:
+        own = [
+            parameter
+            for parameter in inspect.signature(self._prepare).parameters.values()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        ]
+        taken = {parameter.name for parameter in own} | self._provided | {_MARK}
+        return inspect.Signature([*own, *_of_inputs(self._prompt, taken)])
+
+    def _connect(self) -> None:
+        self._model = model_name(self.endpoint)
+        self._asking = Asking(self.endpoint, self._form, self._parameters)
+        self._loop = JudgeLoop(self.endpoint.close)
+
+    def __getstate__(self) -> dict[str, object]:
+        dropped = ("_asking", "_loop", "__signature__")
+        state = {name: value for name, value in vars(self).items() if name not in dropped}
+        return {**state, "endpoint": packed(self.endpoint)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        endpoint = state["endpoint"]
+        if isinstance(endpoint, Packed):
+            self.endpoint = endpoint.endpoint()
+        self._declare()
+        self._connect()
+
+
+def _parameters(changes: Mapping[str, JSON] | None) -> dict[str, JSON]:
+    if changes is not None and not isinstance(changes, Mapping):
+        raise ConfigurationError(f"parameters must be a mapping, not a {type(changes).__name__}")
+    try:
+        made = plain(dict(changes or {}), path="parameters")
+    except TypeError as error:
+        raise ConfigurationError(str(error)) from None
+    assert isinstance(made, dict)
+    return made
+
+
+def _of_inputs(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
+    """The prompt's inputs as keyword parameters.
+
+    Raises:
+        ConfigurationError: the name of one is none that a parameter can have.
+    """
+    for name in prompt.inputs:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise ConfigurationError(f"{where(prompt)}: the input {name!r} cannot be a parameter: give it another name")
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if known.required else known.default,
+            annotation="object",
+        )
+        for name, known in prompt.inputs.items()
+        if name not in taken
+    ]

@@ -1,0 +1,96 @@
+"""Values of a row as a judge's prompt shows them: calls in one form, conversations line by line, data between marks."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tunecheck._json import JSON, canonical, dumps, plain
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._formats.writing import canonical_text
+from tunecheck.calls._model import FunctionCall
+
+if TYPE_CHECKING:
+    from tunecheck.calls._schemas.definitions import ToolDefinitions
+
+__all__ = ["data_mark", "defined_tools", "given", "shown"]
+
+_MOST_TOOLS = 20_000
+"""Characters of tool definitions that a prompt shows."""
+
+_CALLS = frozenset({"tool_calls", "function_call"})
+_SAID = _CALLS | {"content"}
+
+
+def given(value: object) -> object:
+    """The value; None for the NaN that pandas puts where a column has nothing."""
+    return None if isinstance(value, float) and value != value else value
+
+
+def shown(value: object) -> str:
+    """A response, a question or a context as text.
+
+    A text stands as it is; calls in their canonical form, messages as `role: content`; other data as its JSON.
+    """
+    value = given(value)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        reading = read_calls(value)
+        return canonical_text(reading.calls) if reading.calls else value
+    if isinstance(value, (list, tuple)) and _is_conversation(value):
+        return "\n".join(_message(message) for message in value)
+    reading = read_calls(value)
+    return canonical_text(reading.calls) if reading.calls else reading.text or _json(value)
+
+
+def data_mark(values: Mapping[str, object]) -> str:
+    """Twelve hex digits that stand around the data of a prompt.
+
+    They are a hash of all the data, so that equal rows give equal prompts. No value holds the mark of its row: where
+    one does, by chance or by design, the next hash is taken.
+    """
+    data = canonical(plain(dict(values)))
+    for number in itertools.count():
+        mark = hashlib.blake2b(data, digest_size=6, salt=number.to_bytes(8, "big")).hexdigest()
+        if mark.encode() not in data:
+            return mark
+    raise AssertionError  # there are more marks than any data can hold
+
+
+def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -> str:
+    """The definitions of the functions that are called, a line each; empty where there are none."""
+    names = dict.fromkeys(call.name for call in calls)
+    found = [definition for name in names if (definition := definitions.get(name)) is not None]
+    lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in found]
+    text = "\n".join(lines)
+    return text if len(text) <= _MOST_TOOLS else f"{text[:_MOST_TOOLS]}…"
+
+
+def _is_conversation(values: Sequence[Any]) -> bool:
+    """Whether they are messages, and more than the one in which a model answered."""
+    if not values or not all(map(_is_message, values)):
+        return False
+    return len(values) > 1 or values[0]["role"] != "assistant"
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str) and not _SAID.isdisjoint(value)
+
+
+def _message(message: dict[str, JSON]) -> str:
+    content = message.get("content")
+    role = str(message["role"])
+    is_text = isinstance(content, str) and _CALLS.isdisjoint(message)
+    calls = read_calls([message]).calls if role == "assistant" and not is_text else ()
+    said = content if isinstance(content, str) else "" if calls or content is None else _json(content)
+    return f"{role}: " + "\n".join(part for part in (said, canonical_text(calls)) if part.strip())
+
+
+def _json(value: object) -> str:
+    try:
+        return dumps(value).decode()
+    except TypeError as error:
+        raise ValueError(f"a value has no form that a judge could be shown: {error}") from None

@@ -1,0 +1,1 @@
+"""The evaluator of long-term-memory rows, and the judges it asks."""

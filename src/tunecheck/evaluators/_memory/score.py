@@ -1,0 +1,202 @@
+"""How well an agent remembered, test by test: `MemoryEvaluator`, by words where they suffice, by a judge where not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
+from tunecheck.evaluators._judges.texts import given
+from tunecheck.evaluators._memory.rows import read_test
+from tunecheck.memory._model import Given, Score
+from tunecheck.memory._scoring import Undecided, judge_by_words, plain_title
+
+if TYPE_CHECKING:
+    from tunecheck.evaluators._memory.judges import MemoryJudges, Question
+
+__all__ = ["MemoryEvaluator"]
+
+_METRIC = "memory"
+_RULES = 1
+"""Goes up where a rule changes, so that recorded verdicts are made anew."""
+
+_DOUBTFUL = frozenset({"jokes", "locations", "locationsdirections", "triggerresponse"})
+_MOST_REASONS = 12
+
+
+class MemoryEvaluator(Evaluator):
+    """Scores a long-term memory test from 0 to 1.
+
+    Args:
+        model_config: the judge, in every form that other judges take; by default there is none, and tests that only a
+            judge can score are not applicable.
+        threshold: from where on a test passes.
+        compat: score as the GoodAI LTM benchmark does, its defects included; scores may then exceed 1.
+        doubtful: ask the judge, where there is one, also of jokes, places and triggers that are not word by word right.
+        samples, combine, parameters: of the judge, as of every other.
+
+    Called with `dataset` (the test's title, such as "Spy Meeting"), `expected` and `responses` (the replies to the
+    test's questions), and where there are such: `arguments` (the data set's in the configuration), `questions`,
+    `script`, `since_question` (every reply from the question on), `points` (`{"points": 3, "most": 5}`, of tests that
+    count while they run) with `reasons`, `own_score` (what the rules of somebody's own kind of test gave). The
+    verdict's `properties` say what it was scored `by`: words, points, rules or judge, and the data set.
+
+    Raises:
+        ConfigurationError: an argument cannot be.
+
+    Raises, when called:
+        ValueError: the row is no test: its data set or its replies are missing.
+        JudgementError, EndpointError: as every judge, where one is asked.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC),)
+    primary: ClassVar[str] = _METRIC
+    judged: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        model_config: ModelConfig | None = None,
+        *,
+        threshold: float = 0.5,
+        compat: bool = False,
+        doubtful: bool = False,
+        samples: int | None = None,
+        combine: Literal["mean", "majority"] | None = None,
+        parameters: Mapping[str, JSON] | None = None,
+    ) -> None:
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+            raise ConfigurationError(f"threshold must be a number from 0 to 1, not {threshold!r}")
+        self._threshold, self._compat, self._doubtful = float(threshold), compat, doubtful
+        self._judges: MemoryJudges | None = None
+        if model_config is not None:
+            from tunecheck.evaluators._memory.judges import MemoryJudges
+
+            endpoint = judge_endpoint(model_config)
+            self._judges = MemoryJudges(endpoint, samples=samples, combine=combine, parameters=parameters)
+        super().__init__(
+            threshold=self._threshold,
+            compat=compat,
+            doubtful=doubtful,
+            rules=_RULES,
+            judges=None if self._judges is None else self._judges.described(),
+        )
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The judge's endpoint, where there is one."""
+        return None if self._judges is None else self._judges.endpoint
+
+    @property
+    def concurrency(self) -> int | None:
+        """How many rows at once the judge bears."""
+        return None if self._judges is None else self._judges.endpoint.concurrency
+
+    async def close(self) -> None:
+        """Close the judge's connections; a later call opens new ones."""
+        if self._judges is not None:
+            await self._judges.close()
+
+    def __call__(
+        self,
+        *,
+        dataset: object,
+        expected: object,
+        responses: object,
+        arguments: object = None,
+        questions: object = None,
+        script: object = None,
+        since_question: object = None,
+        points: object = None,
+        reasons: object = None,
+        own_score: object = None,
+    ) -> Verdict:
+        """Score one test, from any thread, also where an event loop is running."""
+        test = read_test(
+            dataset, expected, responses, arguments, questions, script, since_question, points=points, reasons=reasons
+        )
+        found = self._by_words(test, own_score)
+        if isinstance(found, list):
+            assert self._judges is not None
+            return self._judged(test, found, self._judges.ask(test, found))
+        return found
+
+    async def call_with(self, calls: ModelCalls, /, **row: object) -> Verdict:
+        """Score one test; `calls` asks the judge."""
+        own_score = row.pop("own_score", None)
+        test = read_test(**row)
+        found = self._by_words(test, own_score)
+        if isinstance(found, list):
+            assert self._judges is not None
+            return self._judged(test, found, await self._judges.ask_with(calls, test, found))
+        return found
+
+    # -- words first
+
+    def _by_words(self, test: Given, own_score: object) -> Verdict | list[Question]:
+        """The verdict, or what has to be asked of the judge."""
+        own = given(own_score)
+        if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
+            return self._verdict(test, Score(min(1.0, max(0.0, float(own))), ()), "rules")
+        found = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
+        if isinstance(found, Undecided):
+            questions = self._judges.questions(test) if self._judges is not None else []
+            return questions or self._undecided(test, found)
+        if self._is_doubtful(test):  # decided to the letter: the score is that of the usual rules
+            found = judge_by_words(test)
+            assert isinstance(found, Score)
+        return self._verdict(test, found, "words" if test.points is None else "points")
+
+    def _is_doubtful(self, test: Given) -> bool:
+        return self._doubtful and self._judges is not None and plain_title(test.title) in _DOUBTFUL
+
+    def _undecided(self, test: Given, found: Undecided) -> Verdict:
+        reason = found.reason
+        if self._judges is None:
+            reason += ": give one with --judge ENDPOINT (in Python model_config=…)"
+        return verdict(
+            _METRIC,
+            threshold=self._threshold,
+            reason=reason,
+            properties={"dataset": test.title},
+            not_applicable=True,
+        )
+
+    def _judged(self, test: Given, asked: Sequence[Question], verdicts: Sequence[Verdict]) -> Verdict:
+        assert self._judges is not None
+        score, reasons, properties = self._judges.together(test, asked, verdicts)
+        return self._verdict(test, Score(score, reasons), "judge", properties)
+
+    def _verdict(self, test: Given, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
+        return verdict(
+            _METRIC,
+            score=score.score,
+            passed=score.score >= self._threshold,
+            threshold=self._threshold,
+            reason="; ".join(score.reasons[:_MOST_REASONS]) or None,
+            properties={"dataset": test.title, "by": by, **(more or {})},
+        )
+
+    # -- all rows
+
+    def __aggregate__(self, rows: Sequence[Mapping[str, JSON]]) -> dict[str, float]:
+        """The mean of each data set, their sum (`score`) and mean (`accuracy`): each data set counts the same."""
+        scores: dict[str, list[float]] = {}
+        for row in rows:
+            properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)
+            if isinstance(properties, dict) and isinstance(score, (int, float)):
+                scores.setdefault(_slug(str(properties.get("dataset"))), []).append(float(score))
+        means = {f"mean_{name}": math.fsum(found) / len(found) for name, found in scores.items()}
+        if not means:
+            return {}
+        total = math.fsum(means.values())
+        return {"score": total, "accuracy": total / len(means), **means}
+
+
+def _slug(title: str) -> str:
+    return "_".join("".join(letter if letter.isalnum() else " " for letter in title.lower()[:80]).split()) or "other"

@@ -1,0 +1,167 @@
+"""Whether a conversation's calls left the simulators as they should be: `MultiTurnStateEvaluator`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal, TypeAlias
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import did_you_mean
+from tunecheck.bfcl._decoding import Mode
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.bfcl._verdicts import Verdict as RowVerdict
+from tunecheck.datasets._bfcl.categories import CATEGORIES
+from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+
+__all__ = ["Compat", "MultiTurnStateEvaluator", "chosen", "compat_for", "scored"]
+
+_METRIC = "multi_turn_state"
+
+Compat: TypeAlias = Literal["auto", "bfcl", "strict"]
+"""How to judge: `bfcl` as the leaderboard does, `strict` without its gaps, `auto` the first for BFCL's own rows."""
+
+
+class MultiTurnStateEvaluator(Evaluator):
+    """After every turn, the model's simulators hold what the ground truth's do, and it had the same results.
+
+    1.0 where that is so after each turn, else 0.0, with the first thing that is wrong as the reason: the turn, and the
+    first difference of the states as a path with both values, or the result that is missing.
+    `multi_turn_state_properties` holds `error_type`, the leaderboard's name of it, and `turn`, counted from 0. A row
+    whose ground truth cannot work is not applicable in the strict mode.
+
+    Args:
+        compat: "bfcl" gives the leaderboard's verdicts, gaps included; "strict" fails a call in a turn that asks for
+            none and a conversation that was ended by force; "auto" is "bfcl" for BFCL's own rows, else "strict".
+        mode: how the model was asked, "tools" or "text"; "auto" tells it from the result.
+        data: the copy of BFCL to read long-context constants from, where not the usual one.
+        time_limit_s: after how long a call of a simulator is given up.
+
+    Raises:
+        ConfigurationError: `compat` or `mode` is none of these.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)
+    primary: ClassVar[str] = _METRIC
+    cpu_bound: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        compat: Compat = "auto",
+        mode: Literal["auto", "tools", "text"] = "auto",
+        data: str | None = None,
+        time_limit_s: float = 10,
+    ) -> None:
+        self._compat = chosen("compat", compat, ("auto", "bfcl", "strict"))
+        self._mode = chosen("mode", mode, ("auto", "tools", "text"))
+        self._data = data
+        self._time_limit_s = time_limit_s
+        super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s)
+
+    def __call__(
+        self,
+        *,
+        result: object = None,
+        ground_truth: object = None,
+        involved_classes: object = None,
+        initial_config: object = None,
+        long_context: object = False,
+        category: object = None,
+        id: object = None,
+        check: object = None,
+        error: object = None,
+        forced_quit: object = None,
+    ) -> Verdict:
+        """Judge one row.
+
+        Args:
+            result: what the conversation target recorded: by turn, the steps, as in BFCL's result files.
+            ground_truth: by turn, the calls, as texts such as `cd(folder='x')` or in any other format.
+            involved_classes: the names of the simulators.
+            initial_config: by simulator, what it starts from.
+            long_context: whether they are padded with BFCL's constants.
+            category: BFCL's, where it is one of its rows.
+            id: the row's.
+            check: "multi_turn"; rows of BFCL that hold another word are `call_check`'s, and not applicable here.
+            error: what the conversation target says instead of a result.
+            forced_quit: whether the conversation was ended by force, where that is known.
+
+        Raises:
+            ValueError: the ground truth, the simulators' names or the configuration have another form.
+            DataError: the long-context constants are needed and not there.
+        """
+        if check is not None and check != "multi_turn":
+            return verdict(_METRIC, not_applicable=True, reason="a row of one question")
+        row = {
+            "id": id,
+            "ground_truth": ground_truth,
+            "involved_classes": involved_classes,
+            "initial_config": initial_config,
+            "long_context": long_context,
+        }
+        found = check_multi_turn(
+            row,
+            error if result is None else result,
+            compat=compat_for(self._compat, category, check),
+            simulators=self._padded if long_context is True else self._plain,
+            mode=None if self._mode == "auto" else self._as_mode,
+            forced_quit=forced_quit is True,
+        )
+        return scored(_METRIC, found)
+
+    def __getstate__(self) -> Mapping[str, object]:
+        """Without the simulators' classes and constants, which a copy finds again."""
+        return {name: value for name, value in vars(self).items() if name not in ("_plain", "_padded")}
+
+    @cached_property
+    def _plain(self) -> Simulators:
+        return Simulators(time_limit_s=self._time_limit_s)
+
+    @cached_property
+    def _padded(self) -> Simulators:
+        from tunecheck.conversations._copies import BfclCopy
+
+        constants = BfclCopy(Path(self._data) if self._data else None).long_context()
+        return Simulators(long_context=constants, time_limit_s=self._time_limit_s)
+
+    @property
+    def _as_mode(self) -> Mode:
+        return "text" if self._mode == "text" else "tools"
+
+
+def compat_for(compat: str, category: object, check: object) -> bool:
+    """Whether a row is judged as the leaderboard does: always, never, or where category and check make it BFCL's.
+
+    The category alone does for conversations; others have names, such as "multiple", that anybody's data may use.
+    """
+    if compat != "auto":
+        return compat == "bfcl"
+    known = CATEGORIES.get(category) if isinstance(category, str) else None
+    return known is not None and (known.check == check or (check is None and known.multi_turn))
+
+
+def scored(metric: str, found: RowVerdict) -> Verdict:
+    """A row's verdict as an evaluator's."""
+    properties = {"error_type": found.error_type, "turn": found.turn}
+    return verdict(
+        metric,
+        score=None if found.valid is None else float(found.valid),
+        passed=found.valid,
+        reason=found.message,
+        properties={name: value for name, value in properties.items() if value is not None},
+        not_applicable=found.valid is None,
+    )
+
+
+def chosen(name: str, value: object, known: tuple[str, ...]) -> str:
+    """The value of an option that takes one of several words.
+
+    Raises:
+        ConfigurationError: it is none of them.
+    """
+    if isinstance(value, str) and value in known:
+        return value
+    raise ConfigurationError(f"{name} must be one of {', '.join(known)}{did_you_mean(str(value)[:100], known)}")

@@ -1,0 +1,225 @@
+"""An embeddings endpoint behind the interface of a chat endpoint: a text goes in, its vector comes out.
+
+So a run's journal, cache, budget and limits hold for embeddings as for judgements. Each text is a call of its own
+there; on the wire, texts that are asked for at the same time go together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tunecheck._errors import ConfigurationError, EndpointError, ReplyError
+from tunecheck._json import JSON, dumps
+from tunecheck.endpoints._answers import UnreadableError, read_usage
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+from tunecheck.endpoints._chat import OpenAIEndpoint
+from tunecheck.endpoints._client import Exchange
+from tunecheck.evaluators._similarity.vectors import packed_vector, read_embeddings
+
+__all__ = ["EmbeddingEndpoint", "text_request"]
+
+_MOST_CHARACTERS = 200_000
+_GATHER_S = 0.005
+"""How long the first text of a batch waits for others."""
+
+_OF_CONTENT = frozenset({400, 413, 422, 500})
+"""What a service answers where it does not take some text, or so many; 500 is llama.cpp's."""
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+def text_request(text: str) -> ChatRequest:
+    """The request for a text's embedding."""
+    return ChatRequest([{"role": "user", "content": text}])
+
+
+class _Embedded(Completion):
+    """A completion whose text is a packed vector; recorded once, not as its `response` too."""
+
+    __slots__ = ()
+
+    def columns(self) -> dict[str, JSON]:
+        """As a completion's, the vector under `text` only."""
+        return {**super().columns(), "response": None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    text: str
+    key: str
+    answer: asyncio.Future[Completion]
+
+
+class _Batch:
+    """Texts that wait to be sent together."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.asked: list[_Asked] = []
+        self.characters = 0
+        self.sent = False
+
+    def add(self, asked: _Asked) -> None:
+        self.asked.append(asked)
+        self.characters += len(asked.text)
+
+
+class EmbeddingEndpoint(Endpoint):
+    """Posts to `/embeddings` where a chat endpoint posts to `/chat/completions`, with its sign-in, limits and retries.
+
+    `complete` takes the last message's content as the text; the completion's `text` is the packed vector (see
+    `vectors`). A batch that the service refuses for its content is sent again text by text, so that one text never
+    costs another its embedding.
+
+    Raises:
+        ConfigurationError: the endpoint is of no kind that has embeddings, or has a request template.
+    """
+
+    kind = "embeddings"
+    most_texts: ClassVar[int] = 64
+    """How many texts go together at most."""
+
+    def __init__(self, chat: Endpoint) -> None:
+        if not isinstance(chat, OpenAIEndpoint):
+            raise ConfigurationError(
+                f"endpoint {chat.name!r} gives no embeddings: its kind must be openai (any server with /v1/embeddings) "
+                "or azure_openai"
+            )
+        self.name = chat.name
+        self.price = chat.price
+        self.concurrency = chat.concurrency
+        self._chat = chat
+        self._operation = chat.beside("/embeddings")
+        self._client = self._operation.client
+        self._most = self.most_texts
+        self._open: _Batch | None = None
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    @property
+    def chat(self) -> OpenAIEndpoint:
+        """The chat endpoint that it was made of."""
+        return self._chat
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """The embedding of one text."""
+        loop = asyncio.get_running_loop()
+        text = str(request.messages[-1].get("content"))
+        asked = _Asked(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
+        self._batch_for(text, loop).add(asked)
+        return await asked.answer
+
+    def settings(self) -> dict[str, JSON]:
+        """The definition, with the address that is asked."""
+        return {**self._chat.settings(), "url": self._operation.url}
+
+    def answer_settings(self) -> dict[str, JSON]:
+        """The part of it that a vector depends on."""
+        return {**self._chat.answer_settings(), "url": self._operation.url}
+
+    def sign(self, user_agent: str) -> None:
+        """Append to the User-Agent of the calls to come."""
+        self._client.sign(user_agent)
+
+    async def close(self) -> None:
+        """Give up what is under way, and close connections."""
+        for task in list(self._under_way):
+            if task.get_loop() is asyncio.get_running_loop():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        await self._client.close()
+
+    # -- batches
+
+    def _batch_for(self, text: str, loop: asyncio.AbstractEventLoop) -> _Batch:
+        batch = self._open
+        if batch is not None and batch.loop is loop and not batch.sent:
+            if len(batch.asked) < self._most and batch.characters + len(text) <= _MOST_CHARACTERS:
+                return batch
+            self._send(batch)
+        self._open = batch = _Batch(loop)
+        loop.call_later(_GATHER_S, self._send, batch)
+        return batch
+
+    def _send(self, batch: _Batch) -> None:
+        if not batch.sent:
+            batch.sent = True
+            task = batch.loop.create_task(self._deliver(batch.asked))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _deliver(self, asked: Sequence[_Asked]) -> None:
+        """Answer all of a batch, with vectors or with what went wrong."""
+        wanted = [one for one in asked if not one.answer.done()]
+        if not wanted:
+            return
+        try:
+            completions = await self._posted(wanted)
+        except asyncio.CancelledError:
+            _fail(wanted, EndpointError(f"endpoint {self.name!r} was closed"))
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
+            if len(wanted) > 1 and isinstance(error, EndpointError) and error.status in _OF_CONTENT:
+                await self._one_by_one(wanted)
+            else:
+                _fail(wanted, error)
+            return
+        for one, completion in zip(wanted, completions, strict=True):
+            if not one.answer.done():
+                one.answer.set_result(completion)
+
+    async def _one_by_one(self, asked: Sequence[_Asked]) -> None:
+        await asyncio.gather(*(self._deliver([one]) for one in asked))
+        if all(one.answer.done() and not one.answer.cancelled() and not one.answer.exception() for one in asked):
+            self._most = max(1, len(asked) // 2)  # it was none of the texts: there were too many
+
+    async def _posted(self, asked: Sequence[_Asked]) -> list[Completion]:
+        texts = [one.text for one in asked]
+        expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
+        body = dumps({**self._operation.body, "input": texts})
+        exchange = await self._client.post(body, key=_key(asked), tokens=expected)
+        try:
+            vectors = read_embeddings(exchange.reply, len(asked))
+        except UnreadableError as error:
+            raise ReplyError(f"endpoint {self.name!r}: {error}", status=200, request_id=exchange.request_id) from None
+        usages = _shared(read_usage(exchange.reply).input_tokens, texts)
+        return [
+            _completion(packed_vector(vector), usage, exchange) for vector, usage in zip(vectors, usages, strict=True)
+        ]
+
+
+def _completion(vector: str, tokens: int | None, exchange: Exchange) -> Completion:
+    reply = exchange.reply
+    return _Embedded(
+        text=vector,
+        usage=Usage(tokens, None if tokens is None else 0),
+        latency_ms=exchange.latency_ms,
+        request_id=exchange.request_id,
+        simulated=isinstance(reply, Mapping) and reply.get("simulated") is True,
+    )
+
+
+def _fail(asked: Sequence[_Asked], error: Exception) -> None:
+    for one in asked:
+        if not one.answer.done():
+            one.answer.set_exception(error)
+
+
+def _key(asked: Sequence[_Asked]) -> str:
+    """The idempotency key of a batch: its text's own, or one made of all."""
+    if len(asked) == 1:
+        return asked[0].key
+    return hashlib.blake2b("\0".join(one.key for one in asked).encode(), digest_size=16).hexdigest()
+
+
+def _shared(total: int | None, texts: Sequence[str]) -> list[int | None]:
+    """A batch's tokens, shared among its texts by their characters; whole numbers that add up to the total."""
+    if total is None:
+        return [None] * len(texts)
+    sizes = [len(text) + 1 for text in texts]
+    ends = [total * sum(sizes[: n + 1]) // sum(sizes) for n in range(len(sizes))]
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]

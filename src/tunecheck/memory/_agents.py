@@ -1,0 +1,236 @@
+"""Who is tested: an agent that is told one message at a time, by a clock of the conversation's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._remembering import RememberingEndpoint
+from tunecheck.memory._window import Window
+
+if TYPE_CHECKING:
+    from tunecheck.memory._tokens import Tokenizer
+
+__all__ = ["MAX_REPLY_CHARACTERS", "Agent", "AgentReply", "EndpointAgent", "RememberingAgent", "agent_for"]
+
+MAX_REPLY_CHARACTERS = 1 << 20
+"""Longest reply that is taken: some 250,000 tokens, more than any model writes in one go."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """What the agent said to one message.
+
+    `latency_ms` counts from sending to the last byte; tokens as the service counted them, None where it did not say.
+    `adopted`: it took the suggested reply and made none. `declined`: the service declined the content; the text is
+    then empty, and stands for the agent's answer.
+    """
+
+    text: str
+    latency_ms: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    adopted: bool = False
+    simulated: bool = False
+    declined: bool = False
+
+
+class Agent(Protocol):
+    """One conversation's other side. Asked one message after the other, never two at once. Several may share an
+    endpoint, which whoever made it closes.
+
+    `key` says which effect of the run a call carries out: a call that was under way when the run broke off is made
+    again under its key, and must have the same outcome. Times are µs since 1970 (UTC), by the conversation's clock.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no real model answers."""
+
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
+        """Say a message; `suggested` is a reply that the agent may take as its own.
+
+        Raises:
+            EndpointError: no answer came, for good; nothing was kept of the message.
+            StopRunError: the run must stop, every further call would fail in the same way.
+            ConfigurationError: the endpoint cannot be an agent.
+        """
+
+    async def reset(self, key: str, at_us: int) -> None:
+        """Forget everything.
+
+        Raises:
+            EndpointError, StopRunError: as `reply`.
+        """
+
+    async def advance(self, from_us: int, to_us: int, key: str) -> None:
+        """Hear that time has passed with nothing said.
+
+        Raises:
+            EndpointError, StopRunError: as `reply`.
+        """
+
+    def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
+        """Take over an exchange of a journal, as if it had just been made, without asking anybody."""
+
+    def observe_reset(self) -> None:
+        """Take over a reset of a journal in the same way."""
+
+
+def agent_for(
+    endpoint: Endpoint,
+    tokenizer: Tokenizer,
+    *,
+    conversation: str,
+    max_prompt_size: int | None = None,
+    system: str | None = None,
+) -> Agent:
+    """The agent behind an endpoint: one that is sent the conversation each time, or one that remembers it itself.
+
+    `conversation` must stay the same when a run is resumed, and differ between conversations.
+
+    Raises:
+        ConfigurationError: a prompt size that leaves no room, or that the agent could not heed.
+    """
+    if not isinstance(endpoint, RememberingEndpoint):
+        return EndpointAgent(endpoint, tokenizer, max_prompt_size, system)
+    if max_prompt_size is not None or system is not None:
+        given = "a prompt size" if max_prompt_size is not None else "a system message"
+        raise ConfigurationError(
+            f"endpoint {endpoint.name!r} keeps the conversation itself: it cannot be given {given}; leave it out"
+        )
+    return RememberingAgent(endpoint, conversation)
+
+
+class EndpointAgent:
+    """A model without a memory: each request holds the conversation, as much of it as fits into `max_prompt_size`.
+
+    Which part that is, `Window` says; the tokens are those of all texts, and four for each message. Suggested replies
+    are adopted without asking. A declined exchange is left out of later prompts, in which it would be declined again.
+
+    Raises:
+        ConfigurationError: a prompt size that leaves no room.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None, system: str | None = None
+    ) -> None:
+        self.name = endpoint.name
+        self.simulated = endpoint.simulated
+        self._endpoint = endpoint
+        self._window = Window(tokenizer, max_prompt_size, system)
+
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
+        """See Agent."""
+        if suggested is None:
+            reply = await self._asked(message, key, at_us)
+        else:
+            reply = AgentReply(suggested, adopted=True, simulated=self.simulated)
+        self.observe(message, reply.text, declined=reply.declined)
+        return reply
+
+    async def reset(self, key: str, at_us: int) -> None:
+        """See Agent."""
+        self.observe_reset()
+
+    async def advance(self, from_us: int, to_us: int, key: str) -> None:
+        """Each request tells the time: there is nothing to do."""
+
+    def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
+        """See Agent."""
+        self._window.make_room(message)
+        if not declined:
+            self._window.keep(message, reply)
+
+    def observe_reset(self) -> None:
+        """See Agent."""
+        self._window.clear()
+
+    async def _asked(self, message: str, key: str, at_us: int) -> AgentReply:
+        request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
+        try:
+            return _agent_reply(await self._endpoint.complete(request), self.name)
+        except ContentFilterError:
+            return AgentReply("", simulated=self.simulated, declined=True)
+        except TunecheckError:
+            raise
+        except ValueError as error:  # a request that cannot be made: a template that names a row's column
+            raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
+
+
+class RememberingAgent:
+    """An agent that keeps the conversation itself and is told each message once, under the conversation's name."""
+
+    def __init__(self, endpoint: RememberingEndpoint, conversation: str) -> None:
+        self.name = endpoint.name
+        self.simulated = endpoint.simulated
+        self._endpoint = endpoint
+        self._conversation = conversation
+
+    async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
+        """See Agent."""
+        try:
+            remembered = await self._endpoint.reply(
+                message, conversation=self._conversation, key=key, sent_at=_moment(at_us), suggested=suggested
+            )
+        except ContentFilterError:
+            return AgentReply("", simulated=self.simulated, declined=True)
+        return _agent_reply(remembered.completion, self.name, adopted=remembered.adopted)
+
+    async def reset(self, key: str, at_us: int) -> None:
+        """See Agent."""
+        await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_moment(at_us))
+
+    async def advance(self, from_us: int, to_us: int, key: str) -> None:
+        """See Agent."""
+        seconds = (to_us - from_us) / 1_000_000
+        await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_moment(to_us), seconds=seconds)
+
+    def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
+        """It heard this when it was said, and has it in its own memory."""
+
+    def observe_reset(self) -> None:
+        """The same."""
+
+
+def _agent_reply(completion: Completion, name: str, *, adopted: bool = False) -> AgentReply:
+    text = completion.text or ""
+    if len(text) > MAX_REPLY_CHARACTERS:
+        raise ReplyError(
+            f"endpoint {name!r}: a reply of {len(text):,} characters, where {MAX_REPLY_CHARACTERS:,} are the most",
+            request_id=completion.request_id,
+        )
+    usage = completion.usage
+    return AgentReply(
+        _whole_characters(text),
+        completion.latency_ms,
+        usage.input_tokens,
+        usage.output_tokens,
+        adopted,
+        completion.simulated,
+    )
+
+
+def _whole_characters(text: str) -> str:
+    """The text with each half of a character (a lone surrogate, which JSON can hold) replaced: it has no tokens."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _moment(at_us: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=at_us)
+    except OverflowError:
+        raise ConfigurationError("the tests wait so long that the conversation's clock leaves the year 9999") from None

@@ -1,0 +1,116 @@
+"""The clock of a conversation: explicit, in µs since 1970 (UTC), passed to whom it concerns; nothing else has one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Literal
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import did_you_mean
+
+__all__ = ["CLOCKS", "START_US", "Clock", "ClockName", "RealClock", "VirtualClock", "as_iso", "make_clock"]
+
+ClockName = Literal["virtual", "mirrored", "real"]
+
+CLOCKS: tuple[ClockName, ...] = ("virtual", "mirrored", "real")
+
+START_US = int(datetime(2025, 1, 6, 9, tzinfo=UTC).timestamp()) * 1_000_000
+"""When virtual time begins: always the same, so that the same conversation is."""
+
+EXCHANGE_US = 1_000_000
+"""What a message and its reply take, in virtual time."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Clock(ABC):
+    """Tells the time of a conversation, which never goes back.
+
+    `tells_agent`: the agent is told of time that passes with nothing said.
+    """
+
+    tells_agent: bool = False
+
+    def __init__(self, start_us: int) -> None:
+        self._now_us = start_us
+
+    def now(self) -> int:
+        """What time it is."""
+        return self._now_us
+
+    def set(self, at_us: int) -> None:
+        """It is at least that time: what a log recorded."""
+        self._now_us = max(self._now_us, at_us)
+
+    @abstractmethod
+    def exchanged(self) -> int:
+        """The agent has replied: what time it is now."""
+
+    @abstractmethod
+    async def jump(self, until_us: int) -> int:
+        """Let time pass until then: what time it is then."""
+
+
+class VirtualClock(Clock):
+    """Time that only passes as it is said: one second an exchange, and jumps."""
+
+    def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
+        super().__init__(start_us)
+        self.tells_agent = tells_agent
+
+    def exchanged(self) -> int:
+        """One second later."""
+        self._now_us += EXCHANGE_US
+        return self._now_us
+
+    async def jump(self, until_us: int) -> int:
+        """At once."""
+        self.set(until_us)
+        return self._now_us
+
+
+class RealClock(Clock):
+    """The time of the machine; to let time pass is to wait for it."""
+
+    def __init__(self, now: Callable[[], int] = lambda: time.time_ns() // 1_000, sleep: Sleep = asyncio.sleep) -> None:
+        super().__init__(now())
+        self._machine = now
+        self._sleep = sleep
+
+    def now(self) -> int:
+        """What the machine's clock says; the latest that was recorded, if that one was ahead."""
+        self.set(self._machine())
+        return self._now_us
+
+    def exchanged(self) -> int:
+        """The same."""
+        return self.now()
+
+    async def jump(self, until_us: int) -> int:
+        """Waits; the part of the time that passed while nobody was there (the run was cut off) is not waited for."""
+        while (left := until_us - self._machine()) > 0:
+            await self._sleep(left / 1_000_000)
+        self.set(until_us)
+        return self.now()
+
+
+def make_clock(name: ClockName) -> Clock:
+    """The clock of that name.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    if name not in CLOCKS:
+        raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), CLOCKS)}")
+    return RealClock() if name == "real" else VirtualClock(tells_agent=name == "mirrored")
+
+
+def as_iso(at_us: int) -> str:
+    """A time for people: ISO 8601, UTC, to the millisecond where it has any."""
+    moment = datetime.fromtimestamp(at_us // 1_000_000, UTC)
+    rest = at_us // 1_000 % 1_000
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{rest:03}' if rest else ''}Z"

@@ -1,0 +1,158 @@
+"""Filler: messages of questions and answers that let tokens pass, drawn at random from a pool."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tunecheck._errors import DataError
+from tunecheck._json import JSON, dumps, loads
+from tunecheck.memory._tokens import Tokenizer
+from tunecheck.memory._wording import Wording, fill
+
+__all__ = ["OWN", "Filler", "FillerPool", "FillerWriter", "load_filler"]
+
+OWN = Path(__file__).with_name("data") / "filler.jsonl"
+"""The pool that ships."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filler:
+    """One message; `suggested` is the reply that an agent may take as its own, `draws` the places of its entries."""
+
+    message: str
+    suggested: str
+    draws: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FillerPool:
+    """Questions with their answers, in the order of their file, which the draws depend on."""
+
+    pairs: Sequence[tuple[str, str]]
+    name: str = "filler"
+
+    @cached_property
+    def sha256(self) -> str:
+        """What the pool holds, for a run's records."""
+        return hashlib.sha256(dumps([list(pair) for pair in self.pairs])).hexdigest()
+
+
+def load_filler(path: Path | str | None = None) -> FillerPool:
+    """The pool of a file, by default the one that ships.
+
+    A file holds lines with `question` and `answer`, or is the reference's `trivia.json`, one object whose list `Data`
+    holds `Question` and `AnswerValue`.
+
+    Raises:
+        DataError: the file cannot be read, or an entry of it is none; names file and line or place.
+    """
+    file = Path(path) if path is not None else OWN
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from None
+    pairs = tuple(_pairs(raw, str(file)))
+    if not pairs:
+        raise DataError(f"{file}: holds no questions")
+    return FillerPool(pairs, file.name)
+
+
+def _pairs(raw: bytes, name: str) -> Iterator[tuple[str, str]]:
+    whole = _value(raw)
+    if isinstance(whole, dict) and isinstance(entries := whole.get("Data"), list):
+        for place, entry in enumerate(entries):
+            yield _pair(entry, "Question", "AnswerValue", f"{name}, Data[{place}]")
+        return
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if line.strip():
+            yield _pair(_line(line, f"{name}, line {number}"), "question", "answer", f"{name}, line {number}")
+
+
+def _value(raw: bytes) -> JSON:
+    """The file's one value, if it is one."""
+    try:
+        return loads(raw)
+    except ValueError:
+        return None
+
+
+def _line(line: bytes, where: str) -> JSON:
+    try:
+        return loads(line)
+    except ValueError as error:
+        raise DataError(f"{where}: not JSON: {error}") from None
+
+
+def _pair(entry: JSON, question: str, answer: str, where: str) -> tuple[str, str]:
+    pair = (entry.get(question), entry.get(answer)) if isinstance(entry, dict) else (None, None)
+    if isinstance(pair[0], str) and isinstance(pair[1], str):
+        return pair[0], pair[1]
+    raise DataError(f"{where}: needs the texts {question!r} and {answer!r}")
+
+
+class FillerWriter:
+    """Writes filler messages of a wanted size; what an entry weighs is counted once.
+
+    A message is large enough when its preface, its lines, each counted by itself, and its answers as a Python list come
+    to so many tokens: the reference's rule. The list is counted in pieces that end after a comma, where the encodings
+    of `tunecheck.memory._tokens` never join two: the sum is the whole's count, without counting the whole each time.
+    """
+
+    def __init__(self, pool: FillerPool, wording: Wording, tokenizer: Tokenizer) -> None:
+        self._pairs = pool.pairs
+        self._wording = wording
+        self._count = tokenizer.count
+        self._preface = tokenizer.count(wording.filler_preface)
+        self._weights: dict[int, tuple[int, int, int]] = {}
+
+    def write(self, source: random.Random, tokens: int) -> Filler:
+        """The next message, of about so many tokens with its answers, at least one entry long."""
+        draws = [source.randrange(len(self._pairs))]
+        line, _, _ = self._weight(draws[0])
+        answer = repr(self._pairs[draws[0]][1])
+        before, size = self._preface + line, self._count(f"[{answer}]")
+        open_list = self._count(f"[{answer},")
+        while before + size < tokens:
+            draws.append(source.randrange(len(self._pairs)))
+            line, inner, last = self._weight(draws[-1])
+            before += line
+            size = open_list + last
+            open_list += inner
+        return self._filler(draws)
+
+    def measure(self, message: str) -> tuple[int, int] | None:
+        """What such a message weighs without its last entry, and with it; None where it is none of this pool."""
+        places = {self._line(place): place for place in range(len(self._pairs))}
+        lines = re.findall(r"[^\n]*\n|[^\n]+\Z", message.removeprefix(self._wording.filler_preface))
+        if not lines or not places.keys() >= set(lines):
+            return None
+        draws = [places[line] for line in lines]
+        return self._size(draws[:-1]), self._size(draws)
+
+    def _size(self, draws: list[int]) -> int:
+        answers = str([self._pairs[place][1] for place in draws])
+        return self._preface + sum(self._weight(place)[0] for place in draws) + self._count(answers)
+
+    def _filler(self, draws: list[int]) -> Filler:
+        lines = "".join(map(self._line, draws))
+        suggested = str([self._pairs[place][1] for place in draws])
+        return Filler(self._wording.filler_preface + lines, suggested, tuple(draws))
+
+    def _line(self, place: int) -> str:
+        question, answer = self._pairs[place]
+        return fill(self._wording.filler_line, {"question": question, "answer": answer})
+
+    def _weight(self, place: int) -> tuple[int, int, int]:
+        """Tokens of an entry's line, and of its answer in the middle and at the end of a list."""
+        weight = self._weights.get(place)
+        if weight is None:
+            answer = repr(self._pairs[place][1])
+            weight = (self._count(self._line(place)), self._count(f" {answer},"), self._count(f" {answer}]"))
+            self._weights[place] = weight
+        return weight

@@ -1,0 +1,169 @@
+"""JSON as models write it: fenced, among prose, with comments, trailing commas or forgotten quotes and commas."""
+
+from __future__ import annotations
+
+import re
+
+from tunecheck._json import JSON, loads
+
+__all__ = ["read_lenient"]
+
+MAX_CHARACTERS = 200_000
+"""Longest text that is looked into; a reply that holds a list is a hundred times shorter."""
+
+_MAX_DEPTH = 60
+_FENCE = re.compile(r"```[ \t]*(?:javascript|json)\b(.*?)```", re.DOTALL | re.IGNORECASE)
+_PASSED_OVER = re.compile(r"(?:\s+|//[^\n]*|\.\.\.|…)+")
+_WORD = re.compile(r"[^\s,:\]}\[{\"]+")
+_AFTER_TEXT = re.compile(r"[\]}]|\"[^\"\n]{0,80}\"\s{0,20}[:,\]}]")
+"""What follows a line at whose end the closing quote was forgotten: a bracket, or the next name or item."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?")
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_WORDS: dict[str, JSON] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+
+
+def read_lenient(text: str) -> JSON:
+    """The JSON value in a text: the text itself, else its first ```json block, else what its first bracket opens.
+
+    Missing commas, quotes before a line's end and values (`"key",` reads as null) are taken as meant; comments after
+    `//`, `...` and trailing commas are passed over, and so is what follows the value. A bracket that is never closed
+    is an error: nobody knows what is missing.
+
+    Raises:
+        ValueError: there is no such value.
+    """
+    text = text[:MAX_CHARACTERS]
+    try:
+        return loads(text)
+    except ValueError:
+        pass
+    fenced = _FENCE.search(text) if "```" in text else None
+    return _Reader(fenced[1] if fenced else text).read()
+
+
+class _Reader:
+    """One pass over the text; each character is looked at once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def read(self) -> JSON:
+        opening = re.search(r"[\[{]", self._text)
+        if opening is None:
+            raise ValueError("there is no JSON in the text")
+        self._at = opening.start()
+        return self._value(0)
+
+    def _peek(self) -> str:
+        passed = _PASSED_OVER.match(self._text, self._at)
+        if passed is not None:
+            self._at = passed.end()
+        if self._at >= len(self._text):
+            raise ValueError("the JSON is not complete")
+        return self._text[self._at]
+
+    def _value(self, depth: int) -> JSON:
+        if depth > _MAX_DEPTH:
+            raise ValueError("the JSON is nested too deeply")
+        match self._peek():
+            case "{":
+                return self._object(depth)
+            case "[":
+                return self._array(depth)
+            case '"':
+                return self._string()
+            case _:
+                return self._word()
+
+    def _array(self, depth: int) -> list[JSON]:
+        self._at += 1
+        items: list[JSON] = []
+        while (letter := self._peek()) != "]":
+            if letter == ",":
+                self._at += 1
+            elif letter in "}:":
+                raise ValueError(f"a list cannot hold {letter!r}")
+            else:
+                items.append(self._value(depth + 1))
+        self._at += 1
+        return items
+
+    def _object(self, depth: int) -> dict[str, JSON]:
+        self._at += 1
+        items: dict[str, JSON] = {}
+        while (letter := self._peek()) != "}":
+            if letter == ",":
+                self._at += 1
+            elif letter in "]:[{":
+                raise ValueError(f"an object cannot hold {letter!r} where a name belongs")
+            else:
+                name = self._string() if letter == '"' else self._bare()
+                items[name] = self._after_name(depth)
+        self._at += 1
+        return items
+
+    def _after_name(self, depth: int) -> JSON:
+        if self._peek() != ":":
+            return None
+        self._at += 1
+        return None if self._peek() in ",}" else self._value(depth + 1)
+
+    def _string(self) -> str:
+        self._at += 1
+        parts: list[str] = []
+        while self._at < len(self._text):
+            letter = self._text[self._at]
+            self._at += 1
+            if letter == '"':
+                return _whole("".join(parts))
+            if letter == "\\":
+                parts.append(self._escape())
+            elif letter not in "\r\n":
+                parts.append(letter)
+            else:
+                parts.append(self._rest_of_break())
+                if _AFTER_TEXT.match(self._text, self._at):
+                    return _whole("".join(parts).rstrip(" ,"))
+        raise ValueError("a text in the JSON is not closed")
+
+    def _rest_of_break(self) -> str:
+        """What stands between a line's end within a text and the next word, without line breaks."""
+        start = self._at
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+        return self._text[start : self._at].replace("\r", "").replace("\n", "")
+
+    def _escape(self) -> str:
+        letter = self._text[self._at : self._at + 1]
+        self._at += 1
+        if letter != "u":
+            return _ESCAPES.get(letter, letter)
+        digits = self._text[self._at : self._at + 4]
+        if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+            return "u"
+        self._at += 4
+        return chr(int(digits, 16))
+
+    def _word(self) -> JSON:
+        word = self._bare()
+        if word in _WORDS:
+            return _WORDS[word]
+        if not _NUMBER.fullmatch(word):
+            return word
+        return loads(word)
+
+    def _bare(self) -> str:
+        found = _WORD.match(self._text, self._at)
+        if found is None:
+            raise ValueError(f"unexpected {self._text[self._at]!r}")
+        self._at = found.end()
+        return found[0].strip("'")
+
+
+def _whole(text: str) -> str:
+    """The text with each two halves of a character (`\\ud83d\\ude00`) put together; a lone half stays."""
+    if not any("\ud800" <= letter <= "\udfff" for letter in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

@@ -1,0 +1,242 @@
+"""Recorded tests scored again: rows of JSON Lines in, the same rows with `our_score` out, one at a time.
+
+A row is as in the benchmark's recorded scores: `dataset` (a title or name), `expected`, `responses`, and where there is
+one `args`, `questions` or `question`, `script`, `log_from_question` (lines "Agent (time): …") or `since_question`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._json import JSON, dumps_line, loads
+from tunecheck.memory._model import Given
+from tunecheck.memory._scoring import Undecided, judge_by_words
+
+__all__ = ["Rescored", "Summary", "Tally", "given_of_row", "rescore_file", "rescore_line", "rescore_row"]
+
+MAX_LINE_BYTES = 64 << 20
+"""Longest line that is read; the longest recorded row has 40 KB."""
+
+_AGENT = re.compile(r"Agent \([^)\n]{0,80}\):[ ]?")
+_NEAR = 1e-9
+_OURS = ("our_score", "our_reasons", "our_error")
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """One row as it is written; `error` says why it could not be scored at all."""
+
+    row: dict[str, JSON]
+    error: str | None = None
+
+    @property
+    def score(self) -> float | None:
+        """Our score."""
+        found = self.row["our_score"]
+        return found if isinstance(found, float) else None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the rows of one data set and kind; `compared` are those with a score of both."""
+
+    rows: int = 0
+    scored: int = 0
+    undecided: int = 0
+    errors: int = 0
+    compared: int = 0
+    equal: int = 0
+
+    def add(self, rescored: Rescored) -> None:
+        """Count one row."""
+        self.rows += 1
+        if rescored.error is not None:
+            self.errors += 1
+            return
+        ours, recorded = rescored.score, _recorded(rescored.row)
+        self.scored += ours is not None
+        self.undecided += ours is None
+        if ours is not None and recorded is not None:
+            self.compared += 1
+            self.equal += abs(ours - recorded) < _NEAR
+
+    def as_json(self) -> dict[str, JSON]:
+        """The counts by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class Summary:
+    """All rows of a file: tallies by data set and kind, and the first errors."""
+
+    tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+
+    def add(self, rescored: Rescored) -> None:
+        """Count one row."""
+        key = tuple(str(rescored.row.get(name) or "")[:80] for name in ("dataset", "kind"))
+        group = (key[0], key[1])
+        if group not in self.tallies and len(self.tallies) >= _MOST_GROUPS:
+            group = ("others", "")
+        self.tallies.setdefault(group, Tally()).add(rescored)
+        if rescored.error is not None and len(self.errors) < _MOST_ERRORS:
+            self.errors.append(rescored.error)
+
+    def count(self, name: str) -> int:
+        """One count over all rows."""
+        return sum(getattr(tally, name) for tally in self.tallies.values())
+
+
+_MOST_ERRORS = 20
+_MOST_GROUPS = 200
+
+
+def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
+    """Score every row of a file again and write them, in order, to another.
+
+    A line that is no row (not JSON, no object, no data set) is written with `our_score` null and `our_error`, which
+    names file and line: the output has a row for each that is not blank. `out` appears when it is complete, unless it
+    is a device or a pipe, such as /dev/stdout.
+
+    Raises:
+        ConfigurationError: the file is not there, cannot be read, or is the one to be written; `out` cannot be.
+    """
+    if out.is_dir():
+        raise ConfigurationError(f"{out}: is a folder; name a file, --out OUT.jsonl")
+    if out.exists() and path.exists() and out.samefile(path):
+        raise ConfigurationError(f"{out}: is the file that is read; name another --out")
+    whole = not out.exists() or out.is_file()
+    part = out.with_name(f"{out.name}.{os.getpid()}.part") if whole else out
+    summary = Summary()
+    with _opened(path) as rows:
+        try:
+            _write(rows, part, path, summary, compat)
+            if whole:
+                part.replace(out)
+        except OSError as error:
+            raise ConfigurationError(f"{out}: cannot be written: {error.strerror or error}") from None
+        finally:
+            if whole:
+                part.unlink(missing_ok=True)
+    return summary
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _write(rows: BinaryIO, part: Path, path: Path, summary: Summary, compat: bool) -> None:
+    with part.open("wb") as file:
+        for number, line in _lines(rows):
+            rescored = rescore_line(line, where=f"{path}, line {number}", compat=compat)
+            summary.add(rescored)
+            file.write(dumps_line(rescored.row))
+
+
+def _lines(rows: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Each line that is not blank, with its number; None in place of one that is too long."""
+    number = 0
+    while line := rows.readline(MAX_LINE_BYTES):
+        number += 1
+        whole = line.endswith(b"\n") or len(line) < MAX_LINE_BYTES
+        while not whole:
+            rest = rows.readline(MAX_LINE_BYTES)
+            whole = rest.endswith(b"\n") or not rest
+            line = b""
+        if line == b"":
+            yield number, None
+        elif line.strip(b" \t\r\n\xef\xbb\xbf"):
+            yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+
+
+def rescore_line(line: bytes | None, *, where: str, compat: bool = False) -> Rescored:
+    """One line of a file scored again; never raises."""
+    try:
+        if line is None:
+            raise DataError(f"longer than {MAX_LINE_BYTES >> 20} MiB")
+        row = loads(line)
+        if not isinstance(row, dict):
+            raise DataError(f"a row must be an object, not {_kind(row)}")
+        dumps_line(row)  # what cannot be written again is said here, not when the file is half written
+    except (DataError, ValueError, TypeError) as error:
+        return _failed({}, f"{where}: {error}")
+    return rescore_row(row, where=where, compat=compat)
+
+
+def rescore_row(row: Mapping[str, JSON], *, where: str = "row", compat: bool = False) -> Rescored:
+    """A row with `our_score` (null where words do not suffice) and `our_reasons` behind its own keys; never raises.
+
+    In the compatible mode, the rules of this project stand in where the benchmark asks a model or breaks down; the
+    reasons then say so.
+    """
+    kept = {name: value for name, value in row.items() if name not in _OURS}
+    try:
+        given = given_of_row(kept)
+    except DataError as error:
+        return _failed(kept, f"{where}: {error}")
+    found = judge_by_words(given, compat=compat)
+    reasons: tuple[str, ...] = ()
+    if compat and isinstance(found, Undecided):
+        reasons = (f"compatible: {found.reason}",)
+        found = judge_by_words(given)
+    if isinstance(found, Undecided):
+        return Rescored({**kept, "our_score": None, "our_reasons": [found.reason]})
+    return Rescored({**kept, "our_score": float(found.score), "our_reasons": [*found.reasons, *reasons]})
+
+
+def _failed(row: dict[str, JSON], error: str) -> Rescored:
+    return Rescored({**row, "our_score": None, "our_reasons": [], "our_error": error}, error)
+
+
+def given_of_row(row: Mapping[str, JSON]) -> Given:
+    """What a row is scored by.
+
+    Raises:
+        DataError: it says neither which data set it is of, nor what was replied.
+    """
+    title = row.get("dataset")
+    if not isinstance(title, str) or not title.strip():
+        raise DataError('the row does not say its data set: "dataset" must be a text')
+    expected, responses, args = row.get("expected"), row.get("responses"), row.get("args")
+    if not isinstance(responses, (list, str)):
+        raise DataError('the row has no list of "responses"')
+    return Given(
+        title=title,
+        expected=expected if isinstance(expected, list) else [] if expected is None else [expected],
+        responses=[responses] if isinstance(responses, str) else _texts(responses),
+        args=args if isinstance(args, dict) else {},
+        questions=_texts(row.get("questions")) or _texts([row.get("question")]),
+        since_question=_texts(row.get("since_question")) or _agent_lines(row.get("log_from_question")),
+        script=_texts(row.get("script")),
+    )
+
+
+def _texts(value: JSON) -> Sequence[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _agent_lines(log: JSON) -> Sequence[str]:
+    """The agent's replies of a task log."""
+    found = [(line, _AGENT.match(line)) for line in _texts(log)]
+    return [line[agent.end() :] for line, agent in found if agent is not None]
+
+
+def _recorded(row: Mapping[str, JSON]) -> float | None:
+    score = row.get("score")
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or abs(score) > 1e9:
+        return None
+    return float(score)
+
+
+def _kind(value: JSON) -> str:
+    names = {type(None): "null", bool: "true or false", str: "a text", list: "a list"}
+    return names.get(type(value), "a number")

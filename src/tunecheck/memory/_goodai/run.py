@@ -1,0 +1,164 @@
+"""A run as the GoodAI benchmark leaves it: `<benchmark>/results/<agent>/` with its log, and the definitions beside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tunecheck._errors import ConfigurationError, DataError, PluginError
+from tunecheck._json import JSON
+from tunecheck.memory._definitions import read_definitions
+from tunecheck.memory._filler import FillerPool
+from tunecheck.memory._goodai.configuration import LegacyConfiguration
+from tunecheck.memory._goodai.log import EventType, LogFile, read_log
+from tunecheck.memory._kind import Kind, Making
+from tunecheck.memory._model import Definition
+from tunecheck.memory._scheduler import Settings, Test
+from tunecheck.memory._tokens import Tokenizer
+from tunecheck.memory._wording import Wording
+
+__all__ = ["LOG", "LegacyRun", "ScriptedKind", "read_legacy_run"]
+
+LOG = "master_log.jsonl"
+
+_SPAN_IN_NAME = re.compile(r"(\d{1,6})\s*k\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LegacyRun:
+    """All that a replay needs. `span_from` says where the memory span comes from.
+
+    `seed` is the filler's. `incompatibilities` are sets of titles; None where no configuration says any, and the
+    kinds' topics decide.
+    """
+
+    log: LogFile
+    tests: Sequence[Test]
+    memory_span: int
+    span_from: str
+    incompatibilities: Sequence[frozenset[str]] | None
+    isolated: bool
+    seed: int = 0
+
+    def settings(
+        self,
+        wording: Wording,
+        filler: FillerPool,
+        tokenizer: Tokenizer,
+        *,
+        seed: int | None = None,
+        max_message_tokens: int,
+    ) -> Settings:
+        """How its tests are woven together; `seed` is the filler's where it is not the run's own."""
+        return Settings(
+            memory_span=self.memory_span,
+            wording=wording,
+            filler=filler,
+            tokenizer=tokenizer,
+            start_us=self.log.events[0].at_us,
+            incompatibilities=self.incompatibilities or (),
+            by_topics=self.incompatibilities is None,
+            isolated=self.isolated,
+            seed=self.seed if seed is None else seed,
+            max_message_tokens=max_message_tokens,
+        )
+
+
+class ScriptedKind(Kind):
+    """A data set that is known by its definitions alone: its tests go by their scripts."""
+
+    arguments: Mapping[str, JSON] = {}
+    resets: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, title: str) -> ScriptedKind:
+        """The kind of this title."""
+        made: type[ScriptedKind] = type("ScriptedKind", (cls,), {"title": title, "name": title})
+        return made()
+
+    def definitions(self, count: int, making: Making) -> list[Definition]:
+        """Makes none.
+
+        Raises:
+            ConfigurationError: always.
+        """
+        raise ConfigurationError(f"{self.title!r} is known by its definitions only: none can be made")
+
+
+def read_legacy_run(
+    folder: Path | str,
+    *,
+    definitions: Path | str | None = None,
+    configuration: Path | str | None = None,
+    memory_span: int | None = None,
+) -> LegacyRun:
+    """Read a run's folder, its definitions and their configuration; what is given as an option wins.
+
+    Raises:
+        DataError: a file is missing or cannot be read; names file and line.
+        ConfigurationError: the memory span is said nowhere.
+    """
+    run = Path(folder)
+    run = run.parent if run.name == LOG else run
+    if not (run / LOG).is_file():
+        raise DataError(f"{run}: has no {LOG}; name a run's folder, <benchmark>/results/<agent>")
+    benchmark = run.resolve().parent.parent
+    made = Path(definitions) if definitions is not None else benchmark / "definitions"
+    log = read_log(run / LOG)
+    if not log.events:
+        raise DataError(f"{log.name}: holds no events")
+    found = read_definitions(made)
+    _check_tests(log, found, made)
+    settings = LegacyConfiguration.find(configuration, made)
+    kinds = _kinds({definition.title for definition in found}, settings)
+    isolated = log.events[0].type is EventType.BEGIN
+    span, span_from = _span(memory_span, settings, benchmark.name, isolated)
+    spans = settings.spans(kinds.values()) if settings is not None and memory_span is None else {}
+    return LegacyRun(
+        log=log,
+        tests=[Test(each, kinds[each.title], spans.get(each.title)) for each in found],
+        memory_span=span,
+        span_from=span_from,
+        incompatibilities=settings.incompatibilities(kinds.values()) if settings is not None else None,
+        isolated=isolated,
+        seed=settings.filler_seed if settings is not None else 0,
+    )
+
+
+def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None) -> dict[str, Kind]:
+    """The kinds of these titles: a user's own from the files that a given configuration names, else those installed."""
+    from tunecheck.memory._kinds import Kinds
+
+    installed = Kinds()
+    found: dict[str, Kind] = {kind.title: kind for kind in (settings.kinds_of_files() if settings is not None else ())}
+    for title in titles:
+        if title not in found:
+            try:
+                found[title] = installed.by_title(title, {})
+            except PluginError:
+                found[title] = ScriptedKind.of(title)
+    return found
+
+
+def _check_tests(log: LogFile, definitions: Iterable[Definition], folder: Path) -> None:
+    known = {definition.id for definition in definitions}
+    for event in log.events:
+        if event.test and event.test not in known:
+            raise DataError(f"{log.name}, line {event.line}: the test {event.test!r} has no definition in {folder}")
+
+
+def _span(given: int | None, settings: LegacyConfiguration | None, name: str, isolated: bool) -> tuple[int, str]:
+    if given is not None:
+        return given, "--memory-span"
+    if settings is not None and settings.memory_span is not None:
+        return settings.memory_span, settings.name
+    if in_name := _SPAN_IN_NAME.search(name):
+        return int(in_name[1]) * 1_000, f"the folder's name, {name!r}"
+    if isolated:
+        return 1, "isolated tests, which have none"
+    raise ConfigurationError(
+        "the memory span stands in no configuration beside the definitions: give --memory-span or --configuration"
+    )

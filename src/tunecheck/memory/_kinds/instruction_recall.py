@@ -1,0 +1,68 @@
+"""Instruction recall: how to work a machine that does not exist, and questions about its manual much later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import ClassVar
+
+import msgspec
+
+from tunecheck._json import JSON
+from tunecheck.memory._kind import Kind, Making
+from tunecheck.memory._kinds.content import Fact, FactTemplate, draw_values, told_facts
+from tunecheck.memory._kinds.scripts import read_data, scripted_test
+from tunecheck.memory._model import Definition
+
+__all__ = ["InstructionRecall"]
+
+_STEPS, _RULES = 6, 4
+
+_NEXT = "When working the {machine}: what do I do right after this step: “{step}”?"
+_FIRST = "When working the {machine}: what is the very first step?"
+
+
+class _Manual(msgspec.Struct, frozen=True):
+    """What manuals are made of: steps in any order, and rules for what may happen."""
+
+    opening: str
+    lists: dict[str, tuple[str, ...]]
+    steps: tuple[str, ...]
+    rules: tuple[FactTemplate, ...]
+
+
+class InstructionRecall(Kind):
+    """Six numbered steps and four rules in one message, then a question about a step and two about rules."""
+
+    name: ClassVar[str] = "instruction_recall"
+    title: ClassVar[str] = "Instruction Recall"
+    resets: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.arguments: Mapping[str, JSON] = {}
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """See Kind."""
+        random = making.random(self.title, example)
+        manual = read_data("manual", _Manual)
+        values = draw_values(random, manual.lists, ("maker",))
+        machine = f"{values['maker']} {values['machine']}"
+        # Each step draws its own words: "turn the red dial" twice in one manual would make the next step ambiguous.
+        steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
+        rules = told_facts(random.sample(manual.rules, _RULES), {**values, "machine": machine})
+        asked = [_about_steps(random, machine, steps), *random.sample(rules, 2)]
+        random.shuffle(asked)
+        lines = [manual.opening.format(machine=machine), *_numbered(steps), *(rule.fact for rule in rules)]
+        questions, answers = [fact.question for fact in asked], [fact.answer for fact in asked]
+        return scripted_test(self, example, ["\n".join(lines)], questions, list(answers))
+
+
+def _numbered(steps: Sequence[str]) -> list[str]:
+    return [f"{number}. {step}" for number, step in enumerate(steps, 1)]
+
+
+def _about_steps(random: Random, machine: str, steps: Sequence[str]) -> Fact:
+    at = random.randrange(len(steps))
+    if at == 0:
+        return Fact("", _FIRST.format(machine=machine), steps[0])
+    return Fact("", _NEXT.format(machine=machine, step=steps[at - 1]), steps[at])

@@ -1,0 +1,78 @@
+"""Jokes: several are told hours apart, and one is asked for by how long ago it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import ClassVar
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.memory._definitions import default_waits
+from tunecheck.memory._kind import Kind, Making, Scene
+from tunecheck.memory._kinds.arguments import text, whole
+from tunecheck.memory._kinds.scripts import read_words, scripted_test
+from tunecheck.memory._model import Definition, Wait
+from tunecheck.memory._wording import fill
+
+__all__ = ["Jokes"]
+
+_WEEK = 7 * 24 * 60
+_MINUTE_US = 60_000_000
+
+
+class Jokes(Kind):
+    """`jokes_told` jokes, each followed by `minutes_low` to `minutes_high` minutes; `joke_prefix` stands before each.
+
+    The question is worded when it is asked: only then is it known how long ago the joke was told.
+    """
+
+    name: ClassVar[str] = "jokes"
+    title: ClassVar[str] = "Jokes"
+
+    def __init__(
+        self, *, jokes_told: int = 3, minutes_low: int = 30, minutes_high: int = 240, joke_prefix: str = ""
+    ) -> None:
+        self.jokes_told = whole("jokes_told", jokes_told, least=1, most=len(read_words("jokes")))
+        self.minutes_low = whole("minutes_low", minutes_low, least=1, most=_WEEK)
+        self.minutes_high = whole("minutes_high", minutes_high, least=1, most=_WEEK)
+        if minutes_low > minutes_high:
+            raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
+        self.joke_prefix = text("joke_prefix", joke_prefix, longest=500)
+        self.arguments: Mapping[str, JSON] = {
+            "jokes_told": jokes_told,
+            "minutes_low": minutes_low,
+            "minutes_high": minutes_high,
+            "joke_prefix": joke_prefix,
+        }
+
+    def definitions(self, count: int, making: Making) -> list[Definition]:
+        """See Kind."""
+        return [self._definition(str(number), making) for number in range(count)]
+
+    def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
+        """Ask for the joke by the hours and minutes since it was said, days counted as hours."""
+        told = statements_us[self._told_at(definition)]
+        hours, minutes = divmod((scene.now_us() - told) // _MINUTE_US, 60)
+        elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
+        return fill(scene.wording.jokes.question, {"elapsed": elapsed})
+
+    def _definition(self, example: str, making: Making) -> Definition:
+        random = making.random(self.title, example)
+        told = random.sample(read_words("jokes"), self.jokes_told)
+        asked = random.choice(told)
+        made = scripted_test(self, example, [f"{self.joke_prefix}{joke}" for joke in told], [], [asked])
+        return replace(made, is_question=(*made.is_question, True), waits=self._waits(random), is_temporal=True)
+
+    def _waits(self, random: Random) -> tuple[Wait, ...]:
+        *pauses, last = default_waits(self.jokes_told + 1)
+        minutes = [random.randint(self.minutes_low, self.minutes_high) for _ in pauses]
+        return (*(replace(pause, seconds=60 * each) for pause, each in zip(pauses, minutes, strict=True)), last)
+
+    def _told_at(self, definition: Definition) -> int:
+        """The line that told the joke that is asked for: with the prefix, or as another's definition has it."""
+        wanted = str(definition.expected[0]) if definition.expected else ""
+        lines = definition.script
+        at = next((at for at, line in enumerate(lines) if line == wanted), None)
+        return at if at is not None else next((at for at, line in enumerate(lines) if line.endswith(wanted)), 0)

@@ -1,0 +1,72 @@
+"""Spy meeting: three coded messages, and the question when and where to meet and what to bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from tunecheck._json import JSON
+from tunecheck.memory._kind import Kind, Making
+from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
+from tunecheck.memory._model import Definition
+
+__all__ = ["SpyMeeting", "spy_words"]
+
+_OPENING = "Three people are going to send you a message in veiled words: {names}. Keep them, they belong together."
+_MESSAGE = "Message from {name}: {message}"
+_QUESTION = (
+    "Going by the three veiled messages: when and where is the meeting, and what has to be brought along? Say plainly "
+    "what is meant."
+)
+
+
+class _Code(msgspec.Struct, frozen=True):
+    """A coded message, and the words of which one tells that it was understood."""
+
+    message: str
+    words: tuple[str, ...]
+
+
+class _Codes(msgspec.Struct, frozen=True):
+    """All messages that there are, by what they tell."""
+
+    time: tuple[_Code, ...]
+    place: tuple[_Code, ...]
+    thing: tuple[_Code, ...]
+
+    def sorts(self) -> tuple[tuple[_Code, ...], ...]:
+        return self.time, self.place, self.thing
+
+
+def spy_words() -> tuple[tuple[str, ...], ...]:
+    """The words of all messages that there are: those of the ones that were not sent are wrong in an answer."""
+    return tuple(code.words for codes in _codes().sorts() for code in codes)
+
+
+class SpyMeeting(Kind):
+    """A time, a place and a thing, each told in veiled words by somebody else, in any order."""
+
+    name: ClassVar[str] = "spy_meeting"
+    title: ClassVar[str] = "Spy Meeting"
+
+    def __init__(self) -> None:
+        self.arguments: Mapping[str, JSON] = {}
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """See Kind."""
+        random = making.random(self.title, example)
+        codes = [random.choice(known) for known in _codes().sorts()]
+        random.shuffle(codes)
+        first, last = random.sample(read_words("first_names"), 3), random.sample(read_words("last_names"), 3)
+        names = [f"{one} {other}" for one, other in zip(first, last, strict=True)]
+        opening = _OPENING.format(names=f"{names[0]}, {names[1]} and {names[2]}")
+        senders = random.sample(names, 3)
+        messages = [_MESSAGE.format(name=name, message=code.message) for name, code in zip(senders, codes, strict=True)]
+        return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
+
+
+def _codes() -> _Codes:
+    codes: _Codes = read_data("spy_codes", _Codes)
+    return codes

@@ -1,0 +1,123 @@
+"""Memory tests as data: definitions, the steps that a test takes, and what comes back from them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tunecheck._json import JSON
+
+__all__ = ["AskJudge", "Definition", "Given", "Points", "Replied", "Say", "Score", "Step", "Steps", "Wait"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let the conversation go on without this test: for so many tokens, so long, or until a share of its span.
+
+    `percentage` counts in percent of the memory span, from the test's beginning.
+    """
+
+    tokens: int = 0
+    seconds: int = 0
+    percentage: float = 0.0
+
+    @property
+    def is_none(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return not (self.tokens or self.seconds or self.percentage)
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Say this to the agent; `question` marks what its reply is scored by.
+
+    `register` begins the test's callback with this message's reply.
+    """
+
+    message: str
+    question: bool = False
+    register: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskJudge:
+    """Ask the judge during the run: `purpose` names the question, `values` are what it is about."""
+
+    purpose: str
+    values: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """What a step came to: the agent's or the judge's words (None after a wait), and when, in µs since 1970 (UTC)."""
+
+    text: str | None
+    sent_us: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What a test that decides as it goes has given: points of at most `most`, and a reason for each."""
+
+    points: float
+    most: float
+    reasons: tuple[str, ...]
+
+
+Step: TypeAlias = Say | Wait | AskJudge
+
+Steps: TypeAlias = Generator[Step, Replied, Points | None]
+"""A test at work: yields steps, is sent what each came to; returns its points where it counts them itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One test as its file describes it.
+
+    `title` is its data set's folder name ("Colours"), `example` its file's name without `.def.json`. `is_question` and
+    `waits` are as long as `script`; one longer in a temporal test, whose question is worded when it is asked.
+    """
+
+    title: str
+    example: str
+    script: tuple[str, ...] = ()
+    is_question: tuple[bool, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    expected: Sequence[JSON] = ()
+    can_be_interleaved: bool = True
+    is_temporal: bool = False
+    uses_callback: bool = False
+
+    @property
+    def id(self) -> str:
+        """What the test is called in logs: "Colours - 0"."""
+        return f"{self.title} - {self.example}"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a finished test is scored by.
+
+    `responses` are the agent's replies to the test's questions, in order; `since_question` every reply of the agent in
+    the whole conversation from the (last) question's own on, for tests with a callback, else empty; `points` what a
+    dynamic test counted itself; `args` its data set's arguments in the configuration.
+    """
+
+    title: str
+    expected: Sequence[JSON]
+    responses: Sequence[str]
+    args: Mapping[str, JSON] = field(default_factory=dict)
+    questions: Sequence[str] = ()
+    since_question: Sequence[str] = ()
+    points: Points | None = None
+    script: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A test's score, from 0 to 1 (the compatible mode may exceed it, as its reference does), and the reasons."""
+
+    score: float
+    reasons: tuple[str, ...]

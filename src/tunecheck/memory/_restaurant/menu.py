@@ -1,0 +1,125 @@
+"""A restaurant's menu: sections of dishes and drinks, numbered through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeGuard
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+
+__all__ = ["DRINKS", "Menu"]
+
+DRINKS = "Beverages"
+"""The section whose entries are no dishes."""
+
+_MOST_ENTRIES = 1_000
+_MOST_CHARACTERS = 500
+_MOST_TEXT = 200_000
+_ENTRY = re.compile(r"[0-9]{1,6}\. (.+)")
+
+
+@dataclass(frozen=True)
+class Menu:
+    """Sections by name, each with its entries, in the order in which they are numbered from 1."""
+
+    sections: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def read(cls, value: JSON, source: str) -> Menu:
+        """The menu that a file holds: `{"Starters": ["Tomato Soup", …], …, "Beverages": […]}`.
+
+        Raises:
+            ConfigurationError: it is no menu, or one that no mix-up can be made with; names `source` and the section.
+        """
+        if not isinstance(value, dict):
+            raise ConfigurationError(f"{source}: a menu is a mapping of sections to lists of what is on offer")
+        for section, entries in value.items():
+            _check(section, entries, source)
+        menu = cls({section: tuple(map(str, entries)) for section, entries in value.items() if _is_list(entries)})
+        if len(menu.entries) > _MOST_ENTRIES:
+            raise ConfigurationError(f"{source}: more than {_MOST_ENTRIES:,} entries")
+        if not menu.dishes:
+            raise ConfigurationError(f"{source}: no section but {DRINKS!r}, so there is nothing to eat")
+        return menu
+
+    @classmethod
+    def of_text(cls, text: str) -> Menu:
+        """The menu that `text` shows. Lines that are none of a menu's are passed over."""
+        sections: dict[str, list[str]] = {}
+        entries: list[str] = []
+        for line in text[:_MOST_TEXT].splitlines():
+            if numbered := _ENTRY.match(line):
+                entries.append(numbered[1])
+            elif line.endswith(":"):
+                entries = sections.setdefault(line[:-1], [])
+        return cls({section: tuple(found) for section, found in sections.items()})
+
+    @cached_property
+    def entries(self) -> tuple[str, ...]:
+        """All entries; the number of an entry is its place, counted from 1."""
+        return tuple(entry for entries in self.sections.values() for entry in entries)
+
+    @cached_property
+    def dishes(self) -> Mapping[int, str]:
+        """What there is to eat, by its number."""
+        return {number: entry for number, section, entry in self.numbered() if section != DRINKS}
+
+    @cached_property
+    def drinks(self) -> Mapping[int, str]:
+        """What there is to drink, by its number."""
+        return {number: entry for number, section, entry in self.numbered() if section == DRINKS}
+
+    @cached_property
+    def text(self) -> str:
+        """The menu as a guest reads it: each section with its entries, an empty line between two sections."""
+        lines: dict[str, list[str]] = {section: [f"{section}:"] for section in self.sections}
+        for number, section, entry in self.numbered():
+            lines[section].append(f"{number}. {entry}")
+        return "\n\n".join("\n".join(section) for section in lines.values())
+
+    def numbered(self) -> Iterator[tuple[int, str, str]]:
+        """Each entry with its number and its section."""
+        number = 0
+        for section, entries in self.sections.items():
+            for entry in entries:
+                number += 1
+                yield number, section, entry
+
+    def has(self, item: str) -> bool:
+        """Whether these words stand in the menu, in any letter case."""
+        return item.lower() in self._lowered
+
+    def like(self, item: str) -> tuple[str, Sequence[str]] | None:
+        """The first entry that has the item in it, with all entries of its section."""
+        for entries in self.sections.values():
+            for entry in entries:
+                if item in entry:
+                    return entry, entries
+        return None
+
+    @cached_property
+    def _lowered(self) -> str:
+        return self.text.lower()
+
+
+def _is_list(entries: JSON) -> TypeGuard[list[JSON]]:
+    return isinstance(entries, list)
+
+
+def _check(section: str, entries: JSON, source: str) -> None:
+    if not _is_list(entries) or not all(isinstance(entry, str) and entry.strip() for entry in entries):
+        raise ConfigurationError(f"{source}: the section {section!r} must be a list of texts")
+    if section != DRINKS and len(set(map(str, entries))) < 3:
+        raise ConfigurationError(
+            f"{source}: the section {section!r} needs three entries or more: one that runs out, "
+            "one in its place, and one that the waiter brings by mistake"
+        )
+    for text in (section, *map(str, entries)):
+        if len(text) > _MOST_CHARACTERS or not text.isprintable():
+            raise ConfigurationError(
+                f"{source}: {text[:40]!r}… must be one line of {_MOST_CHARACTERS} characters at most"
+            )

@@ -1,0 +1,125 @@
+"""Jokes: which of the jokes that were told is the one that the reply says was told at that time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tunecheck.evaluators._text.rouge import rouge_l, rouge_tokens
+from tunecheck.memory._model import Given, Score
+from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words, texts
+from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
+
+__all__ = ["score_joke"]
+
+LIKENESS = 0.8
+"""How many of a joke's words a passage has, in order, to be that joke."""
+
+_QUOTED = re.compile(r'"([^"\n]{8,600})"')
+_ITEM = re.compile(r"^[ \t]*(?:[-•]|\d{1,2}[.)])[ \t]+(.{8,600})$", re.MULTILINE)
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
+_NEW_ONE = re.compile(r"\b(?:here's (?:one|another|a)|another (?:one|joke)|new (?:one|joke)|for example)\b", re.I)
+_SETTLED = re.compile(
+    r"\b(?:the (?:one|joke) (?:you|that|from|about)|must (?:be|have been)|most likely|probably|specifically|so it was"
+    r"|the answer is|is the (?:one|joke)|was the (?:one|joke)|(?:hours?|minutes?)(?: and \d+ minutes?)? ago)\b",
+    re.I,
+)
+_SEVERAL = re.compile(
+    r"\b(?:several|multiple|various|different|many|(?:a )?(?:series|few|couple|number) of|two|three|four|five|six"
+    r"|[2-9])\b[^.!?\n]{0,40}\bjokes\b|\bone (?:was|is|involv\w+|about|mention\w+)\b[^\n]{0,300}\banother\b",
+    re.I,
+)
+"""A reply that tells of several jokes, in its own words or theirs."""
+
+_DENIED = re.compile(r"(?:\b(?:not|never|no record of)\b|n't\b)[^.!?\n]{0,80}$", re.I)
+_OTHER_WORDS = 5
+"""From how many words on a quoted text may be a joke; shorter ones are words that are explained."""
+
+_MOST_PASSAGES = 200
+_MOST_OTHERS = 20
+
+
+def score_joke(given: Given, compat: bool) -> Verdict:
+    """The reply tells the right joke, nearly word by word, and settles on it where it tells others as well.
+
+    The reference looks for the joke's exact letters, and asks a model where they are not there.
+    """
+    reply, joke = last_reply(given), expected_text(given)
+    if reply is None or joke is None:
+        return NO_REPLY if reply is None else NO_EXPECTATION
+    if compat:
+        exact = joke.lower() in reply.lower()
+        return Score(1.0, ("the joke is told",)) if exact else Undecided("the reference asks a model")
+    lines = [_without_prefix(line, given) for line in texts(given.script)[:_MOST_OTHERS]]
+    return _told(joke, plain_words(reply), [line for line in lines if line and not _like(joke, line)])
+
+
+def _told(joke: str, reply: str, others: list[str]) -> Score:
+    passages = list(_passages(reply))
+    right = [each for each in passages if _like(joke, each.text) and not each.denied]
+    if not right:
+        return Score(0.0, ("the joke is not told",))
+    wrong = [each for each in passages if _is_another(each, joke, others)]
+    several = bool(wrong) or _SEVERAL.search(reply) is not None
+    if not several or (_any_settled(right) and not _any_settled(wrong)):
+        return Score(1.0, ("the joke is told",))
+    return Score(0.0, ("the joke is told among others, without settling on it",))
+
+
+def _any_settled(passages: list[_Passage]) -> bool:
+    return any(each.settled for each in passages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A quoted text, a line of a list, or a sentence; `apart` says that it stands out as a text of its own."""
+
+    text: str
+    apart: bool
+    settled: bool
+    denied: bool
+    new: bool
+
+
+def _passages(reply: str) -> Iterator[_Passage]:
+    for pattern in (_QUOTED, _ITEM):
+        for number, found in enumerate(pattern.finditer(reply)):
+            if number >= _MOST_PASSAGES:
+                break
+            yield _passage(found[1], reply[max(0, found.start() - 160) : found.start()], apart=True)
+    sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
+    for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
+        yield _passage(first, "", apart=False)
+        yield _passage(f"{first} {second}", "", apart=False)
+
+
+def _passage(text: str, before: str, *, apart: bool) -> _Passage:
+    lead = re.split(r"[.!?\n]", before.rstrip())[-1] or before
+    settled = bool(_SETTLED.search(lead if apart else text))
+    return _Passage(text, apart, settled, bool(_DENIED.search(lead)), bool(_NEW_ONE.search(before)))
+
+
+def _is_another(passage: _Passage, joke: str, others: list[str]) -> bool:
+    """Whether it is a joke other than the right one: one that was told, or a text that stands out."""
+    if _like(joke, passage.text) or passage.new or passage.denied:
+        return False
+    if any(_like(other, passage.text) for other in others):
+        return True
+    words = rouge_tokens(passage.text)
+    is_part = bool(words) and rouge_l(rouge_tokens(joke), words).precision >= LIKENESS
+    return passage.apart and not others and len(words) >= _OTHER_WORDS and not is_part
+
+
+def _without_prefix(line: str, given: Given) -> str:
+    """A line of the script without what introduces the joke in it, `joke_prefix` in the configuration."""
+    prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
+    return line.removeprefix(prefix) if isinstance(prefix, str) else line
+
+
+def _like(joke: str, text: str) -> bool:
+    """Whether a text has the joke's words in order, and not many more between them."""
+    wanted, said = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
+    if not wanted or not said:
+        return False
+    return rouge_l(wanted, said).recall >= LIKENESS

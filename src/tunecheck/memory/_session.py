@@ -1,0 +1,274 @@
+"""A session: one long conversation at work. Carries out what the scheduler asks for, and journals it first.
+
+schedule() ──effect──► recorded before? ─yes─► its outcome ──────────────────────────┐
+    ▲                      └─no─► event log ──► agent / judge / clock ──► event log ──┤
+    └────────────────────────────── outcome, books ──────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
+from tunecheck._targets import Purse
+from tunecheck.endpoints._base import Completion
+from tunecheck.memory._clock import Clock
+from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send
+from tunecheck.memory._event_data import effect_data
+from tunecheck.memory._event_log import Event, EventLog
+from tunecheck.memory._model import AskJudge
+from tunecheck.memory._test_states import SessionBook, TestBook
+
+if TYPE_CHECKING:
+    from tunecheck.memory._agents import Agent
+
+__all__ = ["Judging", "Session", "SessionStoppedError"]
+
+_BREATH = 64
+"""Events after which the event loop gets a turn: an agent in the same process never waits for anything."""
+
+_SHOWN = 160
+
+
+class Judging(Protocol):
+    """Who is asked by tests that consult a judge as they go."""
+
+    async def ask(self, request: AskJudge, *, key: str) -> str:
+        """The judgement's text."""
+        ...
+
+
+class SessionStoppedError(RunError):
+    """A session that was asked to stop."""
+
+
+class Session:
+    """One conversation; `run` has it from the beginning, or goes on where its log ends.
+
+    Args:
+        schedule: makes the generator of effects, always the same.
+        agent: who is talked to. What the log holds it observes without being asked.
+        judge: makes whom dynamic tests consult, when the first of them does.
+        clock: the conversation's.
+        log: what was recorded, and where the rest goes.
+        key: the idempotency key of the n-th event.
+        book: what tests have come to; a test's end is announced by `ended`.
+        purse, judge_purse: what calls to the agent and to the judge are paid from.
+    """
+
+    def __init__(
+        self,
+        *,
+        schedule: Callable[[], Schedule],
+        agent: Agent,
+        judge: Callable[[], Judging],
+        clock: Clock,
+        log: EventLog,
+        key: Callable[[int], str],
+        book: SessionBook,
+        ended: Callable[[TestBook], None] = lambda book: None,
+        purse: Purse | None = None,
+        judge_purse: Purse | None = None,
+    ) -> None:
+        self._make = schedule
+        self._agent = agent
+        self._make_judge = judge
+        self._judge: Judging | None = None
+        self._clock = clock
+        self._log = log
+        self._key = key
+        self.book = book
+        self._ended = ended
+        self._purse = purse
+        self._judge_purse = judge_purse
+        self._stopping = asyncio.Event()
+        self._number = 0
+
+    def stop(self) -> None:
+        """Begin nothing more; an exchange under way may finish, and is recorded. `run` then ends by an error."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Have the conversation to its end.
+
+        Raises:
+            ConfigurationError: what was recorded is not what these tests and settings come to.
+            RunError: the agent or the judge failed for good, or the log cannot be written.
+            SessionStoppedError: it was asked to stop.
+        """
+        self._clock.set(self._log.start_us)
+        schedule = self._make()
+        effect = self._advance(schedule, None)
+        for event in self._log.recorded:
+            self._check_same(event, effect)
+            effect = await self._settle(schedule, event.effect, await self._taken_over(event))
+        while effect is not None:
+            effect = await self._settle(schedule, effect, await self._carried_out(effect))
+
+    async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
+        """Keep the books, and give the scheduler what came of its effect; the next one."""
+        self._number += 1
+        ended = self.book.note(effect, outcome)
+        if ended is not None:
+            self._ended(ended)
+        if self._number % _BREATH == 0:
+            await asyncio.sleep(0)
+        return self._advance(schedule, outcome)
+
+    def _advance(self, schedule: Schedule, outcome: Outcome | None) -> Effect | None:
+        try:
+            return next(schedule) if outcome is None else schedule.send(outcome)
+        except StopIteration:
+            return None
+        except TunecheckError:
+            raise
+        except Exception as error:  # a kind of tests may be somebody's own code, which may raise anything
+            raise RunError(
+                f"a test could not go on after event {self._number}: {type(error).__name__}: {error}"
+            ) from error
+
+    # -- what was recorded
+
+    def _check_same(self, event: Event, effect: Effect | None) -> None:
+        now = None if effect is None else effect_data(effect)
+        if now == event.data:
+            return
+        raise ConfigurationError(
+            f"event {self._number} was {_shown(event.effect)}, and now would be {_shown(effect)}: the definitions, the "
+            "settings or the program have changed since; undo that, or start anew with --fresh"
+        )
+
+    async def _taken_over(self, event: Event) -> Outcome:
+        if event.outcome is None:  # in flight when the process died
+            self._clock.set(event.at_us)
+            outcome = await self._asked(event.effect, event.key or self._key(self._number), event.at_us)
+            self._log.redone(outcome)
+            return outcome
+        self._clock.set(event.outcome.at_us)
+        self._count_paid(event.effect, event.outcome)
+        if isinstance(event.effect, Send):
+            self._agent.observe(event.effect.message, event.outcome.text or "", declined=event.outcome.declined)
+        elif isinstance(event.effect, ResetAgent):
+            self._agent.observe_reset()
+        return event.outcome
+
+    def _count_paid(self, effect: Effect, outcome: Outcome) -> None:
+        """The run has paid for this before it was cut off."""
+        tokens = outcome.input_tokens, outcome.output_tokens
+        if isinstance(effect, Send) and self._purse is not None and _was_asked(outcome):
+            self._purse.paid(*tokens)
+        if isinstance(effect, Consult) and self._judge_purse is not None and outcome.judged_by_model:
+            self._judge_purse.paid(*tokens)
+
+    # -- what is new
+
+    async def _carried_out(self, effect: Effect) -> Outcome:
+        if self._stopping.is_set():
+            raise SessionStoppedError("the session was stopped")
+        if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self._clock.tells_agent):
+            key, at_us = self._key(self._number), self._clock.now()
+            self._log.intend(effect, key, at_us)
+            outcome = await self._asked(effect, key, at_us)
+            self._log.done(outcome)
+            return outcome
+        at_us = await self._waited(effect.until_us) if isinstance(effect, Jump) else self._clock.now()
+        outcome = Outcome(at_us)
+        self._log.did(effect, outcome)
+        return outcome
+
+    async def _waited(self, until_us: int) -> int:
+        """Let time pass; real time may be long, and the run may be stopped meanwhile."""
+        jump = asyncio.ensure_future(self._clock.jump(until_us))
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((jump, stop), return_when=asyncio.FIRST_COMPLETED)
+            if jump.done():
+                return jump.result()
+            raise SessionStoppedError("the session was stopped")
+        finally:
+            jump.cancel()
+            stop.cancel()
+
+    async def _asked(self, effect: Effect, key: str, at_us: int) -> Outcome:
+        """Ask whom an effect concerns."""
+        try:
+            if isinstance(effect, Send):
+                return await self._replied(effect, key, at_us)
+            if isinstance(effect, Consult):
+                return await self._judged(effect, key)
+            if isinstance(effect, ResetAgent):
+                await self._agent.reset(key, at_us)
+            elif isinstance(effect, Jump):
+                await self._agent.advance(at_us, effect.until_us, key)
+                return Outcome(await self._clock.jump(effect.until_us))
+            return Outcome(self._clock.now())
+        except EndpointError as error:
+            raise RunError(f"at {_shown(effect)}: {error}") from error
+
+    async def _replied(self, effect: Send, key: str, at_us: int) -> Outcome:
+        async with _paying(self._purse) as paid:
+            reply = await self._agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
+            outcome = Outcome(
+                at_us=self._clock.exchanged(),
+                text=reply.text,
+                latency_ms=reply.latency_ms,
+                input_tokens=reply.input_tokens,
+                output_tokens=reply.output_tokens,
+                adopted=reply.adopted,
+                simulated=reply.simulated,
+                declined=reply.declined,
+            )
+            if _was_asked(outcome):
+                paid(outcome.input_tokens, outcome.output_tokens)
+        return outcome
+
+    async def _judged(self, effect: Consult, key: str) -> Outcome:
+        judge = self._judge = self._judge or self._make_judge()
+        completions: Sequence[Completion] = getattr(judge, "completions", ())
+        before = len(completions)
+        async with _paying(self._judge_purse) as paid:
+            text = await judge.ask(effect.request, key=key)
+            made = completions[before:]
+            tokens = _sum([each.usage.input_tokens for each in made]), _sum([each.usage.output_tokens for each in made])
+            if made:
+                paid(*tokens)
+        return Outcome(
+            at_us=self._clock.now(),
+            text=text,
+            latency_ms=math.fsum(each.latency_ms or 0.0 for each in made) if made else None,
+            input_tokens=tokens[0],
+            output_tokens=tokens[1],
+            simulated=any(each.simulated for each in made),
+        )
+
+
+def _paying(purse: Purse | None) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
+    return contextlib.nullcontext(lambda input_tokens, output_tokens: None) if purse is None else purse.paying()
+
+
+def _was_asked(outcome: Outcome) -> bool:
+    """Whether a model made the reply, which then is to be paid for."""
+    return not outcome.adopted and not outcome.simulated
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _shown(effect: Effect | None) -> str:
+    """An effect for people, in a few words."""
+    if effect is None:
+        return "the end"
+    if isinstance(effect, Send):
+        whose = effect.test or ("filler" if effect.draws else "the introduction")
+        message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
+        return f"a message of {whose}: {message!r}"
+    data = effect_data(effect)
+    what = str(data.pop("do")).replace("_", " ")
+    return " ".join([what, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])

@@ -1,0 +1,318 @@
+"""The memory target: an agent that answers many rows in one long conversation, a session for each repetition."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._fingerprints import content_hash
+from tunecheck._json import JSON, plain
+from tunecheck._targets import CallContext, Purse, Row, Share, Target, TargetOutput
+from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.memory._agents import agent_for
+from tunecheck.memory._clock import ClockName, make_clock
+from tunecheck.memory._counting import CountingOnce
+from tunecheck.memory._definitions import definition_data
+from tunecheck.memory._event_log import EventLog
+from tunecheck.memory._results import OUTPUT_COLUMNS, output_columns, share_of
+from tunecheck.memory._session import Judging, Session
+from tunecheck.memory._test_states import SessionBook, TestBook
+
+if TYPE_CHECKING:
+    from tunecheck.memory._agents import Agent
+    from tunecheck.memory._effects import Schedule
+    from tunecheck.memory._scheduler import Settings, Test
+    from tunecheck.memory._wording import Wording
+
+__all__ = ["EVENTS", "FOLDER", "MemoryTarget", "event_log_path"]
+
+FOLDER, EVENTS = "memory", "events.jsonl"
+"""The folder in a run's own, and in it, below each session's, the file of its events."""
+
+
+def event_log_path(run: Path, trial: int) -> Path:
+    """Where the events of a repetition's session are, below a run's folder."""
+    return run / FOLDER / _session(trial) / EVENTS
+
+
+class MemoryTarget(Target):
+    """Answers a row, which names a test, when that test is over in the row's session.
+
+    The first row of a session starts it; what it comes to is journaled event by event in the run's folder, from where
+    it goes on after it was cut off. Rows of one repetition are one session.
+
+    Args:
+        endpoint: the agent: a model, or an agent with a memory of its own.
+        tests: all tests of a session.
+        settings: how they are woven together.
+        judge: makes whom the dynamic tests of a session consult, `judge_endpoint` is the model behind it, if there is
+            one; `judged_by` says who that is, for the manifest.
+        max_prompt_size: tokens of conversation that the agent is sent at most.
+        clock: `virtual`, `mirrored` (the agent is told when time passes) or `real` (it is waited for).
+        prepare: called with the run's folder before the first session begins.
+        notes: remarks for the run.
+
+    Raises:
+        ConfigurationError: the prompt size leaves no room, or the agent could not heed it.
+    """
+
+    pays_by_call = True
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tests: Sequence[Test],
+        settings: Settings,
+        *,
+        judge: Callable[[], Judging],
+        judged_by: Mapping[str, JSON],
+        judge_endpoint: Endpoint | None = None,
+        max_prompt_size: int | None = None,
+        clock: ClockName = "virtual",
+        prepare: Callable[[Path], None] = lambda folder: None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.simulated = endpoint.simulated
+        self.can_be_taken_over = False
+        self.columns = frozenset(OUTPUT_COLUMNS)
+        self.books: dict[int, SessionBook] = {}
+        """By repetition, what the tests came to in the sessions that this process had."""
+        self._tests = {test.id: test for test in tests}
+        self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
+        self._judge = judge
+        self._judged_by = dict(judged_by)
+        self._judge_endpoint = judge_endpoint
+        self._max_prompt_size = max_prompt_size
+        self._clock: ClockName = clock
+        self._prepare = prepare
+        self.notes = tuple(notes)
+        self._running: dict[int, _Running] = {}
+        self._stopped = False
+        self._made_of = self._describe_parts()
+        make_clock(clock)
+        self._agent("")
+
+    def _agent(self, conversation: str) -> Agent:
+        tokenizer = self._settings.tokenizer
+        return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=self._max_prompt_size)
+
+    # -- answering
+
+    async def answer(self, row: Row, context: CallContext) -> TargetOutput:
+        """Wait for the end of the row's test.
+
+        Raises:
+            RunError: the conversation cannot go on, or what was recorded of it is not what it would be now; the run
+                stops, and can be resumed.
+        """
+        trial = row.values.get(TRIAL, 1)
+        assert isinstance(trial, int)
+        test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
+        try:
+            running = self._running.get(trial)
+            if running is None:
+                running = self._running[trial] = self._start(trial, context)
+            book = await running.ended(test.id)
+        except ConfigurationError as error:  # as an error of this row alone it would let the run come to its end
+            raise RunError(str(error)) from error
+        return output_columns(book, test, _session(trial))
+
+    def _start(self, trial: int, context: CallContext) -> _Running:
+        if context.folder is None:
+            raise RunError("a memory session keeps its events in a run's folder, and there is none")
+        if not self._running:
+            self._prepare(context.folder)
+        clock = make_clock(self._clock)
+        log = EventLog(event_log_path(context.folder, trial), clock.now(), self._made_of)
+        settings = replace(self._settings, start_us=log.start_us)
+        book = self.books[trial] = self.make_book()
+        running = _Running(self._tests)
+        session = Session(
+            schedule=lambda: self._schedule(settings),
+            agent=self._agent(f"{context.run_id}/{trial}"),
+            judge=self._judge,
+            clock=clock,
+            log=log,
+            key=lambda number: _key(context.run_id, trial, number),
+            book=book,
+            ended=running.note,
+            purse=_purse(context, "target", self.endpoint, trial),
+            judge_purse=_purse(context, "judge", self._judge_endpoint, trial),
+        )
+        running.start(session, log)
+        if self._stopped:
+            session.stop()
+        return running
+
+    def make_book(self) -> SessionBook:
+        """Books that count as these sessions do, for a session that is read from its log."""
+        return SessionBook(self._settings.tokenizer.count)
+
+    def _schedule(self, settings: Settings) -> Schedule:
+        from tunecheck.memory._scheduler import schedule
+
+        return schedule(self._tests.values(), settings)
+
+    def group_key(self, row: Row) -> str | None:
+        """Rows of one repetition are answered in one conversation."""
+        return _session(row.values.get(TRIAL, 1))
+
+    def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
+        """The test's share of what the whole conversation took."""
+        return share_of(output, "share")[1:]
+
+    def shares(self, output: Mapping[str, JSON]) -> Iterator[Share]:
+        """The same, with the number of messages, and what its questions to the judge took."""
+        conversation = str(output.get("session"))
+        yield Share("target", self.endpoint, conversation, *share_of(output, "share"))
+        yield Share("judge", self._judge_endpoint, conversation, *share_of(output, "judged"))
+
+    def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
+        """All rows of a session are of one conversation."""
+        return output.get("simulated") is True
+
+    # -- what it is
+
+    def inputs(self, row: Row) -> JSON:
+        """The row, and everything else that is said in its session."""
+        return [dict(row.values), self._made_of]
+
+    def _describe_parts(self) -> dict[str, JSON]:
+        """What the events of a session depend on, by name."""
+        settings = self._settings
+        return {
+            "tests": content_hash([_described(test) for test in self._tests.values()]),
+            "settings": content_hash(_woven(settings)),
+            "wording": _wording_hash(settings.wording),
+            "filler": settings.filler.sha256,
+            "tokenizer": settings.tokenizer.name,
+            "clock": self._clock,
+            "prompt size": self._max_prompt_size,
+            "judge": dict(self._judged_by),
+        }
+
+    def fingerprint(self) -> str | None:
+        """A hash of the endpoint's settings and of everything that is said to it."""
+        return content_hash([EndpointTarget(self.endpoint).fingerprint(), self._made_of])
+
+    def describe(self) -> dict[str, JSON]:
+        """The endpoint's settings, secrets masked, and how the conversation is had."""
+        described = EndpointTarget(self.endpoint).describe()
+        return {**described, "memory": {**_woven(self._settings), **self._made_of}}
+
+    # -- the end
+
+    def stop(self) -> None:
+        """No session begins another exchange."""
+        self._stopped = True
+        for running in self._running.values():
+            running.session.stop()
+
+    async def close(self) -> None:
+        """End the sessions, and close the endpoint's connections."""
+        for running in self._running.values():
+            await running.close()
+        await self.endpoint.close()
+
+
+class _Running:
+    """A session at work in the background, and the tests of it that are over."""
+
+    session: Session
+
+    def __init__(self, tests: Mapping[str, Test]) -> None:
+        self._ended: dict[str, asyncio.Future[TestBook]] = {
+            test: asyncio.get_running_loop().create_future() for test in tests
+        }
+
+    def start(self, session: Session, log: EventLog) -> None:
+        """Begin."""
+        self.session = session
+        self._task = asyncio.create_task(self._run(log))
+
+    async def _run(self, log: EventLog) -> None:
+        with contextlib.closing(log):
+            await self.session.run()
+
+    def note(self, book: TestBook) -> None:
+        """A test is over."""
+        self._ended[book.id].set_result(book)
+
+    async def ended(self, test: str) -> TestBook:
+        """What a test came to, once it is over.
+
+        Raises:
+            RunError, ConfigurationError: the session ended before.
+        """
+        future = self._ended[test]
+        await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if future.done():
+            return future.result()
+        self._task.result()
+        raise RunError(f"the conversation is over, and {test} is not")
+
+    async def close(self) -> None:
+        """End it where it is; what it asked for and was not answered is asked again when it goes on."""
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        if not self._task.cancelled():
+            self._task.exception()
+
+
+def _key(run_id: str, trial: int, number: int) -> str:
+    """The idempotency key of an event: the same each time the run asks for it."""
+    text = "\0".join((run_id, "memory", str(trial), str(number)))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _session(trial: object) -> str:
+    return f"session-{trial}"
+
+
+def _purse(context: CallContext, name: str, endpoint: object, trial: int) -> Purse | None:
+    return context.purses.purse(name, endpoint, _session(trial)) if context.purses is not None else None
+
+
+def _described(test: Test) -> JSON:
+    """A test as data: its definition, its kind, and its own span and seed."""
+    definition = test.definition
+    return [
+        definition.id,
+        definition_data(definition),
+        test.kind.name,
+        dict(test.kind.arguments),
+        test.memory_span,
+        test.seed,
+    ]
+
+
+def _woven(settings: Settings) -> dict[str, JSON]:
+    """How tests are woven together, as data."""
+    return {
+        "memory_span": settings.memory_span,
+        "incompatibilities": [[*sorted(together)] for together in settings.incompatibilities],
+        "by_topics": settings.by_topics,
+        "isolated": settings.isolated,
+        "introduce": settings.introduce,
+        "seed": settings.seed,
+        "max_message_tokens": settings.max_message_tokens,
+    }
+
+
+def _wording_hash(wording: Wording) -> str:
+    """A hash of every text, and of the menu; where they lie does not count."""
+    texts = asdict(wording)
+    del texts["name"]
+    del texts["restaurant"]["menu_file"]
+    menu = wording.restaurant.menu_file
+    return content_hash([plain(texts), hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""])

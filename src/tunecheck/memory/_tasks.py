@@ -1,0 +1,116 @@
+"""Tests on their way: what is to be run, and how far each has come."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tunecheck._errors import RunError, TunecheckError
+from tunecheck.memory._checking import check_points, check_step
+from tunecheck.memory._kind import Kind, Scene
+from tunecheck.memory._model import Definition, Points, Replied, Step, Steps
+from tunecheck.memory._wording import Wording
+
+__all__ = ["Task", "Test", "conflicts"]
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test to be run: its definition, what kind it is, and what is its own.
+
+    `memory_span` is its data set's, where that differs from the run's; `seed` that of its random numbers, by default
+    its id.
+    """
+
+    __test__ = False  # none of pytest's
+
+    definition: Definition
+    kind: Kind
+    memory_span: int | None = None
+    seed: str | None = None
+
+    @property
+    def id(self) -> str:
+        """What the test is called in logs."""
+        return self.definition.id
+
+
+class Task:
+    """A test at work.
+
+    `begun_at` is the count of tokens at which it began, `reply_tokens` those of the last reply to it. `replies` are,
+    once it has a callback, those of the agent since its question, its own first; `over` says that these were enough.
+    """
+
+    def __init__(self, test: Test, wording: Wording, now_us: Callable[[], int]) -> None:
+        self.test = test
+        self.begun_at: int | None = None
+        self.reply_tokens = 0
+        self.replies: list[str] | None = None
+        self.over = False
+        self.points: Points | None = None
+        self._now_us = now_us
+        self._scene = Scene(now_us, random.Random(test.seed or test.id), wording)
+        self._steps: Steps | None = None
+        self._ended = False
+        self._last: Replied | None = None
+
+    @property
+    def id(self) -> str:
+        """The test's id."""
+        return self.test.id
+
+    @property
+    def looks_on(self) -> bool:
+        """Whether it has a callback that waits for more replies."""
+        return self.replies is not None and not self.over
+
+    def next(self) -> Step | None:
+        """What it does next; None when it has come to its end.
+
+        Raises:
+            RunError: its kind's code failed, or gave something that is no step.
+        """
+        if self._ended:
+            return None
+        try:
+            step = self._advance()
+            return None if self._ended else check_step(step)
+        except TunecheckError:
+            raise
+        except Exception as error:  # a kind may be somebody's own code, which may raise anything
+            raise RunError(f"the test {self.id!r} could not go on: {type(error).__name__}: {error}") from error
+
+    def came_to(self, text: str | None, sent_us: int) -> None:
+        """Tell it what its step came to, now."""
+        self._last = Replied(text, sent_us, self._now_us())
+
+    def is_seen(self) -> bool:
+        """Whether its callback has seen enough."""
+        return self.replies is not None and self.test.kind.is_over(self.test.definition, self.replies)
+
+    def _advance(self) -> Step | None:
+        try:
+            if self._steps is None:
+                self._steps = self.test.kind.steps(self.test.definition, self._scene)
+                return next(self._steps)
+            last, self._last = self._last, None
+            return self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
+        except StopIteration as end:
+            self._ended = True
+            self.points = check_points(end.value)
+            return None
+
+
+def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
+    """By title, the titles that must not be at work beside it, its own among them."""
+    by_title = {kind.title: kind for kind in kinds}
+    found = {title: {title} for title in by_title}
+    for together in declared:
+        for title in together & found.keys():
+            found[title] |= together & found.keys()
+    if by_topics:
+        for title, kind in by_title.items():
+            found[title] |= {other.title for other in by_title.values() if other.topics & kind.topics}
+    return found

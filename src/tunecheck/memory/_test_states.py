@@ -1,0 +1,207 @@
+"""The books of a session: what each test has come to, kept event by event, so that nothing is ever looked for twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tunecheck._json import JSON
+from tunecheck.memory._clock import as_iso
+from tunecheck.memory._effects import (
+    Begin,
+    Consult,
+    Deregister,
+    Effect,
+    End,
+    Outcome,
+    Register,
+    Send,
+    Waiting,
+)
+from tunecheck.memory._model import Points
+
+__all__ = ["Moment", "SessionBook", "Spent", "TestBook"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A place in a conversation: messages and tokens that were said before it, and the time (µs since 1970, UTC)."""
+
+    message: int
+    tokens: int
+    at_us: int
+
+    def data(self) -> dict[str, JSON]:
+        """As it stands in a row."""
+        return {"message": self.message, "tokens": self.tokens, "at": as_iso(self.at_us)}
+
+
+@dataclass(slots=True)
+class Spent:
+    """What some exchanges took: the agent was asked `calls` times; tokens as the service counted them.
+
+    `input_tokens` and `output_tokens` are None where it never said.
+    """
+
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    latency_ms: float | None = None
+
+    def add(self, outcome: Outcome) -> None:
+        """One more exchange; an adopted reply took nothing."""
+        if outcome.adopted:
+            return
+        self.calls += 1
+        self.input_tokens = _sum(self.input_tokens, outcome.input_tokens)
+        self.output_tokens = _sum(self.output_tokens, outcome.output_tokens)
+        if outcome.latency_ms is not None:
+            self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
+
+    def data(self) -> dict[str, JSON]:
+        """As it stands in a row's `usage`."""
+        return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, "calls": self.calls}
+
+
+@dataclass(slots=True)
+class TestBook:
+    """One test: where it began and ended, and everything that belongs to it.
+
+    `spent` is what its own exchanges took, `share` what the whole conversation asked of models since the test before it
+    ended, and `judged` what its questions to the judge took.
+    `characters` are those of the whole conversation while it lasted.
+    """
+
+    __test__ = False  # pytest: the name is the benchmark's word
+
+    id: str
+    begun: Moment
+    ended: Moment | None = None
+    log: list[JSON] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
+    responses: list[str] = field(default_factory=list)
+    since_question: list[str] = field(default_factory=list)
+    points: Points | None = None
+    spent: Spent = field(default_factory=Spent)
+    share: Spent = field(default_factory=Spent)
+    judged: Spent = field(default_factory=Spent)
+    characters: int = 0
+    simulated: bool = False
+    question_at: int | None = None
+    registered: bool = False
+
+    def note(self, what: str, moment: Moment, **values: JSON) -> None:
+        """Add an entry to the test's own log."""
+        self.log.append({"what": what, **moment.data(), **values})
+
+
+class SessionBook:
+    """All tests of a session, folded from its events in order.
+
+    `count` counts the tokens of a text. `generated_tokens` and `generated_ms` leave out replies that were adopted, and
+    those whose time nobody measured.
+    """
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self.tests: dict[str, TestBook] = {}
+        self.messages = 0
+        self.fillers = 0
+        self.tokens = 0
+        self.agent_tokens = 0
+        self.generated_tokens = 0
+        self.generated_ms = 0.0
+        self._count = count
+        self._characters = 0
+        self._replies: list[str] = []
+        self._share = Spent()
+
+    def note(self, effect: Effect, outcome: Outcome) -> TestBook | None:
+        """One more event; the test that it ended, if it did."""
+        if isinstance(effect, Send):
+            self._note_exchange(effect, outcome)
+        elif isinstance(effect, Begin):
+            book = self.tests[effect.test] = TestBook(effect.test, self._moment(outcome), characters=-self._characters)
+            book.note("begin", book.begun)
+        elif isinstance(effect, End):
+            return self._note_end(effect, outcome)
+        elif isinstance(effect, (Consult, Waiting, Register, Deregister)):
+            self._note_of_test(self.tests[effect.test], effect, outcome)
+        return None
+
+    def _moment(self, outcome: Outcome) -> Moment:
+        return Moment(self.messages, self.tokens, outcome.at_us)
+
+    def _note_exchange(self, effect: Send, outcome: Outcome) -> None:
+        reply = outcome.text or ""
+        before = self._moment(outcome)
+        said, answered = self._count(effect.message), self._count(reply)
+        self.messages += 1
+        self.fillers += effect.filler
+        self.tokens += said + answered
+        self.agent_tokens += answered
+        if outcome.latency_ms is not None and not outcome.adopted:
+            self.generated_tokens += answered
+            self.generated_ms += outcome.latency_ms
+        self._characters += len(effect.message) + len(reply)
+        if not outcome.simulated:
+            self._share.add(outcome)
+        self._replies.append(reply)
+        if not effect.filler:
+            self._note_own(self.tests[effect.test], effect, outcome, before)
+
+    def _note_own(self, book: TestBook, effect: Send, outcome: Outcome, before: Moment) -> None:
+        reply = outcome.text or ""
+        if effect.question:
+            book.questions.append(effect.message)
+            book.responses.append(reply)
+            book.question_at = len(self._replies) - 1
+        book.spent.add(outcome)
+        book.simulated |= outcome.simulated
+        more: dict[str, JSON] = {"adopted": outcome.adopted or None, "declined": outcome.declined or None}
+        book.note(
+            "question" if effect.question else "statement",
+            before,
+            size=self.tokens - before.tokens,
+            said=effect.message,
+            reply=reply,
+            ms=outcome.latency_ms,
+            **{name: value for name, value in more.items() if value},
+        )
+
+    def _note_of_test(
+        self, book: TestBook, effect: Consult | Waiting | Register | Deregister, outcome: Outcome
+    ) -> None:
+        now = self._moment(outcome)
+        match effect:
+            case Waiting(_, tokens, seconds):
+                book.note("wait", now, for_tokens=tokens, for_seconds=seconds)
+            case Consult(_, request):
+                book.simulated |= outcome.simulated
+                if outcome.judged_by_model:
+                    book.judged.add(outcome)
+                book.note("judge", now, purpose=request.purpose, values=dict(request.values), reply=outcome.text)
+            case Register():
+                book.registered = True
+                book.note("callback", now)
+            case Deregister():
+                book.note("callback over", now)
+                self._keep_since_question(book)
+
+    def _keep_since_question(self, book: TestBook) -> None:
+        if book.registered and book.question_at is not None:
+            book.since_question = self._replies[book.question_at :]
+            book.registered = False
+
+    def _note_end(self, effect: End, outcome: Outcome) -> TestBook:
+        book = self.tests[effect.test]
+        self._keep_since_question(book)
+        book.points = effect.points
+        book.ended = self._moment(outcome)
+        book.characters += self._characters
+        book.share, self._share = self._share, Spent()
+        book.note("end", book.ended)
+        return book
+
+
+def _sum(known: int | None, more: int | None) -> int | None:
+    return known if more is None else (known or 0) + more

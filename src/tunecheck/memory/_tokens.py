@@ -1,0 +1,87 @@
+"""Counting tokens: what waits, filler and memory spans are measured in."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib import machinery, util
+from types import ModuleType
+from typing import Protocol, cast
+
+from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck._messages import did_you_mean
+
+__all__ = ["ENCODINGS", "Tokenizer", "load_tokenizer"]
+
+ENCODINGS = ("cl100k_base", "o200k_base")
+"""The encodings that come with the extra `memory`, offline; published runs were counted in the first."""
+
+_PACKAGE = "bpe_openai"
+_CORE = f"{_PACKAGE}._bindings"
+
+
+class Tokenizer(Protocol):
+    """Whatever counts tokens. `name` stands in a run's records."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, for instance "cl100k_base"."""
+        ...
+
+    def count(self, text: str) -> int:
+        """How many tokens the text has; the empty text none."""
+        ...
+
+
+def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
+    """The tokenizer of this name.
+
+    Raises:
+        ConfigurationError: there is none of this name.
+        MissingExtraError: `bpe-openai` is not installed.
+    """
+    if name not in ENCODINGS:
+        raise ConfigurationError(f"there is no tokenizer {name!r}{did_you_mean(name, ENCODINGS)}")
+    try:
+        core = cast("_Core", sys.modules.get(_CORE) or _load_core())
+        return _Encoding(name, core.tokenizer_for_encoding(name))
+    except (ImportError, AttributeError):
+        raise MissingExtraError("counting tokens", "memory") from None
+
+
+def _load_core() -> ModuleType:
+    """The part of bpe-openai that counts.
+
+    It is loaded past the package's own first lines, which take half a second to read every encoding that it has a
+    second time, as tables for Python. What imports the package later finds this part loaded.
+    """
+    package = util.find_spec(_PACKAGE)
+    spec = machinery.PathFinder.find_spec(_CORE, package.submodule_search_locations) if package is not None else None
+    if spec is None or spec.loader is None or _PACKAGE in sys.modules:
+        return importlib.import_module(_CORE)
+    core = util.module_from_spec(spec)
+    spec.loader.exec_module(core)
+    return sys.modules.setdefault(_CORE, core)
+
+
+class _Counter(Protocol):
+    def count(self, text: str) -> int: ...
+
+
+class _Core(Protocol):
+    def tokenizer_for_encoding(self, name: str) -> _Counter: ...
+
+
+class _Encoding:
+    """An encoding of bpe-openai; what looks like a special token within a text is text."""
+
+    def __init__(self, name: str, counter: _Counter) -> None:
+        self.name = name
+        self._count = counter.count
+
+    def count(self, text: str) -> int:
+        """The number of tokens. Halves of characters, which no encoding has, count as the mark that replaces them."""
+        try:
+            return self._count(text)
+        except UnicodeEncodeError:
+            return self._count(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))

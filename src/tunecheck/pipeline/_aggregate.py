@@ -1,0 +1,291 @@
+"""From rows to metrics: means, pass rates, counts of every outcome, over all rows and by group.
+
+Sums are exact (`math.fsum`), and keys and groups stand in the order of the rows, so the order in which rows finish
+changes nothing. Kept in memory are eight bytes for each number.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeAlias
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps, plain
+from tunecheck.pipeline._results import ResultRow, RowState, RowsView
+from tunecheck.pipeline._scoring import BoundEvaluator, Output
+
+__all__ = ["Aggregator", "Metrics", "primary_result"]
+
+Metrics: TypeAlias = dict[str, JSON]
+
+MAX_GROUPS = 1_000
+"""Most values of a grouping column; one with more identifies rows rather than grouping them."""
+
+MAX_COMBINATIONS = 20_000
+"""Most combinations of the values of all grouping columns."""
+
+_NOT_APPLICABLE = ("not_applicable", "not applicable")
+_WORDS = frozenset(("pass", "fail", *_NOT_APPLICABLE))
+_TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
+_LONGEST_VALUE = 200
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted for one evaluator in one group."""
+
+    scored: int = 0
+    not_applicable: int = 0
+    errors: int = 0
+    results: dict[str, Counter[str]] = field(default_factory=dict)
+    numbers: dict[str, array[float]] = field(default_factory=dict)
+    shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """Which keys outputs had, and the first row that had them."""
+
+    def add(self, index: int, output: Output, evaluator: BoundEvaluator) -> None:
+        shape = tuple(output)
+        self.shapes[shape] = min(index, self.shapes.get(shape, index))
+        results: dict[str, str] = {}
+        for key, value in output.items():
+            if isinstance(value, str):
+                if value in _WORDS and key.endswith("_result"):
+                    results[key] = value
+            elif isinstance(value, (bool, int, float)) and not _has_no_mean(key, output):
+                self._number(key, value)
+        for key, word in results.items():
+            self._result(key, word)
+        primary = primary_result(evaluator, results)
+        if primary is not None and results[primary] in _NOT_APPLICABLE:
+            self.not_applicable += 1
+        else:
+            self.scored += 1
+
+    def _number(self, key: str, value: float) -> None:
+        numbers = self.numbers.get(key)
+        if numbers is None:
+            numbers = self.numbers[key] = array("d")
+        numbers.append(_as_float(value))
+
+    def _result(self, key: str, word: str) -> None:
+        counter = self.results.get(key)
+        if counter is None:
+            counter = self.results[key] = Counter()
+        counter[word] += 1
+
+
+@dataclass(slots=True)
+class _Cell:
+    """The rows that have the same values in all grouping columns."""
+
+    first: int
+    tallies: list[_Tally]
+    count: int = 0
+    rows: array[int] = field(default_factory=lambda: array("Q"))
+    """Which they are; kept only where some evaluator wants to see them again."""
+
+
+class Aggregator:
+    """Collects outcomes row by row; `group_columns` are columns by whose values the metrics are reported, too."""
+
+    def __init__(self, evaluators: Sequence[BoundEvaluator], group_columns: Sequence[str]) -> None:
+        self._evaluators = evaluators
+        self._columns = group_columns
+        self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)
+        self._cells: dict[tuple[str | None, ...], _Cell] = {}
+        self._values: list[set[str | None]] = [set() for _ in group_columns]
+        self.rows = 0
+        self.failed_rows = 0
+
+    def add(self, state: RowState) -> None:
+        """Count one finished row.
+
+        Raises:
+            ConfigurationError: there are too many groups.
+        """
+        self.rows += 1
+        self.failed_rows += bool(state.errors)
+        index = state.row.index
+        cell = self._cell(index, tuple(_group_value(state, column) for column in self._columns))
+        cell.first = min(cell.first, index)
+        cell.count += 1
+        if self._keeps_rows:
+            cell.rows.append(index)
+        for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
+            output = state.outputs.get(evaluator.name)
+            if output is None:
+                tally.errors += 1
+            else:
+                tally.add(index, output, evaluator)
+
+    def _cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
+        cell = self._cells.get(group)
+        if cell is None:
+            self._check_groups(group)
+            cell = self._cells[group] = _Cell(index, [_Tally() for _ in self._evaluators])
+        return cell
+
+    def _check_groups(self, group: tuple[str | None, ...]) -> None:
+        for column, values, value in zip(self._columns, self._values, group, strict=True):
+            values.add(value)
+            if len(values) > MAX_GROUPS:
+                raise ConfigurationError(
+                    f"column {column!r} makes more than {MAX_GROUPS:,} groups: choose one with fewer values"
+                )
+        if len(self._cells) >= MAX_COMBINATIONS:
+            raise ConfigurationError(
+                f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups together: choose fewer columns"
+            )
+
+    def metrics(self, rows: RowsView) -> Metrics:
+        """The metrics over all rows; `rows` are read again only for evaluators with an `__aggregate__` of their own."""
+        return self._metrics(list(self._cells.values()), rows)
+
+    def by_group(self, rows: RowsView) -> dict[str, dict[str, Metrics]]:
+        """The metrics by each grouping column's values: `{column: {value: metrics}}`; values as text."""
+        return {column: self._by_column(position, rows) for position, column in enumerate(self._columns)}
+
+    def _by_column(self, position: int, rows: RowsView) -> dict[str, Metrics]:
+        by_value: dict[str, list[_Cell]] = {}
+        for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
+            value = group[position]
+            if value is not None:
+                by_value.setdefault(value, []).append(cell)
+        return {
+            value: self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))))
+            | {"row_count": sum(cell.count for cell in cells)}
+            for value, cells in by_value.items()
+        }
+
+    def _metrics(self, cells: Sequence[_Cell], rows: Iterable[ResultRow]) -> Metrics:
+        metrics: Metrics = {}
+        for position, evaluator in enumerate(self._evaluators):
+            tallies = [cell.tallies[position] for cell in cells]
+            metrics |= _evaluator_metrics(evaluator, tallies)
+            metrics |= _own_aggregate(evaluator, rows, any(tally.scored for tally in tallies))
+        return metrics
+
+
+def _group_value(state: RowState, column: str) -> str | None:
+    """A grouping column's value as text: a text as it is, everything else as JSON."""
+    value = state.kind if column == "row_kind" else state.row.values.get(column)
+    if value is None or isinstance(value, str):
+        return value and value[:_LONGEST_VALUE]
+    try:
+        return dumps(value).decode()[:_LONGEST_VALUE]
+    except TypeError:
+        return f"a {type(value).__name__}"
+
+
+def _has_no_mean(key: str, output: Output) -> bool:
+    """Thresholds, and the tokens that judging a metric took: `relevance_total_tokens` beside `relevance`."""
+    if key.endswith("_threshold"):
+        return True
+    return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond any float
+        return math.inf if value > 0 else -math.inf
+
+
+def primary_result(evaluator: BoundEvaluator, results: Iterable[str]) -> str | None:
+    """The key whose pass and fail count: what the evaluator declares, its own name's, else the first."""
+    keys = list(results)
+    for candidate in (f"{evaluator.primary}_result", f"{evaluator.name}_result"):
+        if candidate in keys:
+            return candidate
+    return keys[0] if keys else None
+
+
+def _evaluator_metrics(evaluator: BoundEvaluator, tallies: Sequence[_Tally]) -> Metrics:
+    name = evaluator.name
+    keys = _keys(tallies)
+    metrics: Metrics = {
+        f"{name}.{key}": _mean(tallies, key) for key in keys if any(key in tally.numbers for tally in tallies)
+    }
+    primary = primary_result(evaluator, [key for key in keys if any(key in tally.results for tally in tallies)])
+    if primary is not None:
+        passed, failed = (
+            sum(tally.results.get(primary, Counter())[word] for tally in tallies) for word in ("pass", "fail")
+        )
+        metrics[f"{name}.binary_aggregate"] = passed / (passed + failed) if passed + failed else None
+    return metrics | {
+        f"{name}.scored_count": sum(tally.scored for tally in tallies),
+        f"{name}.not_applicable_count": sum(tally.not_applicable for tally in tallies),
+        f"{name}.error_count": sum(tally.errors for tally in tallies),
+    }
+
+
+def _keys(tallies: Iterable[_Tally]) -> list[str]:
+    """All keys of the outputs, in the order of the rows that have them."""
+    shapes = sorted(((first, shape) for tally in tallies for shape, first in tally.shapes.items()))
+    return list(dict.fromkeys(key for _, shape in shapes for key in shape))
+
+
+def _mean(tallies: Sequence[_Tally], key: str) -> float | None:
+    columns = [tally.numbers[key] for tally in tallies if key in tally.numbers]
+    try:
+        mean = math.fsum(chain.from_iterable(columns)) / sum(map(len, columns))
+    except (OverflowError, ValueError):  # the sum leaves the range of a float
+        return None
+    return mean if math.isfinite(mean) else None
+
+
+class EvaluatorRow(dict[str, JSON]):
+    """One output of an evaluator, its keys also readable as attributes, as Azure AI Evaluation hands them over."""
+
+    def __getattr__(self, name: str) -> JSON:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class EvaluatorRows(Sequence[EvaluatorRow]):
+    """All outputs of one evaluator, errors left out: what `__aggregate__` is given.
+
+    They are read from the rows as they are iterated; what is asked for by index is kept from then on.
+    """
+
+    def __init__(self, name: str, rows: Iterable[ResultRow]) -> None:
+        self._prefix = f"outputs.{name}."
+        self._rows = rows
+        self._kept: list[EvaluatorRow] | None = None
+
+    def __iter__(self) -> Iterator[EvaluatorRow]:
+        return iter(self._kept) if self._kept is not None else self._read()
+
+    def _read(self) -> Iterator[EvaluatorRow]:
+        cut = len(self._prefix)
+        for row in self._rows:
+            output = {key[cut:]: value for key, value in row.items() if key.startswith(self._prefix)}
+            if output:
+                yield EvaluatorRow(output)
+
+    def _all(self) -> list[EvaluatorRow]:
+        if self._kept is None:
+            self._kept = list(self._read())
+        return self._kept
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __getitem__(self, index: int | slice) -> EvaluatorRow | list[EvaluatorRow]:  # type: ignore[override]
+        return self._all()[index]
+
+
+def _own_aggregate(evaluator: BoundEvaluator, rows: Iterable[ResultRow], any_scored: bool) -> Metrics:
+    if evaluator.aggregate is None or not any_scored:
+        return {}
+    try:
+        found = evaluator.aggregate(EvaluatorRows(evaluator.name, rows))
+        return {f"{evaluator.name}.{key}": plain(value, path=str(key)) for key, value in found.items()}
+    except Exception as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
+        return {f"{evaluator.name}.aggregate_error": f"{type(error).__name__}: {error}"}

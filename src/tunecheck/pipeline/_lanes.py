@@ -1,0 +1,221 @@
+"""Lanes: where evaluators run. One lane takes rows from its queue in batches and runs its evaluators on them.
+
+Asynchronous evaluators have a lane each in the event loop; strangers' synchronous ones a lane each in threads (they may
+wait for something); those that burn CPU share one lane, so that a row's text is read once, in worker processes or a
+thread. No lane waits for another, so any number of evaluators and any number of workers makes progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor as Pool
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from tunecheck.pipeline._results import RowState
+from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Output, Scorer, call, call_async
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._calling import ModelCalls
+
+__all__ = ["AsyncExecutor", "Executor", "Job", "Lane", "Outcome", "Spent", "ThreadExecutor", "run_batch"]
+
+Arguments: TypeAlias = "dict[str, object] | None"
+"""One evaluator's bound arguments for one row; None: nothing to do."""
+
+Outcome: TypeAlias = "Output | Failure | None"
+
+
+@dataclass(slots=True)
+class Job:
+    """One row's work in one lane: for each of the lane's evaluators its arguments, their hash, and what came of it."""
+
+    state: RowState
+    arguments: list[Arguments]
+    hashes: list[str | None] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a batch took: seconds by the clock, and of them seconds of CPU."""
+
+    wall: float
+    cpu: float
+
+
+_PATIENCE_S = 0.2
+"""How long a batch may take before the rows behind it get slots of their own."""
+
+
+class Executor(Protocol):
+    """Runs a batch: for each row, one outcome for each evaluator."""
+
+    slots: int
+    """Batches that may run at once."""
+    largest: int
+    """Most rows in a batch."""
+
+    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
+        """Run one batch; what it raises ends the run."""
+        ...
+
+
+def run_batch(evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]]) -> list[list[Outcome]]:
+    """Run synchronous evaluators on some rows, here and now."""
+    return [
+        [
+            None if arguments is None else call(evaluator, arguments)
+            for evaluator, arguments in zip(evaluators, row, strict=True)
+        ]
+        for row in batch
+    ]
+
+
+class ThreadExecutor:
+    """Runs batches in threads."""
+
+    largest = 128
+
+    def __init__(self, evaluators: Sequence[Scorer], pool: Pool, slots: int) -> None:
+        self._evaluators = evaluators
+        self._pool = pool
+        self.slots = slots
+
+    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
+        """Run one batch in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, batch)
+
+    def _run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
+        wall, cpu = time.perf_counter(), time.thread_time()
+        outcomes = run_batch(self._evaluators, batch)
+        return outcomes, Spent(time.perf_counter() - wall, time.thread_time() - cpu)
+
+
+class AsyncExecutor:
+    """Awaits one asynchronous evaluator, a row at a time in each slot."""
+
+    largest = 1
+
+    def __init__(self, evaluator: Scorer, slots: int, calls: ModelCalls | None = None) -> None:
+        """`calls` asks models for it, where it has a `call_with`."""
+        self._evaluator = evaluator
+        self._calls = calls
+        self.slots = slots
+
+    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
+        """Await the evaluator on the batch's row."""
+        started = time.perf_counter()
+        outcomes = [[await self._call(arguments) for arguments in row] for row in batch]
+        return outcomes, Spent(time.perf_counter() - started, 0.0)
+
+    async def _call(self, arguments: Arguments) -> Outcome:
+        return None if arguments is None else await call_async(self._evaluator, arguments, self._calls)
+
+
+class Lane:
+    """A queue of rows before some evaluators, and the slots that serve it."""
+
+    def __init__(
+        self,
+        evaluators: Sequence[BoundEvaluator],
+        executor: Executor,
+        finished: Callable[[Lane, list[Job]], None],
+        failed: Callable[[list[Job], Exception], None],
+    ) -> None:
+        """`finished` is called in the event loop with each batch that has outcomes, `failed` with one that has none."""
+        self.evaluators = evaluators
+        self._executor = executor
+        self._finished = finished
+        self._failed = failed
+        self._queue: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._size = _BatchSize(executor.largest)
+        self._slots: list[asyncio.Task[None]] = []
+
+    def feed(self, job: Job) -> None:
+        """Queue one row's work."""
+        self._queue.put_nowait(job)
+
+    def take_all(self) -> list[Job]:
+        """Empty the queue: the run stops, and these will not be started."""
+        jobs = []
+        closed = False
+        while not self._queue.empty():
+            job = self._queue.get_nowait()
+            if job is not None:
+                jobs.append(job)
+            closed |= job is None
+        if closed:
+            self.close()
+        return jobs
+
+    async def serve(self) -> None:
+        """Work until `close` was called and the queue is empty.
+
+        A lane of threads starts with one slot: more only help evaluators that wait, and cost those that compute. Those
+        that wait are known by the CPU they spent, and by a batch that does not come back.
+        """
+        at_once = 1 if isinstance(self._executor, ThreadExecutor) else self._executor.slots
+        async with asyncio.TaskGroup() as group:
+            self._open_slots(group, at_once)
+
+    def _open_slots(self, group: asyncio.TaskGroup, count: int) -> None:
+        while len(self._slots) < min(count, self._executor.slots):
+            self._slots.append(group.create_task(self._serve_slot(group)))
+
+    def close(self) -> None:
+        """No more rows will come."""
+        self._queue.put_nowait(None)
+
+    async def _serve_slot(self, group: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            batch = await self._next_batch()
+            if not batch:
+                return
+            impatient = loop.call_later(_PATIENCE_S, self._open_slots, group, self._executor.slots)
+            try:
+                outcomes, spent = await self._executor.run([job.arguments for job in batch])
+            except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
+                self._failed(batch, error)
+                continue
+            finally:
+                impatient.cancel()
+            for job, outcome in zip(batch, outcomes, strict=True):
+                job.outcomes = outcome
+            self._size.learn(len(batch), spent)
+            if self._size.waits:
+                self._open_slots(group, self._executor.slots)
+            self._finished(self, batch)
+
+    async def _next_batch(self) -> list[Job]:
+        first = await self._queue.get()
+        batch: list[Job] = []
+        while first is not None:
+            batch.append(first)
+            if len(batch) >= self._size.rows or self._queue.empty():
+                return batch
+            first = self._queue.get_nowait()
+        self._queue.put_nowait(None)  # the end is for the other slots too
+        return batch
+
+
+class _BatchSize:
+    """How many rows to take at once, learnt from what they took: about 20 ms of work, so that nothing waits long."""
+
+    _SECONDS = 0.02
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._per_row: float | None = None
+        self.rows = 1
+        self.waits = False
+
+    def learn(self, rows: int, spent: Spent) -> None:
+        """Take one batch's cost into account."""
+        cost = spent.wall / rows
+        self._per_row = cost if self._per_row is None else 0.7 * self._per_row + 0.3 * cost
+        self.rows = max(1, min(self._largest, int(self._SECONDS / max(self._per_row, 1e-7))))
+        self.waits = self.waits or (spent.wall > 0.001 and spent.cpu < 0.25 * spent.wall)

@@ -1,0 +1,304 @@
+"""Column mapping: from `${data.…}` and `${target.…}` to the keyword parameters of an evaluator or a target.
+
+Three layers, later over earlier: what the data set declares, `default`, the evaluator's own. A parameter that none of
+them names takes the target's, else the data's, top-level column of its own name. Nothing else is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, plain
+from tunecheck._messages import did_you_mean
+from tunecheck._paths import MISSING, Missing, ValuePath, find, parse_path
+from tunecheck.pipeline._signatures import Signature
+
+__all__ = [
+    "Binder",
+    "ColumnMissingError",
+    "Constant",
+    "Mapped",
+    "MappingLayers",
+    "Reference",
+    "check_binding",
+    "make_binder",
+    "parse_mapping",
+    "read_layers",
+]
+
+Source = Literal["data", "target"]
+
+
+class ColumnMissingError(KeyError):
+    """A row does not have what a required parameter is mapped to."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`${data.a.b}`: where a value comes from and the path to it."""
+
+    source: Source
+    steps: ValuePath
+    text: str
+
+    def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
+        """The value at the path in a row's data or target columns, or MISSING."""
+        return find(data if self.source == "data" else target, self.steps)
+
+    def value_in(self, data: Mapping[str, object], target: Mapping[str, object]) -> object:
+        """The same, None where there is nothing."""
+        value = self.resolve(data, target)
+        return None if value is MISSING else value
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A plain value that stands in the mapping itself."""
+
+    value: JSON
+
+
+Mapped = Reference | Constant
+MappingLayers = Mapping[str, Mapping[str, Mapped]]
+
+
+def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped]:
+    """One layer of a mapping, read.
+
+    Raises:
+        ConfigurationError: a value looks like a reference and is none; names the parameter.
+    """
+    return {name: _parse(value, f"{where}, parameter {name!r}") for name, value in mapping.items()}
+
+
+def _parse(value: object, where: str) -> Mapped:
+    if not isinstance(value, str) or "${" not in value:
+        return Constant(_plain(value, where))
+    reference = _read_reference(value.strip())
+    if reference is None:
+        raise ConfigurationError(f"{where}: {value[:200]!r} is not a reference{_meant(value[:200])}")
+    return reference
+
+
+def _plain(value: object, where: str) -> JSON:
+    try:
+        return plain(value)
+    except TypeError as error:
+        raise ConfigurationError(f"{where}: a mapping holds references and plain values: {error}") from None
+
+
+def _read_reference(text: str) -> Reference | None:
+    if not (text.startswith("${") and text.endswith("}")):
+        return None
+    try:
+        path = parse_path(text[2:-1])
+    except ValueError:
+        return None
+    if len(path) < 2 or path[0] not in ("data", "target"):
+        return None
+    return Reference("data" if path[0] == "data" else "target", path[1:], text)
+
+
+def _meant(value: str) -> str:
+    for wrong, right in (("${run.outputs.", "${target."), ("${outputs.", "${target."), ("${inputs.", "${data.")):
+        if wrong in value:
+            return f"; did you mean {value.replace(wrong, right)!r}?"
+    return "; write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
+
+
+def read_layers(
+    config: Mapping[str, object] | None,
+    evaluators: Iterable[str],
+    declared: Mapping[str, object],
+    declared_for: Callable[[str], Mapping[str, object]] = lambda name: {},
+) -> MappingLayers:
+    """The mapping of each evaluator, its layers merged, and of `target`, which has only its own.
+
+    `config` is Azure's `evaluator_config`: `{"default": {"column_mapping": {…}}}`, or the older `{"default": {…}}`.
+    `declared` is the data set's mapping, `declared_for` what it has for single evaluators.
+
+    Raises:
+        ConfigurationError: an evaluator in the configuration does not exist, or a value is no reference.
+    """
+    names = [*evaluators, "target"]
+    if not isinstance(config, (Mapping, type(None))):
+        raise ConfigurationError(f"evaluator_config is a {type(config).__name__}; expected a mapping by evaluator")
+    own = {str(name): _column_mapping(name, entry) for name, entry in (config or {}).items()}
+    for name in own:
+        if name not in names and name != "default":
+            raise ConfigurationError(f"evaluator_config names {name!r}{did_you_mean(name, [*names, 'default'])}")
+    base = parse_mapping(declared, "the data set's column_mapping")
+    base |= parse_mapping(own.get("default", {}), "evaluator_config['default']")
+    layers = {
+        name: parse_mapping(declared_for(name), "the data set's column_mapping")
+        | parse_mapping(own.get(name, {}), f"evaluator_config[{name!r}]")
+        for name in names
+    }
+    # The defaults speak of evaluators: the target is asked with its own mapping, or with columns of the same name.
+    return {name: layer if name == "target" else base | layer for name, layer in layers.items()} | {"default": base}
+
+
+def _column_mapping(name: str, entry: object) -> Mapping[str, object]:
+    if not isinstance(entry, Mapping):
+        raise ConfigurationError(f"evaluator_config[{name!r}] is a {type(entry).__name__}; expected a mapping")
+    mapping = entry.get("column_mapping", entry)
+    beside = [key for key in entry if key != "column_mapping"] if mapping is not entry else []
+    if beside:
+        raise ConfigurationError(
+            f"evaluator_config[{name!r}] has {beside[0]!r} beside 'column_mapping'; put it inside, or leave it out"
+        )
+    if mapping is None:
+        return {}
+    if not isinstance(mapping, Mapping):
+        raise ConfigurationError(f"the column_mapping of {name!r} is a {type(mapping).__name__}; expected a mapping")
+    return mapping
+
+
+Binder = Callable[[Mapping[str, object], Mapping[str, object]], dict[str, object]]
+"""Makes the keyword arguments of one call from a row's data columns and its target columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    parameter: str
+    mapped: Mapped | None
+    required: bool
+
+
+def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str) -> Binder:
+    """A function that binds one evaluator's parameters; `what` names the evaluator in errors.
+
+    The binder raises ColumnMissingError where a row lacks what a required parameter needs.
+    """
+    choices = [_bindings(parameters, signature, mapping) for parameters in signature.choices]
+
+    def bind(data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
+        missing: ColumnMissingError | None = None
+        for bindings in choices:
+            try:
+                return _bind(bindings, data, target, what)
+            except ColumnMissingError as error:
+                missing = missing or error
+        raise missing or ColumnMissingError(f"{what} takes no parameters")
+
+    return bind
+
+
+def _bindings(
+    parameters: Mapping[str, bool], signature: Signature, mapping: Mapping[str, Mapped]
+) -> Sequence[_Binding]:
+    named = [_Binding(name, mapping.get(name), required) for name, required in parameters.items()]
+    if not signature.takes_any:
+        return named
+    return [*named, *(_Binding(name, value, False) for name, value in mapping.items() if name not in parameters)]
+
+
+def _bind(
+    bindings: Sequence[_Binding], data: Mapping[str, object], target: Mapping[str, object], what: str
+) -> dict[str, object]:
+    arguments: dict[str, object] = {}
+    for binding in bindings:
+        mapped, name = binding.mapped, binding.parameter
+        if mapped is None:
+            value = target[name] if name in target else data.get(name, MISSING)
+        elif isinstance(mapped, Constant):
+            value = mapped.value
+        else:
+            value = mapped.resolve(data, target)
+        if value is not MISSING:
+            arguments[name] = value
+        elif binding.required:
+            raise ColumnMissingError(_missing_text(name, mapped, what))
+    return arguments
+
+
+def _missing_text(parameter: str, mapped: Mapped | None, what: str) -> str:
+    if isinstance(mapped, Reference):
+        return f"{what}: parameter {parameter!r} is mapped to {mapped.text}, which this row does not have"
+    return f"{what}: parameter {parameter!r} has no mapping, and this row has no column of that name"
+
+
+def check_binding(
+    signature: Signature,
+    mapping: Mapping[str, Mapped],
+    what: str,
+    *,
+    columns: frozenset[str],
+    target_columns: frozenset[str] | None,
+    has_target: bool,
+) -> None:
+    """See before the first row that every parameter can be bound; `target_columns` is None where they are not known.
+
+    Raises:
+        ConfigurationError: names the evaluator, the parameter, and the column that was probably meant.
+    """
+    used = {name for parameters in signature.choices for name in parameters} | (
+        set(mapping) if signature.takes_any else set()
+    )
+    for name in used & set(mapping):
+        _check_reference(mapping[name], f"{what}, parameter {name!r}", columns, target_columns, has_target)
+    if any(
+        all(
+            _can_bind(name, required, mapping, columns, target_columns, has_target) for name, required in choice.items()
+        )
+        for choice in signature.choices
+    ):
+        return
+    lacking = [
+        name
+        for name, required in signature.choices[0].items()
+        if not _can_bind(name, required, mapping, columns, target_columns, has_target)
+    ]
+    known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
+    raise ConfigurationError(
+        f"{what} needs {', '.join(map(repr, lacking))}: map it, e.g. column_mapping {{{lacking[0]!r}: '${{data.…}}'}}; "
+        f"the data has {', '.join(known) or 'no columns'}"
+    )
+
+
+def _check_reference(
+    mapped: Mapped,
+    where: str,
+    columns: frozenset[str],
+    target_columns: frozenset[str] | None,
+    has_target: bool,
+) -> None:
+    if not isinstance(mapped, Reference):
+        return
+    if mapped.source == "target" and not has_target:
+        raise ConfigurationError(f"{where}: {mapped.text} needs a target, and this run has none")
+    known = columns if mapped.source == "data" else target_columns
+    if known is None or _top_level(mapped.steps) & known:
+        return
+    column = str(mapped.steps[0])
+    raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
+
+
+def _top_level(steps: ValuePath) -> set[str]:
+    names, joined = set(), ""
+    for step in steps:
+        if not isinstance(step, str):
+            break
+        joined = f"{joined}.{step}" if joined else step
+        names.add(joined)
+    return names
+
+
+def _can_bind(
+    name: str,
+    required: bool,
+    mapping: Mapping[str, Mapped],
+    columns: frozenset[str],
+    target_columns: frozenset[str] | None,
+    has_target: bool,
+) -> bool:
+    if not required or name in mapping or name in columns:
+        return True
+    # A function's columns are only known once it has answered.
+    return has_target and (target_columns is None or name in target_columns)

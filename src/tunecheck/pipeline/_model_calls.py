@@ -1,0 +1,261 @@
+"""The calls that a run's evaluators make to models: each bought once, journaled before it counts, within a budget.
+
+    evaluator ──request──► recorded? ─yes─► the recorded answer
+                              └─no─► budget ──► endpoint ──► journal ──► the answer
+
+Calls are known by their content (endpoint, messages, tools, parameters, sample), so that equal ones are one, a run that
+goes on finds what it has bought, and a new run made from another one takes over what it asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import hashlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from tunecheck._fingerprints import content_hash
+from tunecheck._json import JSON, dumps, loads
+from tunecheck._targets import Share, Target
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.pipeline._budget import Budget, Spending, cost_of
+from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._partial_answers import Instalment, Ledger, Purse
+from tunecheck.pipeline._recorded import Takeover
+
+__all__ = ["EvaluatorCalls", "RunCalls"]
+
+_MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+
+
+class RunCalls:
+    """All model calls of a run's evaluators; `spending` counts by evaluator what this run itself has bought."""
+
+    def __init__(self, run_id: str, journal: Journal, takeover: Takeover, budget: Budget) -> None:
+        self.spending: defaultdict[str, Spending] = defaultdict(Spending)
+        self.simulated = False
+        self._run_id = run_id
+        self._journal = journal
+        self._takeover = takeover
+        self._budget = budget
+        self._under_way: dict[str, asyncio.Future[Completion]] = {}
+        self._dearest_answer = 0.0
+        self._bought = _Bought(journal.path)
+        self._ledgers: defaultdict[tuple[str, str], Ledger] = defaultdict(Ledger)
+        for evaluator, columns, cost, currency in takeover.bought():
+            completion = Completion.of_columns(columns)
+            self._count(evaluator, completion.usage, cost, currency)
+            self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
+
+    def of(self, evaluator: str) -> EvaluatorCalls:
+        """The calls of one evaluator."""
+        return EvaluatorCalls(self, evaluator)
+
+    async def complete(self, evaluator: str, endpoint: Endpoint, request: ChatRequest, sample: int) -> Completion:
+        """The answer to a request: recorded, under way, or bought.
+
+        Raises:
+            EndpointError: the call failed for good.
+            RunError: the budget is spent, or the journal cannot be written.
+        """
+        key = call_key(endpoint, request, sample)
+        completion = await self._found(key) or await self._first(evaluator, key, endpoint, request)
+        self.simulated = self.simulated or completion.simulated
+        return completion
+
+    async def _found(self, key: str) -> Completion | None:
+        """The answer that this process has recorded, or that is under way; None where it has to be got."""
+        while (shared := self._under_way.get(key)) is not None:
+            await asyncio.wait([shared])
+            if not shared.cancelled():  # else whoever asked first gave up, and somebody who waits asks in their place
+                return shared.result()
+        return self._bought.find(key)
+
+    async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        """Get an answer, on behalf of all who ask the same meanwhile."""
+        shared: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = shared
+        try:
+            completion = await self._get(evaluator, key, endpoint, request)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                shared.set_exception(error)
+                shared.exception()  # seen: there may be nobody else to see it
+            else:
+                shared.cancel()
+            raise
+        finally:
+            del self._under_way[key]
+        shared.set_result(completion)
+        return completion
+
+    async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        recorded = self._takeover.call(key)
+        if recorded is not None:
+            columns, elsewhere = recorded
+            completion = Completion.of_columns(columns)
+            if elsewhere:
+                self._bought.add(key, self._journal.call(None, key, None, None, columns))
+            return completion
+        return await self._buy(evaluator, key, endpoint, request)
+
+    async def _buy(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+        guess = self._budget.guess(_characters(request), _most_tokens(endpoint, request), endpoint.price)
+        async with self._budget.reserved(guess) as reservation:
+            completion = await endpoint.complete(self._keyed(request, key))
+            cost, currency = _cost(completion.usage, endpoint.price)
+            self._bought.add(key, self._journal.call(evaluator, key, cost, currency, completion.columns()))
+            self._count(evaluator, completion.usage, cost, currency)
+            reservation.cost = cost
+        return completion
+
+    def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
+        self.spending[evaluator].add(usage, cost, currency, calls)
+        self._budget.count(usage, cost)
+
+    # -- the target's calls
+
+    def purse(self, name: str, endpoint: object, conversation: str) -> Purse:
+        """What a conversation pays its calls to an endpoint from, one by one; they are counted under `name`."""
+        price = _price(endpoint)
+        count = functools.partial(self._count_instalment, name, price)
+        return Purse(price, self._budget, count, self._ledgers[name, conversation])
+
+    def _count_shares(self, shares: Iterable[Share]) -> None:
+        for share in shares:
+            usage = Usage(share.input_tokens, share.output_tokens)
+            more = self._ledgers[share.name, share.conversation].answered(share.calls, usage)
+            self._count_instalment(share.name, _price(share.endpoint), more)
+
+    def _count_instalment(self, name: str, price: Price | None, more: Instalment) -> float | None:
+        cost, currency = _cost(more.usage, price)
+        if more.calls or more.usage.input_tokens or more.usage.output_tokens:
+            self._count(name, more.usage, cost, currency, more.calls)
+        return cost
+
+    @contextlib.asynccontextmanager
+    async def of_target(self, target: Target) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
+        """Around one answer of the target: waits for the budget; call what it gives with the answer.
+
+        Raises:
+            StopRunError: the budget is spent.
+        """
+        if (
+            _price(_endpoint(target)) is None or target.pays_by_call
+        ):  # it cannot be held to a budget, or is held to it already
+            yield functools.partial(self.count_target, target)
+            return
+        async with self._budget.reserved(self._dearest_answer) as reservation:
+
+            def count(answer: Mapping[str, JSON]) -> None:
+                reservation.cost = self.count_target(target, answer)
+
+            yield count
+
+    def count_target(self, target: Target, answer: Mapping[str, JSON]) -> float | None:
+        """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
+        if target.pays_by_call:
+            self._count_shares(target.shares(answer))
+            return None
+        usage = Usage(*target.usage(answer))
+        price = _price(_endpoint(target))
+        if answer.get("simulated") is True or (price is None and usage == Usage()):
+            return None  # no model was asked, or (a function) nobody knows of any calls
+        cost, currency = _cost(usage, price)
+        self._count("target", usage, cost, currency)
+        self._dearest_answer = max(self._dearest_answer, cost or 0.0)
+        return cost
+
+    def _keyed(self, request: ChatRequest, key: str) -> ChatRequest:
+        """The request under a key that is the same each time this run asks for it."""
+        text = f"{self._run_id}\0{key}"
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return replace(request, idempotency_key=digest)
+
+    def usage(self) -> dict[str, JSON]:
+        """What this run has bought, by evaluator, the target's answers under `target`."""
+        return {name: self.spending[name].summary() for name in sorted(self.spending)}
+
+    def close(self) -> None:
+        """Close the journal's second handle."""
+        self._bought.close()
+
+
+class EvaluatorCalls:
+    """The calls of one evaluator of a run."""
+
+    def __init__(self, calls: RunCalls, evaluator: str) -> None:
+        self._calls = calls
+        self._evaluator = evaluator
+
+    async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
+        """As `RunCalls.complete`."""
+        return await self._calls.complete(self._evaluator, endpoint, request, sample)
+
+
+class _Bought:
+    """Where in the journal the calls stand that this process has recorded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._offsets: dict[str, int] = {}
+
+    def add(self, key: str, offset: int) -> None:
+        """A call was recorded there."""
+        self._offsets[key] = offset
+
+    def find(self, key: str) -> Completion | None:
+        """The recorded answer to a call, if there is one."""
+        offset = self._offsets.get(key)
+        if offset is None:
+            return None
+        self._file = self._file or self._path.open("rb")
+        self._file.seek(offset)
+        record = loads(self._file.readline())
+        columns = record.get("out") if isinstance(record, dict) else None
+        return Completion.of_columns(columns) if isinstance(columns, dict) else None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _endpoint(target: Target) -> object:
+    return getattr(target, "endpoint", None)
+
+
+def _price(endpoint: object) -> Price | None:
+    return endpoint.price if isinstance(endpoint, Endpoint) else None
+
+
+def _cost(usage: Usage, price: Price | None) -> tuple[float | None, str | None]:
+    return (None, None) if price is None else (cost_of(usage, price), price.currency)
+
+
+def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:
+    """16 hex digits that equal calls share: who is asked, what, how, and for the how-manieth time."""
+    tools = None if request.tools is None else [dict(tool) for tool in request.tools]
+    messages = [dict(message) for message in request.messages]
+    return content_hash([endpoint.kind, endpoint.answer_settings(), messages, tools, dict(request.parameters), sample])
+
+
+def _characters(request: ChatRequest) -> int:
+    return len(dumps([list(request.messages), list(request.tools or ())]))
+
+
+def _most_tokens(endpoint: Endpoint, request: ChatRequest) -> int | None:
+    """The most that the answer may have, where the request or the endpoint sets a limit."""
+    configured = endpoint.settings().get("parameters")
+    for parameters in (request.parameters, configured if isinstance(configured, dict) else {}):
+        for name in _MOST_TOKENS:
+            value = parameters.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None

@@ -1,0 +1,228 @@
+"""Result rows: what one looks like, the file they are written to as they finish, and reading it back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, overload
+
+from tunecheck._errors import DataError
+from tunecheck._json import JSON, dumps, dumps_line, loads
+from tunecheck._targets import Row
+from tunecheck.pipeline._scoring import Failure, Output, error_entry
+
+__all__ = ["ResultRow", "ResultsWriter", "RowState", "RowsView", "result_row"]
+
+ResultRow = dict[str, JSON]
+
+_COPY_BLOCK = 1 << 20
+_PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
+
+
+@dataclass(slots=True)
+class RowState:
+    """One row on its way through the pipeline."""
+
+    row: Row
+    group: str | None = None
+    """Rows of one group are answered one after another."""
+    waiting: int = 0
+    """Lanes that still have work to do on it."""
+    abandoned: bool = False
+    """The run stops: the row will not get its result now."""
+    kind: str | None = None
+    target: Mapping[str, JSON] = field(default_factory=dict)
+    outputs: dict[str, Output] = field(default_factory=dict)
+    errors: dict[str, Failure] = field(default_factory=dict)
+
+
+def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
+    """The row as it stands in `eval_results.jsonl`, evaluators in the order they were given."""
+    row = state.row
+    result: ResultRow = {"row_id": row.id, "row_fingerprint": row.fingerprint}
+    if state.kind is not None:
+        result["row_kind"] = state.kind
+    for column, value in row.values.items():
+        result[f"inputs.{column}"] = value
+    for column, value in state.target.items():
+        result[f"outputs.{column}"] = value
+    for name in evaluators:
+        for key, value in state.outputs.get(name, {}).items():
+            result[f"outputs.{name}.{key}"] = value
+    for stage in ("target", *evaluators):  # not in the order in which they happened, which is another one each time
+        if stage in state.errors:
+            result[f"error.{stage}"] = error_entry(state.errors[stage])
+    return result
+
+
+class ResultsWriter:
+    """`eval_results.jsonl` while a run goes on: rows are written as they finish and put in order at the end.
+
+    Only each row's place in the file is kept in memory (8 bytes a row), so a row that takes long holds up no other.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._partial = path.with_name(path.name + ".partial")
+        self._file = self._partial.open("wb", buffering=1 << 18)
+        self._starts = array("Q")
+        self._end = 0
+        self._next = 0
+        self._in_order = True
+        self._shapes: dict[tuple[str, ...], int] = {}
+
+    def write(self, index: int, row: ResultRow) -> Failure | None:
+        """Write one finished row; what of it has no JSON form is left out, and said as the returned failure."""
+        failure = None
+        try:
+            line = dumps_line(row)
+        except TypeError:
+            failure = _leave_out_unserialisable(row)
+            line = dumps_line(row)
+        shape = tuple(row)
+        self._shapes[shape] = min(index, self._shapes.get(shape, index))
+        self._note(index)
+        self._file.write(line)
+        self._end += len(line)
+        return failure
+
+    def _note(self, index: int) -> None:
+        if index != self._next:
+            self._in_order = False
+        self._next = index + 1
+        if index >= len(self._starts):
+            self._starts.extend([0] * (index + 1 - len(self._starts)))
+        self._starts[index] = self._end + 1  # 0 stands for a row that is not there
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column of the rows written so far, in the order of the rows that have them."""
+        shapes = sorted(self._shapes.items(), key=lambda shape: shape[1])
+        return list(dict.fromkeys(column for shape, _ in shapes for column in shape))
+
+    def finish(self) -> RowsView:
+        """Put the rows in order, make the file final, and give access to them.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        self._file.close()
+        starts = array("Q", (start - 1 for start in self._starts if start))
+        if not self._in_order:
+            starts = self._sort(starts)
+        with self._partial.open("rb") as file:
+            os.fsync(file.fileno())
+        self._partial.replace(self._path)
+        return RowsView(self._path, starts)
+
+    def _sort(self, starts: array[int]) -> array[int]:
+        ordered = self._partial.with_name(self._partial.name + ".sorted")
+        final = array("Q")
+        position = 0
+        with self._partial.open("rb") as source, ordered.open("wb", buffering=_COPY_BLOCK) as target:
+            for start in starts:
+                source.seek(start)
+                line = source.readline()
+                final.append(position)
+                position += target.write(line)
+        ordered.replace(self._partial)
+        return final
+
+    def abandon(self) -> None:
+        """Close and remove the partial file: the journal holds all that is in it."""
+        with contextlib.suppress(OSError):  # a full disk, on which closing writes the last block
+            self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+
+def _leave_out_unserialisable(row: ResultRow) -> Failure:
+    refused = []
+    for column, value in row.items():
+        try:
+            dumps(value)
+        except TypeError as error:
+            refused.append(f"{column}: {error}")
+            row[column] = None
+    failure = Failure("TypeError", f"left out of the results: {'; '.join(refused)}")
+    row["error.results"] = error_entry(failure)
+    return failure
+
+
+class RowsView(Sequence[ResultRow]):
+    """The rows of a finished run, read from its file as they are asked for; one that is damaged is a DataError."""
+
+    def __init__(self, path: Path, starts: array[int] | None = None) -> None:
+        self.path = path
+        self._starts = starts if starts is not None else _line_starts(path)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        with self.path.open("rb", buffering=_COPY_BLOCK) as file:
+            for number, line in enumerate(file):
+                yield _row(line, self.path, number)
+
+    @overload
+    def __getitem__(self, index: int) -> ResultRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ResultRow]: ...
+    def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
+        with self.path.open("rb") as file:
+            if isinstance(index, slice):
+                return [self._at(file, number) for number in range(len(self))[index]]
+            return self._at(file, range(len(self))[index])
+
+    def _at(self, file: BinaryIO, number: int) -> ResultRow:
+        return _row_at(file, self._starts[number], self.path, number)
+
+    def only(self, positions: Sequence[int]) -> Iterable[ResultRow]:
+        """Some of the rows, read each time they are iterated."""
+        return _Selection(self.path, self._starts, positions)
+
+    def __repr__(self) -> str:
+        return f"RowsView({str(self.path)!r}, {len(self)} rows)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    path: Path
+    starts: array[int]
+    positions: Sequence[int]
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        with self.path.open("rb", buffering=_PICKED_BLOCK) as file:
+            for position in self.positions:
+                yield _row_at(file, self.starts[position], self.path, position)
+
+
+def _row_at(file: BinaryIO, start: int, path: Path, number: int) -> ResultRow:
+    file.seek(start)
+    return _row(file.readline(), path, number)
+
+
+def _row(line: bytes, path: Path, number: int) -> ResultRow:
+    what = "not a JSON object"
+    try:
+        row = loads(line)
+    except ValueError as error:
+        what = " ".join(str(error).split())
+    else:
+        if isinstance(row, dict):
+            return row
+    raise DataError(
+        f"{path}: line {number + 1} is no JSON object ({what}): damaged or half-written; copy or write it again"
+    )
+
+
+def _line_starts(path: Path) -> array[int]:
+    starts, position = array("Q"), 0
+    with path.open("rb", buffering=_COPY_BLOCK) as file:
+        for line in file:
+            starts.append(position)
+            position += len(line)
+    return starts

@@ -1,0 +1,304 @@
+"""Evaluators as the pipeline sees them: bound to their columns, called safely, their answers made plain data."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import marshal
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+
+from tunecheck._errors import ConfigurationError, EndpointError, RunError
+from tunecheck._fingerprints import content_hash, fingerprint
+from tunecheck._json import JSON, plain
+from tunecheck.pipeline._mapping import Binder, Mapped, Reference, make_binder
+from tunecheck.pipeline._signatures import Signature, is_async, read_signature
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._base import Endpoint
+    from tunecheck.endpoints._calling import ModelCalls
+
+__all__ = [
+    "BoundEvaluator",
+    "Failure",
+    "MetricDeclaration",
+    "Output",
+    "Scorer",
+    "bind_evaluator",
+    "call",
+    "call_async",
+    "error_entry",
+    "failure",
+    "is_being_cancelled",
+    "private_copies",
+]
+
+Output: TypeAlias = dict[str, JSON]
+
+
+class MetricDeclaration(Protocol):
+    """What an evaluator may declare of a metric; see `tunecheck.evaluators.Metric`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def higher_is_better(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One evaluator's (or the target's) error on one row."""
+
+    type: str
+    message: str
+    request_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """As much of an evaluator as calling it takes.
+
+    `cpu_bound` evaluators are pure functions that burn CPU (they declare so); the others are called as strangers:
+    on a copy of nested values, so that none can change what another one, or the result file, sees.
+    """
+
+    name: str
+    function: Callable[..., object]
+    cpu_bound: bool
+
+
+@dataclass(frozen=True)
+class BoundEvaluator(Scorer):
+    """One evaluator of a run: what to call, and how its parameters are bound."""
+
+    signature: Signature
+    bind: Binder
+    asynchronous: bool
+    asks_models: bool
+    """Whether it has a `call_with`, which takes who asks models for it (`ModelCalls`) before the row's values."""
+    needs_target: bool
+    fingerprint: str | None
+    primary: str | None
+    metrics: tuple[MetricDeclaration, ...]
+
+    @property
+    def concurrency(self) -> int | None:
+        """Rows at once, where it asks models and knows what they bear."""
+        found = getattr(self.function, "concurrency", None) if self.asks_models else None
+        return found if isinstance(found, int) and found > 0 else None
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The model that it asks, where it asks one."""
+        from tunecheck.endpoints._base import Endpoint
+
+        found = getattr(self.function, "endpoint", None) if self.asks_models else None
+        return found if isinstance(found, Endpoint) else None
+
+    @property
+    def aggregate(self) -> Callable[[Sequence[Output]], Mapping[str, object]] | None:
+        """The evaluator's own aggregation over a run, where it has one."""
+        return getattr(self.function, "__aggregate__", None)
+
+    def input_hash(self, arguments: Mapping[str, object]) -> str | None:
+        """A hash of the bound arguments; None where they have no JSON form."""
+        try:
+            return content_hash(arguments)
+        except TypeError:
+            return None
+
+
+def bind_evaluator(
+    name: str, evaluator: object, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None = None
+) -> BoundEvaluator:
+    """Make an evaluator ready to run; a class is used as an instance.
+
+    `target_columns` are the target's, where they are known; empty where there is no target.
+
+    Raises:
+        ConfigurationError: it cannot be called, or a class cannot be made without arguments.
+    """
+    function = _instance(name, evaluator)
+    signature = read_signature(function, f"evaluator {name!r}")
+    asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
+    return BoundEvaluator(
+        name=name,
+        function=function,
+        signature=signature,
+        bind=make_binder(signature, mapping, f"evaluator {name!r}"),
+        asynchronous=asks_models or is_async(function),
+        asks_models=asks_models,
+        needs_target=_needs_target(signature, mapping, target_columns),
+        cpu_bound=bool(getattr(function, "cpu_bound", False)),
+        fingerprint=fingerprint(function),
+        primary=primary if isinstance(primary := getattr(function, "primary", None), str) else None,
+        metrics=_declared_metrics(function),
+    )
+
+
+def _declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
+    # A stranger's `metrics` may be anything: only what looks like declarations is taken for some.
+    declared = getattr(function, "metrics", ())
+    if not isinstance(declared, (list, tuple)):
+        return ()
+    return tuple(metric for metric in declared if isinstance(getattr(metric, "name", None), str) and _is_metric(metric))
+
+
+def _is_metric(metric: object) -> bool:
+    return isinstance(getattr(metric, "kind", None), str) and isinstance(
+        getattr(metric, "higher_is_better", None), bool
+    )
+
+
+def _needs_target(signature: Signature, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None) -> bool:
+    """Whether a failed target leaves the evaluator without something: what is not mapped may come from there too."""
+    parameters = {name for choice in signature.choices for name in choice} | set(mapping if signature.takes_any else ())
+    for name in parameters:
+        mapped = mapping.get(name)
+        if mapped is None and (target_columns is None or name in target_columns):
+            return True
+        if isinstance(mapped, Reference) and mapped.source == "target":
+            return True
+    return False
+
+
+def _instance(name: str, evaluator: object) -> Callable[..., object]:
+    if inspect.isclass(evaluator):
+        try:
+            evaluator = evaluator()
+        except TypeError as error:
+            raise ConfigurationError(f"evaluator {name!r} is a class that needs arguments: {error}") from None
+        except Exception as error:
+            raise ConfigurationError(
+                f"evaluator {name!r} is a class that cannot be made: {type(error).__name__}: {error}"
+            ) from error
+    if not callable(evaluator):
+        raise ConfigurationError(f"evaluator {name!r} is a {type(evaluator).__name__}, which cannot be called")
+    return evaluator
+
+
+def call(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
+    """Call a synchronous evaluator on one row, in a thread or a worker process. Never raises."""
+    try:
+        return as_output(evaluator.function(**guarded(evaluator, arguments)), evaluator.name)
+    except BaseException as error:  # noqa: BLE001 - it may even ask the interpreter to exit; that is this row's error
+        return failure(error)
+
+
+async def call_async(
+    evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None
+) -> Output | Failure:
+    """Call an asynchronous evaluator on one row; `calls` asks models for it, where it has a `call_with`.
+
+    Raises:
+        CancelledError: its own task's.
+        RunError: a call that it made says that the run must stop.
+    """
+    try:
+        values = guarded(evaluator, arguments)
+        result = evaluator.function(**values) if calls is None else _with_models(evaluator, calls, values)
+        if inspect.isawaitable(result):
+            result = await result
+        return as_output(result, evaluator.name)
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
+        return failure(error)
+    except RunError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as in `call`
+        return failure(error)
+
+
+def _with_models(evaluator: Scorer, calls: ModelCalls, values: Mapping[str, object]) -> object:
+    call_with: Callable[..., object] = evaluator.function.call_with  # type: ignore[attr-defined]
+    return call_with(calls, **values)
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody cancels this task; else a CancelledError is some code's own, an error like any other."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
+    """The arguments, nested ones copied unless the evaluator is known to leave them alone."""
+    if evaluator.cpu_bound:
+        return arguments
+    return private_copies(arguments)
+
+
+def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
+    """The arguments with every list and dict in them copied, so that a stranger may change them.
+
+    What is no plain data (somebody's own object in a row made in memory) is passed on as it is.
+    """
+    return {name: value if type(value) in _SCALARS else _copy(value) for name, value in arguments.items()}
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_DEEPEST_COPY = 200
+
+
+def _copy(value: object) -> object:
+    try:
+        return marshal.loads(marshal.dumps(value))  # type: ignore[arg-type]  # noqa: S302 - written right here
+    except ValueError:  # not plain data throughout, or a deep chain
+        return _copy_nested(value, 0)
+
+
+def _copy_nested(value: object, depth: int) -> object:
+    if depth > _DEEPEST_COPY or type(value) not in (dict, list, tuple):
+        return value
+    if isinstance(value, dict):
+        return {key: _copy_nested(item, depth + 1) for key, item in value.items()}
+    copied = [_copy_nested(item, depth + 1) for item in cast("list[object] | tuple[object, ...]", value)]
+    return copied if type(value) is list else tuple(copied)
+
+
+def as_output(result: object, name: str) -> Output:
+    """An evaluator's answer as plain data: a mapping as it is, a number under the evaluator's own name.
+
+    Raises:
+        TypeError: it is neither, or holds something that has no JSON form.
+    """
+    if isinstance(result, Mapping):
+        if all(type(key) is str and _is_plain(value) for key, value in result.items()):
+            return dict(result)
+        converted = plain(dict(result), path=name)
+        assert isinstance(converted, dict)
+        return converted
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError("it returned a coroutine that nobody awaits: define the evaluator with `async def`")
+    number = plain(result, path="it") if isinstance(result, (int, float)) or hasattr(result, "item") else result
+    if result is None or not isinstance(number, (bool, int, float, type(None))):
+        raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
+    return {name: number}
+
+
+def _is_plain(value: object) -> bool:
+    kind = type(value)
+    if kind is float:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    return kind is str or kind is bool or value is None or (kind is int and value.bit_length() <= 64)  # type: ignore[attr-defined]
+
+
+def failure(error: BaseException) -> Failure:
+    """An exception as a row's error: its type and one line of text."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - an exception's text is somebody's code, too
+        text = ""
+    request_id = error.request_id if isinstance(error, EndpointError) else None
+    return Failure(type(error).__name__, text[:2000] or "no message", request_id)
+
+
+def error_entry(error: Failure) -> dict[str, JSON]:
+    """The failure as it stands in a result row."""
+    entry: dict[str, JSON] = {"type": error.type, "message": error.message}
+    return entry | {"request_id": error.request_id} if error.request_id else entry

@@ -1,0 +1,195 @@
+"""The front matter of a `.prompty` file: where it ends, what it says, and where in the file each part of it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps, loads
+from tunecheck._yaml import Document, document
+from tunecheck.prompts._images import read_inside
+from tunecheck.prompts._prompt import PromptError
+
+__all__ = ["MAX_BYTES", "Front", "check_parameters", "shown", "split"]
+
+MAX_BYTES = 1 << 20
+"""Largest prompt file, and largest file that one refers to."""
+
+_RULE = re.compile(r"^-{3,}[ \t]*$", re.MULTILINE)
+_REFERENCE = re.compile(r"\$\{(env|file):([^{}]*)\}\Z")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_MAX_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The front matter's data, with references to files resolved, and the way to name a place in it."""
+
+    data: Mapping[str, JSON]
+    document: Document
+    folder: Path | None
+
+    def error(self, path: tuple[str | int, ...], problem: str) -> PromptError:
+        """The error to raise about a key: file, line, key, what is wrong."""
+        label = ".".join(map(str, path))
+        return PromptError(f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}")
+
+    def value(self, *path: str) -> JSON:
+        """The value at a path of keys, None where there is none."""
+        value: JSON = dict(self.data)
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def mapping(self, *path: str) -> dict[str, JSON]:
+        """A mapping, empty where the key is absent.
+
+        Raises:
+            PromptError: it is something else.
+        """
+        value = self.value(*path)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.error(path, f"must be a mapping, not {shown(value)}")
+        return value
+
+    def text(self, *path: str) -> str | None:
+        """A text (a number counts as one), None where the key is absent.
+
+        Raises:
+            PromptError: it is something else.
+        """
+        value = self.value(*path)
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return str(value)
+        raise self.error(path, f"must be a text, not {shown(value)}")
+
+    def from_environment(self, value: JSON, path: tuple[str | int, ...]) -> JSON:
+        """The value with every text that is a `${env:NAME}` as a whole replaced by the variable's value.
+
+        Raises:
+            PromptError: a variable is not set.
+        """
+        if isinstance(value, list):
+            return [self.from_environment(item, (*path, index)) for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self.from_environment(item, (*path, key)) for key, item in value.items()}
+        match = _REFERENCE.match(value) if isinstance(value, str) else None
+        return self.variable(match.group(2), path) if match and match.group(1) == "env" else value
+
+    def variable(self, name: str, path: tuple[str | int, ...]) -> str:
+        """The value of an environment variable that the front matter names.
+
+        Raises:
+            PromptError: it is not set, or that is no name.
+        """
+        if not _VARIABLE.match(name):
+            raise self.error(path, "write ${env:NAME}, with the name of an environment variable")
+        if name not in os.environ:
+            raise self.error(path, f"the environment variable {name} is not set")
+        return os.environ[name]
+
+
+def split(text: str, name: str, folder: Path | None) -> tuple[Front, str, int]:
+    """The front matter, the body, and the line of the file before the body's first.
+
+    Azure's loader takes the last `---` line for the end of the front matter and then refuses every file with one more;
+    here the first one ends it.
+
+    Raises:
+        PromptError: the file has no front matter, or it is not YAML; names the line.
+    """
+    rules = _RULE.finditer(text)
+    opening, closing = next(rules, None), next(rules, None)
+    if opening is None or closing is None or closing.end() == len(text):
+        lacking = "a prompt is YAML between two lines `---`, and a template below them"
+        raise PromptError(f"{name}, line 1: {lacking}")
+    above = text.count("\n", 0, opening.start()) + 1
+    try:
+        # Line feeds above it, so that the reader's lines are the file's.
+        found = document("\n" * above + text[opening.end() + 1 : closing.start()], name)
+    except ConfigurationError as error:
+        raise PromptError(str(error)) from None
+    if not isinstance(found.value, dict):
+        raise PromptError(f"{name}, line {above + 1}: the front matter is a mapping with `model:`, `inputs:` and more")
+    bare = Front(found.value, found, folder)
+    resolved = {key: _with_files(value, (key,), bare) for key, value in found.value.items()}
+    return Front(resolved, found, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
+
+
+def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
+    if isinstance(value, list):
+        return [_with_files(item, (*path, index), front) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _with_files(item, (*path, key), front) for key, item in value.items()}
+    match = _REFERENCE.match(value) if isinstance(value, str) else None
+    return file_value(match.group(2), path, front) if match and match.group(1) == "file" else value
+
+
+def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
+    """What a file beside the prompt says: data of JSON or YAML, else its text.
+
+    Raises:
+        PromptError: it cannot be read, or is not what its name says.
+    """
+    try:
+        content = read_inside(front.folder, name, MAX_BYTES)
+        suffix = Path(name).suffix.lower()
+        if suffix in (".yaml", ".yml"):
+            return document(content, name).value
+        value: JSON = loads(content) if suffix == ".json" else decoded(content)
+        _check_depth(value)
+    except (ValueError, ConfigurationError) as error:
+        raise front.error(path, f"{'' if name in str(error) else f'{name!r}: '}{error}") from None
+    return value
+
+
+def decoded(content: bytes) -> str:
+    """A text file's content, its line ends made one sort.
+
+    Raises:
+        ValueError: it is not UTF-8; names the line.
+    """
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"line {line}: not UTF-8 (byte {error.start})") from None
+
+
+def _check_depth(value: JSON, depth: int = 0) -> None:
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"nested deeper than {_MAX_DEPTH} levels")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in inner:
+        _check_depth(item, depth + 1)
+
+
+def shown(value: JSON) -> str:
+    """A value in a message: what sort it is, and no long text's content."""
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 40 else f"a text of {len(value)} characters"
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return dumps(value).decode()[:40]
+
+
+def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> None:
+    """Refuse parameters under which no answer could be read.
+
+    Raises:
+        PromptError: there is one; names line and key.
+    """
+    if "messages" in parameters:
+        raise front.error((*path, "messages"), "the messages are what the template renders to; leave it out")
+    if parameters.get("stream"):
+        raise front.error((*path, "stream"), "streaming is not supported: answers are read whole")
+    if parameters.get("n", 1) not in (1, None):
+        raise front.error((*path, "n"), "one answer is read; to ask several times, write judge: {samples: …}")

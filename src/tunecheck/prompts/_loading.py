@@ -1,0 +1,60 @@
+"""From a `.prompty` file to a Prompt."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tunecheck.prompts._prompt import Prompt, PromptError
+
+__all__ = ["load_again", "load_prompt"]
+
+
+def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
+    """The prompt of a `.prompty` file, in either dialect.
+
+    `text` is its content where it does not stand in a file; errors then call it `source`.
+
+    Raises:
+        PromptError: it cannot be read or is wrong; names file, line and key.
+        MissingExtraError: it is of the newer dialect, and the package `prompty` is not installed.
+    """
+    path = Path(source)
+    if text is None:
+        return _load(str(source), _read(path), path)
+    return _load(str(source), text.replace("\r\n", "\n").replace("\r", "\n"), path if path.is_file() else None)
+
+
+def load_again(source: str, text: str, path: Path | None) -> Prompt:
+    """The prompt that was pickled, whatever stands in its file by now.
+
+    Raises:
+        PromptError: as `load_prompt`.
+    """
+    return _load(source, text, path)
+
+
+def _load(source: str, text: str, path: Path | None) -> Prompt:
+    from tunecheck.prompts._front_matter import split
+    from tunecheck.prompts._newer import is_newer, read_newer
+    from tunecheck.prompts._older import read_older
+
+    front, body, above = split(text, source, path.parent if path is not None else None)
+    read = read_newer if is_newer(front) else read_older
+    return read(front, body, lambda line: f"{source}, line {above + line}", source=source, text=text, path=path)
+
+
+def _read(path: Path) -> str:
+    from tunecheck.prompts._front_matter import MAX_BYTES, decoded
+
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise PromptError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > MAX_BYTES:
+        raise PromptError(f"{path}: larger than {MAX_BYTES >> 10} KiB, which no prompt is")
+    try:
+        return decoded(content)
+    except ValueError as error:
+        raise PromptError(f"{path}, {error}") from None

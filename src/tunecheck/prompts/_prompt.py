@@ -1,0 +1,125 @@
+"""A prompt: what a `.prompty` file says, ready to be rendered to chat messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck._json import JSON, plain
+from tunecheck._messages import did_you_mean
+
+if TYPE_CHECKING:
+    from tunecheck.prompts._configuration import Configuration
+    from tunecheck.prompts._template import Template
+
+__all__ = ["Dialect", "Prompt", "PromptError", "PromptInput", "PromptRenderError"]
+
+Dialect = Literal["prompty1", "prompty2"]
+
+
+class PromptError(ConfigurationError):
+    """A prompt file that cannot be used, or is used wrongly; the text names file, line and key."""
+
+
+class PromptRenderError(TunecheckError):
+    """The template fails on the values of one row; the text names file and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInput:
+    """One input of a prompt.
+
+    `type` is as the file has it (Azure never checks it either). `default` counts where `required` is false; an input
+    that is not required and has no default of its own may be left out. `sample` is the value that the file shows as an
+    example; it is never used in a judgement.
+    """
+
+    name: str
+    type: str | None = None
+    description: str | None = None
+    default: JSON = None
+    required: bool = True
+    sample: JSON = None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Prompt:
+    """What a `.prompty` file says.
+
+    `inputs`: by name, in the file's order, then what only the template names. `outputs`: each property's JSON schema,
+    empty where the file declares none. `parameters`: what goes beside the messages in a request. `configuration`: the
+    model configuration as written, references to the environment unresolved. `response`: whether the first choice or
+    all are wanted. `extra`: the checked `judge:` section. `digest`: equal for prompts that render alike.
+    """
+
+    name: str
+    description: str | None
+    path: Path | None
+    dialect: Dialect
+    inputs: Mapping[str, PromptInput]
+    outputs: Mapping[str, Mapping[str, JSON]]
+    parameters: Mapping[str, JSON]
+    configuration: Mapping[str, JSON]
+    response: Literal["first", "all"]
+    sample: Mapping[str, JSON]
+    extra: Mapping[str, JSON]
+    digest: str
+    source: str = field(default="")
+    """What errors call the file."""
+    _text: str = field(default="", kw_only=True)
+    _template: Template = field(kw_only=True)
+    _configured: Configuration = field(kw_only=True)
+
+    def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
+        """The chat messages, in OpenAI's form, for these values of the inputs.
+
+        A value is text within the message that the template puts it in, whatever stands in it. Values are plain data:
+        text, numbers, lists and mappings.
+
+        Raises:
+            PromptError: a value has no such input, or a required input has no value.
+            PromptRenderError: the template fails on these values.
+        """
+        return self._template.render(self._bound(values))
+
+    def model_definition(self) -> dict[str, JSON] | None:
+        """The model configuration as an endpoint definition (see `tunecheck.endpoints.load_endpoint`), if there is one.
+
+        The address and the key stay references to the environment; what names the model is looked up there.
+
+        Raises:
+            PromptError: the configuration is of an unknown type or incomplete, or a variable is not set.
+        """
+        return self._configured.definition()
+
+    def _bound(self, values: Mapping[str, object]) -> dict[str, JSON]:
+        for name in values:
+            if name not in self.inputs:
+                raise PromptError(f"{self.source}: there is no input {name!r}{did_you_mean(name, self.inputs)}")
+        missing = [name for name, known in self.inputs.items() if known.required and name not in values]
+        if missing:
+            raise PromptError(f"{self.source}: no value for the input{'s'[: len(missing) > 1]} {', '.join(missing)}")
+        bound: dict[str, JSON] = {}
+        for name, known in self.inputs.items():
+            if name in values:
+                bound[name] = self._plain(name, values[name])
+            elif not self._template.may_lack(name):
+                bound[name] = known.default
+        return bound
+
+    def _plain(self, name: str, value: object) -> JSON:
+        try:
+            return plain(value, path=name)
+        except TypeError as error:
+            raise PromptRenderError(f"{self.source}: the input {error}") from None
+
+    def __repr__(self) -> str:
+        return f"Prompt({self.name!r}, inputs={list(self.inputs)!r}, digest={self.digest!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        from tunecheck.prompts._loading import load_again
+
+        return load_again, (self.source, self._text, self.path)

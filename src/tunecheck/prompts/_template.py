@@ -1,0 +1,233 @@
+"""The body of a prompt: a Jinja template in a sandbox, compiled once and rendered for each row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, TracebackType
+
+import jinja2
+from jinja2 import nodes
+from jinja2.meta import find_undeclared_variables
+from jinja2.runtime import Context, StrictUndefined, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
+from jinja2.utils import Cycler, Joiner, Namespace, pass_context
+
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck.prompts._bounds import Budget
+from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
+from tunecheck.prompts._operations import (
+    BUDGET,
+    OPERATORS,
+    binary,
+    bounded_filters,
+    bounded_tests,
+    budget_of,
+    check_call,
+)
+from tunecheck.prompts._prompt import PromptError, PromptRenderError
+from tunecheck.prompts._rewriting import CHARGED, CONCAT, EACH, LITERAL, OWN, WEIGHED, WRITTEN, rewrite
+
+__all__ = ["MAX_BODY", "Template", "Where"]
+
+MAX_BODY = 1 << 18
+"""Longest template in characters; the longest of Azure's has 17,000."""
+
+MAX_NODES = 20_000
+"""Most parts of a template: texts, values, names, operators. Compiling so many takes a second."""
+
+_UNKNOWN = re.compile(r"No (filter|test) named '([^']*)'")
+
+Where = Callable[[int], str]
+"""The place of a line of the template, as errors name it."""
+
+Split = Callable[[Skeleton], list[dict[str, JSON]]]
+"""Takes a rendered template apart into messages.
+
+Raises:
+    ValueError: it is not a sequence of messages.
+"""
+
+
+class Template:
+    """A compiled template. `names`: the variables it takes; `own_text`: all text that may come out of it as its own.
+
+    Raises:
+        PromptError: it is not a template that a prompt may have; names the line.
+    """
+
+    def __init__(self, body: str, where: Where, split: Split, *, trim_blocks: bool) -> None:
+        self._where = where
+        self._split = split
+        if len(body) > MAX_BODY:
+            raise PromptError(f"{where(1)}: the template is longer than {MAX_BODY >> 10} K characters")
+        environment = _Environment(trim_blocks=trim_blocks)
+        try:
+            tree = environment.parse(body)
+            self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
+            self._optional = _guarded(tree)
+            self.own_text = [*_own_text(tree)]
+            if sum(1 for _ in tree.find_all(nodes.Node)) > MAX_NODES:
+                raise PromptError(f"{where(1)}: the template has more than {MAX_NODES} parts, which no prompt needs")
+            code = environment.compile(rewrite(tree))
+            self._template = jinja2.Template.from_code(environment, code, dict(environment.globals))
+        except jinja2.TemplateSyntaxError as error:
+            raise PromptError(f"{where(error.lineno)}: {_syntax_problem(error, environment)}") from None
+        except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
+            # What Python's own compiler refuses: too many nested blocks, too large a number.
+            raise PromptError(f"{where(1)}: the template cannot be compiled: {_reason(error)}") from None
+
+    def may_lack(self, name: str) -> bool:
+        """Whether the template looks itself whether that variable is there."""
+        return name in self._optional
+
+    def render(self, values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
+        """The messages for these values.
+
+        Raises:
+            PromptRenderError: the template fails on them; names the line.
+        """
+        context = self._template.new_context({**values, BUDGET: Budget()})
+        try:
+            rendered = join(self._template.root_render_func(context))
+        except Exception as error:  # noqa: BLE001 - a template may run into any error of Python's
+            raise PromptRenderError(f"{self._place(error.__traceback__)}: {_reason(error)}") from None
+        try:
+            return self._split(Skeleton.of(rendered))
+        except ValueError as error:
+            raise PromptRenderError(f"{self._where(1)}: {error}") from None
+
+    def _place(self, traceback: TracebackType | None) -> str:
+        line = 1
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename == self._template.root_render_func.__code__.co_filename:
+                line = self._template.get_corresponding_lineno(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        return self._where(line)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja as prompts have it, with costs counted. `concat` is what Jinja joins captured output with."""
+
+    concat = staticmethod(join)
+    intercepted_binops = frozenset(OPERATORS)
+
+    def __init__(self, *, trim_blocks: bool) -> None:
+        # Nothing is worked out while compiling: there a constant such as 'a'|center(10**9) would escape the count.
+        super().__init__(
+            trim_blocks=trim_blocks,
+            keep_trailing_newline=True,
+            undefined=StrictUndefined,
+            optimized=False,
+            cache_size=0,
+        )
+        self.filters = {**bounded_filters(), **_OWN_FILTERS}
+        self.tests = bounded_tests()  # type: ignore[assignment]  # inferred too narrowly
+        self.globals = {"range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner}
+
+    def call(  # Jinja hides its own names behind two underscores, and so must this
+        __self,  # noqa: N805
+        __context: Context,
+        __obj: object,
+        *args: object,
+        **kwargs: object,
+    ) -> object:
+        budget = budget_of(__context)
+        check_call(budget, __obj, args, kwargs)
+        return budget.taken(super().call(__context, __obj, *args, **kwargs))
+
+    def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
+        return binary(budget_of(context), operator, left, right)
+
+
+@pass_context
+def _own(context: Context, text: str) -> Fragment:
+    budget_of(context).write(len(text))
+    return literal(text)
+
+
+@pass_context
+def _literal(context: Context, text: str) -> Fragment:
+    return literal(text)
+
+
+@pass_context
+def _written(context: Context, value: object) -> str:
+    budget = budget_of(context)
+    if not isinstance(value, str):
+        # An undefined variable says so itself when it becomes text.
+        value = str(value) if isinstance(value, Undefined) else budget.text_of(value)
+    budget.charge(1)
+    budget.write(len(value))
+    return value if isinstance(value, Fragment) else str.__str__(value)
+
+
+@pass_context
+def _concat(context: Context, values: tuple[object, ...]) -> object:
+    budget = budget_of(context)
+    texts = [item if isinstance(item, str) else str(_written(context, item)) for item in values]
+    budget.allow(sum(map(len, texts)))
+    return budget.taken(join(texts))
+
+
+@pass_context
+def _each(context: Context, values: object, cost: int) -> object:
+    return list(budget_of(context).each(iter(values), cost))  # type: ignore[call-overload]  # what has no items says so
+
+
+@pass_context
+def _weighed(context: Context, value: object) -> object:
+    budget_of(context).weigh(value)
+    return value
+
+
+@pass_context
+def _charged(context: Context, steps: int) -> Fragment:
+    budget_of(context).charge(steps)
+    return literal("")
+
+
+_OWN_FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
+    {
+        OWN: _own,
+        LITERAL: _literal,
+        WRITTEN: _written,
+        CONCAT: _concat,
+        EACH: _each,
+        WEIGHED: _weighed,
+        CHARGED: _charged,
+    }
+)
+
+
+def _own_text(tree: nodes.Template) -> list[str]:
+    data = [node.data for node in tree.find_all(nodes.TemplateData)]
+    return data + [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
+
+
+def _guarded(tree: nodes.Template) -> frozenset[str]:
+    """The variables that the template itself looks for: with `default(…)` or `is defined`."""
+    filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
+    tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
+    return frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
+
+
+def _syntax_problem(error: jinja2.TemplateSyntaxError, environment: jinja2.Environment) -> str:
+    unknown = _UNKNOWN.match(error.message or "")
+    if unknown is None:
+        return _one_line(error.message or "not a template")
+    sort, name = unknown.groups()
+    known = environment.filters if sort == "filter" else environment.tests
+    return f"there is no {sort} {name!r}{did_you_mean(name, [item for item in known if ' ' not in item])}"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return "it goes on without end, or is nested too deeply"
+    return _one_line(str(error)) or type(error).__name__
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else f"{line[:300]}…"

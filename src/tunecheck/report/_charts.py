@@ -1,0 +1,155 @@
+"""What the charts of a report show, as numbers; the page draws them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tunecheck._json import JSON, loads
+from tunecheck.report._reading import Evaluated, ReportedRun
+from tunecheck.report._table import FAIL, PASS, Coded, Outcomes, Table
+from tunecheck.statistics._proportions import wilson
+
+__all__ = ["charts", "histogram"]
+
+_BINS = 20
+_MOST_FUNCTIONS = 40
+_MOST_CONFUSED = 12
+_MOST_BARS = 15
+_WIDE = 50.0
+"""Values that span more than this factor are shown on a logarithmic axis."""
+
+
+def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
+    """Everything there is to draw; what the run has nothing of is left out."""
+    found: dict[str, JSON] = {
+        "functions": _functions(run.evaluators, table),
+        "distributions": [*_distributions(run.evaluators, table.outcomes)],
+        "confusion": _confusion(table.confused),
+        "reasons": _bars(table.reasons),
+        "errors": _bars(table.errors),
+        "differences": _bars(table.differences),
+        "latency": _measured(table.latency),
+        "input_tokens": _measured(table.input_tokens),
+        "output_tokens": _measured(table.output_tokens),
+        "spent": _spent(run.metrics.get("usage")),
+    }
+    return {name: chart for name, chart in found.items() if chart}
+
+
+def _functions(evaluators: Sequence[Evaluated], table: Table) -> JSON:
+    """By evaluator, for each expected function: rows that passed, rows that were judged, and Wilson's interval."""
+    rows_of: list[list[int]] = [[] for _ in table.functions.values]
+    for row, codes in enumerate(table.functions.rows):
+        for code in _codes(codes):
+            rows_of[code].append(row)
+    most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
+    found: dict[str, JSON] = {}
+    for evaluator, outcomes in zip(evaluators, table.outcomes, strict=True):
+        bars = [_function(table.functions.values[code], outcomes, rows_of[code]) for code in most]
+        shown: list[JSON] = [bar for bar in bars if bar is not None]
+        if shown:
+            found[evaluator.name] = shown
+    return {"shown": len(most), "all": len(rows_of), "by": found} if found else None
+
+
+def _function(name: str, outcomes: Outcomes, rows: Sequence[int]) -> JSON:
+    counts = Counter(outcomes.results[row] for row in rows)
+    passed, judged = counts[PASS], counts[PASS] + counts[FAIL]
+    if not judged:
+        return None
+    rate = wilson(passed, judged)
+    return [name, passed, judged, rate.low, rate.high]
+
+
+def _codes(codes: JSON) -> list[int]:
+    return [codes] if isinstance(codes, int) else codes or []  # type: ignore[return-value]  # as Coded keeps them
+
+
+def _distributions(evaluators: Sequence[Evaluated], outcomes: Sequence[Outcomes]) -> Iterator[JSON]:
+    for evaluator, found in zip(evaluators, outcomes, strict=True):
+        for metric in evaluator.graded:
+            values = [value for value in found.scores[metric.name] if math.isfinite(value)]
+            if len(set(values[:1_000])) > 2 or len(set(values)) > 2:
+                thresholds = [value for value, _ in (found.thresholds or Counter()).most_common(2)]
+                main = metric.name in (evaluator.primary, evaluator.name)
+                only = thresholds[0] if main and len(thresholds) == 1 else None
+                name = evaluator.name if main else f"{evaluator.name} {metric.name}"
+                unit = min(values) >= 0 and max(values) <= 1
+                bins = histogram(values, 0.0, 1.0) if unit else histogram(values, min(values), max(values))
+                yield {"name": name, "threshold": only, "mean": _sum(values) / len(values), **bins}
+
+
+def histogram(values: Sequence[float], low: float, high: float, *, logarithmic: bool = False) -> dict[str, JSON]:
+    """How many values are in each of some bins of equal width; the highest value is in the last bin."""
+    span = (math.log(high) - math.log(low)) if logarithmic else high - low
+    counts = [0] * _BINS
+    for value in values:
+        part = (math.log(value) - math.log(low) if logarithmic else value - low) / span if span else 0.0
+        counts[min(_BINS - 1, max(0, int(part * _BINS))) if math.isfinite(part) else 0] += 1
+    return {"low": low, "high": high, "counts": [*counts], "log": logarithmic}
+
+
+def _sum(values: Sequence[float]) -> float:
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
+
+
+def _measured(numbers: Iterable[float]) -> JSON:
+    """A histogram and the quantiles by which latency and lengths are told."""
+    values = sorted(number for number in numbers if math.isfinite(number) and number >= 0)
+    if not values or values[-1] == 0:
+        return None
+    positive = values[next(at for at, value in enumerate(values) if value > 0) :]
+    wide = len(positive) == len(values) and values[-1] / values[0] > _WIDE
+    quantiles: dict[str, JSON] = {f"p{share}": _quantile(values, share / 100) for share in (50, 90, 99)}
+    bins = histogram(values, values[0] if wide else 0.0, values[-1], logarithmic=wide)
+    return {**bins, **quantiles, "n": len(values), "sum": _sum(values)}
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """The nearest-rank quantile of sorted values: one that occurred."""
+    return values[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def _confusion(confused: Coded) -> JSON:
+    """Expected against called functions: the ones confused most, all others taken together."""
+    counts = _counted(confused)
+    pairs = {tuple(map(str, loads(text))): count for text, count in counts.items() if text.startswith("[")}  # type: ignore[arg-type]
+    if not any(expected != called for expected, called in pairs):
+        return None
+    weight: Counter[str] = Counter()
+    for (expected, called), count in pairs.items():
+        weight[expected] += count * (1_000_000 if expected != called else 1)
+        weight[called] += count * (1_000_000 if expected != called else 1)
+    names = [name for name, _ in weight.most_common(_MOST_CONFUSED)]
+    cells: Counter[tuple[int, int]] = Counter()
+    for (expected, called), count in pairs.items():
+        places = tuple(names.index(name) if name in names else -1 for name in (expected, called))
+        if places != (-1, -1):
+            cells[places[0], places[1]] += count
+    return {"names": [*names], "cells": [[*place, count] for place, count in cells.items()]}
+
+
+def _bars(coded: Coded) -> JSON:
+    """`[what, rows]`, the commonest first."""
+    counts = _counted(coded)
+    return [[name, count] for name, count in counts.most_common(_MOST_BARS)]
+
+
+def _counted(coded: Coded) -> Counter[str]:
+    counts = Counter(code for codes in coded.rows for code in _codes(codes))
+    return Counter({coded.values[code]: count for code, count in counts.items()})
+
+
+def _spent(usage: JSON) -> JSON:
+    """What the calls came to: `[who, calls, tokens in, tokens out, cost, currency]`."""
+    rows = usage.items() if isinstance(usage, Mapping) else ()
+    return [
+        [name, *(spent.get(key) for key in ("calls", "input_tokens", "output_tokens", "cost", "currency"))]
+        for name, spent in rows
+        if isinstance(spent, dict)
+    ]

@@ -1,0 +1,312 @@
+"""One row as a page shows it when it is opened: everything as text, in bounded amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from tunecheck._json import JSON, dumps
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._model import Reading
+from tunecheck.report._blocks import Shared
+from tunecheck.report._comparing import Compared, compare
+from tunecheck.report._reading import Columns, ReportedRun, VerdictColumns
+from tunecheck.report._session_log import is_test_log, last_question, shown_log
+from tunecheck.report._texts import as_json, as_text, cut, line
+from tunecheck.report._truth import TruthStates
+from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
+
+__all__ = ["DetailReader", "Details"]
+
+_LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
+_MOST_COLUMNS = 500
+_MOST_QUESTION = 200
+_SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log"})
+_QUESTIONS = ("query", "question", "prompt", "input")
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """All that a comparison of calls is made of; `known_equal` where an evaluator has found no difference."""
+
+    ground_truth: JSON
+    response: JSON
+    text: JSON
+    tools: JSON
+    policy: MatchPolicy
+    known_equal: bool
+
+    def compared(self) -> Compared:
+        """The comparison."""
+        return self._compared(None)
+
+    def compared_like(self, other: Sides | None, known: Compared) -> Compared:
+        """The same, where another run's answer to the same question was compared before."""
+        if self == other:
+            return known
+        return self._compared(known.wanted if other is not None and self.ground_truth == other.ground_truth else None)
+
+    def _compared(self, wanted: Reading | None) -> Compared:
+        return compare(
+            self.ground_truth,
+            self.response,
+            self.text,
+            self.tools,
+            self.policy,
+            known_equal=self.known_equal,
+            wanted=wanted,
+        )
+
+
+@dataclass(slots=True)
+class Details:
+    """What is shown of an opened row (`shown`), and what of it the table and the charts are made from.
+
+    `sides` are what was `compared`; None of a conversation.
+    """
+
+    shown: dict[str, JSON]
+    compared: Compared
+    sides: Sides | None = None
+    question: str = ""
+    answer: str = ""
+    several_turns: bool = False
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """The columns that hold what was asked."""
+
+    messages: JSON = None
+    turns: JSON = None
+    used: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A row's columns, and what stands in them."""
+
+    data: Mapping[str, JSON]
+    target: Mapping[str, JSON]
+    ground_truth: JSON
+    response: JSON
+    asked: _Conversation
+
+    @property
+    def is_conversation(self) -> bool:
+        return self.asked.turns is not None
+
+    @property
+    def log(self) -> JSON:
+        """A memory test's own log; None of every other row."""
+        log = self.target.get("log")
+        return log if is_test_log(log) else None
+
+
+class DetailReader:
+    """Reads the rows of one run; long values go to `shared`."""
+
+    def __init__(self, run: ReportedRun, shared: Shared) -> None:
+        self._run = run
+        self._shared = shared
+        self._policy = run.policy
+        self._truth = TruthStates()
+        self._checking = [at for at, each in enumerate(run.evaluators) if each.checks_arguments]
+
+    def read(self, row: Mapping[str, JSON], columns: Columns) -> Details:
+        """A row of the run."""
+        parts = self._parts(row, columns)
+        sides = self._sides(row, columns, parts)
+        compared = Compared() if sides is None else sides.compared()
+        shown = self._answered(row, columns, parts, compared)
+        if not parts.is_conversation:
+            shown |= {"messages": shown_messages(parts.asked.messages), "expected": compared.expected}
+        shown["more"] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
+        said = last_question(parts.log) or _question(parts.asked, parts.data)
+        question, answer = line(said, _MOST_QUESTION), _answer(compared, shown)
+        return Details(shown, compared, sides, question, answer, parts.is_conversation)
+
+    def answer(self, row: Mapping[str, JSON], columns: Columns, other: Details) -> dict[str, JSON]:
+        """What of an opened row is the run's own answer, and what was found of it: `read` without the question.
+
+        `other` is the same row of another run, which often has the same answer.
+        """
+        parts = self._parts(row, columns)
+        sides = self._sides(row, columns, parts)
+        compared = other.compared if sides is None else sides.compared_like(other.sides, other.compared)
+        return self._answered(row, columns, parts, compared)
+
+    def _parts(self, row: Mapping[str, JSON], columns: Columns) -> _Parts:
+        data = {name: row[key] for name, key in columns.inputs}
+        target = {name: row[key] for name, key in columns.target}
+        ground_truth = self._run.ground_truth(data, target)
+        response = self._run.response(data, target)
+        response = target.get("result") if response is None else response
+        return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth))
+
+    def _sides(self, row: Mapping[str, JSON], columns: Columns, parts: _Parts) -> Sides | None:
+        if parts.is_conversation:
+            return None
+        text, tools = parts.target.get("text"), self._run.tools(parts.data, parts.target)
+        known_equal = self._known_equal(row, columns)
+        return Sides(parts.ground_truth, parts.response, text, tools, self._policy, known_equal)
+
+    def _answered(
+        self, row: Mapping[str, JSON], columns: Columns, parts: _Parts, compared: Compared
+    ) -> dict[str, JSON]:
+        shown: dict[str, JSON] = {"verdicts": [*self._verdicts(row, columns)], "errors": [*_errors(row, columns)]}
+        if parts.log is not None:
+            shown["log"] = shown_log(parts.log)
+        if not parts.is_conversation:
+            return {**shown, "actual": compared.actual, "pairs": compared.pairs}
+        log, result = parts.target.get("inference_log"), parts.target.get("result")
+        truth = partial(self._truth.by_turn, parts.data, parts.ground_truth)
+        shown["turns"] = shown_turns(parts.asked.turns, parts.ground_truth, log, result, truth)
+        shown["failed_turn"] = _failed_turn(row, columns)
+        return shown
+
+    def _known_equal(self, row: Mapping[str, JSON], columns: Columns) -> bool:
+        """Whether an evaluator that looks at arguments passed the row."""
+        results = (columns.verdicts[at].result for at in self._checking)
+        return any(key is not None and row[key] == "pass" for key in results)
+
+    def _verdicts(self, row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
+        for evaluator, own in zip(self._run.evaluators, columns.verdicts, strict=True):
+            if own.any:
+                yield _verdict(evaluator.name, row, own)
+
+    def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
+        """The columns that are shown nowhere else, as `[column, text]` or `[column, number of a shared text]`."""
+        shown = [parts.ground_truth, parts.response]
+        shown += [parts.target.get("result")] if parts.is_conversation else []
+        elsewhere = [value for value in (*shown, parts.log) if isinstance(value, (list, dict, str))]
+        for name, value in parts.data.items():
+            if name not in parts.asked.used and value != row_id and not any(value is other for other in elsewhere):
+                yield [cut(name, 200), self._kept(value)]
+        for name, value in parts.target.items():
+            if name not in _SHOWN_ELSEWHERE and value is not None and not any(value is other for other in elsewhere):
+                yield [cut(name, 200), self._kept(value)]
+
+    def _kept(self, value: JSON) -> JSON:
+        if isinstance(value, (bool, int, float)) or value is None:
+            return as_json(value)
+        if isinstance(value, str):
+            return value if len(value) < _LONG else self._shared.number(_bytes(value), lambda: cut(value))
+        key = _json_key(value)
+        return as_text(value) if len(key) < _LONG else self._shared.number(key, lambda: as_text(value))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _json_key(value: JSON) -> bytes:
+    try:
+        return dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return b"too deep"
+
+
+def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
+    """What was asked: turns, messages, or one text; the first column that holds such."""
+    found = _Conversation()
+    for name, value in data.items():
+        if value is ground_truth or not isinstance(value, list) or not value:
+            continue
+        if is_conversation(value) and found.turns is None and _is_messages([m for turn in value for m in turn]):  # type: ignore[union-attr]
+            found.turns = value
+            found.used.add(name)
+        elif _is_messages(value) and found.messages is None:
+            found.messages = value
+            found.used.add(name)
+    if found.turns is None and found.messages is None:
+        asked = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
+        if asked is not None:
+            found.messages = [{"role": "user", "content": data[asked]}]
+            found.used.add(asked)
+    return found
+
+
+def _is_messages(value: Sequence[JSON]) -> bool:
+    return bool(value) and all(isinstance(each, dict) and "role" in each for each in value[:_MOST_COLUMNS])
+
+
+def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
+    """What a table shows of a row: the last thing that the user said; the first of a conversation."""
+    messages = asked.messages
+    if isinstance(asked.turns, list):
+        messages = next((turn for turn in asked.turns if turn), None)
+    for message in reversed(messages) if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message.get("role") == "user" and message.get("content"):
+            return line(as_text(message["content"]), _MOST_QUESTION)
+    texts = (value for name, value in data.items() if isinstance(value, str) and name != "id")
+    return line(next(texts, ""), _MOST_QUESTION)
+
+
+def _answer(compared: Compared, shown: Mapping[str, JSON]) -> str:
+    """What can be searched of the answer: the actual calls, else its text."""
+    calls = [pair[1] for pair in compared.pairs if isinstance(pair, list) and pair[1]]
+    if calls:
+        return line("; ".join(_call_text(call) for call in calls[:5]), _MOST_QUESTION)
+    text = compared.actual.get("text") or compared.actual.get("data")
+    if isinstance(text, str):
+        return line(text, _MOST_QUESTION)
+    turns = shown.get("turns")
+    return f"{len(turns)} turns" if isinstance(turns, list) else ""
+
+
+def _call_text(call: JSON) -> str:
+    assert isinstance(call, list)
+    name, arguments = call
+    return f"{name}({', '.join(f'{one[0]}={one[1]}' for one in arguments)})"  # type: ignore[union-attr,index]
+
+
+def _verdict(name: str, row: Mapping[str, JSON], own: VerdictColumns) -> JSON:
+    """`[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
+    result = row[own.result] if own.result is not None else None
+    score = row[own.score] if own.score is not None else None
+    threshold = row[own.threshold] if own.threshold is not None else None
+    reason = row[own.reason] if own.reason is not None else None
+    differences = row[own.differences] if own.differences is not None else None
+    properties = row[own.properties] if own.properties is not None else None
+    others = [[cut(key, 200), as_text(row[column])] for key, column in own.others if row[column] is not None]
+    if isinstance(properties, dict):
+        others += [[cut(key, 200), as_text(value)] for key, value in properties.items() if value is not None]
+    return [
+        name,
+        result[:40] if isinstance(result, str) else None,
+        score if isinstance(score, (bool, int, float)) else None,
+        threshold if isinstance(threshold, (int, float)) else None,
+        as_text(reason) if reason is not None else "",
+        [*_differences(differences)] if isinstance(differences, list) else None,
+        others[:_MOST_COLUMNS],  # type: ignore[list-item]
+    ]
+
+
+def _differences(items: Sequence[JSON]) -> Iterator[JSON]:
+    for item in items[:50]:
+        if isinstance(item, dict):
+            yield [as_text(item.get(key)) if item.get(key) is not None else "" for key in _DIFFERENCE_KEYS]
+
+
+_DIFFERENCE_KEYS = ("where", "expected", "actual", "kind")
+
+
+def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
+    for stage, key in columns.errors:
+        error = row[key]
+        values = error if isinstance(error, dict) else {"message": error}
+        yield [stage, *(as_text(values[name]) if values.get(name) is not None else "" for name in _ERROR_KEYS)]
+
+
+_ERROR_KEYS = ("type", "message", "request_id")
+
+
+def _failed_turn(row: Mapping[str, JSON], columns: Columns) -> JSON:
+    """The turn in which a conversation went wrong, counted from 0, where an evaluator says so."""
+    for own in columns.verdicts:
+        properties = row[own.properties] if own.properties is not None else None
+        if isinstance(properties, dict) and isinstance(properties.get("turn"), int):
+            return properties["turn"]
+    return None

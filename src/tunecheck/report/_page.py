@@ -1,0 +1,103 @@
+"""The page itself: one HTML file that loads nothing, with its style, its script and its data in it.
+
+What is in a run may be hostile: model output, data, a server's errors. None of it is written as markup. Data stands in
+`<script type="application/json">`, which browsers never run, with every `<` escaped, or packed in base64; the script
+shows it as text. A content security policy forbids everything else: any load, any other script, any handler in an
+attribute, and (`trusted-types`) any markup made from text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from tunecheck._json import JSON, dumps
+
+__all__ = ["REPORT", "RUNS", "Page", "as_data", "embedded", "page"]
+
+REPORT, RUNS = "report", "runs"
+
+_STYLE = "report.css"
+_BASE = ("dom.js", "unpack.js")
+_SCRIPTS = {
+    REPORT: (
+        *(*_BASE, "charts.js", "timeline.js", "summary.js", "changes.js"),
+        *("rows.js", "filters.js", "table.js", "row.js", "main.js"),
+    ),
+    RUNS: (*_BASE, "runs.js"),
+}
+
+
+class Page:
+    """What stands before and after a page's data."""
+
+    def __init__(self, scripts: Sequence[str]) -> None:
+        style = _read(_STYLE)
+        script = '"use strict";\n(() => {\n' + "\n".join(map(_read, scripts)) + "\n})();\n"
+        self.policy = "; ".join(
+            (
+                "default-src 'none'",
+                f"script-src {_hash(script)}",
+                f"style-src {_hash(style)}",
+                "img-src data:",
+                "base-uri 'none'",
+                "form-action 'none'",
+                "require-trusted-types-for 'script'",
+                "trusted-types 'none'",
+            )
+        )
+        self._style = style
+        self._script = script
+
+    def start(self, title: str) -> str:
+        """From the doctype to where the data goes. `title` may hold anything."""
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{html.escape(self.policy)}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
+            f'<title>{html.escape(_encodable(title))}</title>\n<link rel="icon" href="data:,">\n'
+            f"<style>{self._style}</style>\n</head>\n<body>\n"
+            '<main id="page"><p class="loading">Reading the report …</p>'
+            "<noscript><p>This report is drawn by its own script: please allow scripts for this file. "
+            "It loads nothing.</p></noscript></main>\n"
+        )
+
+    def end(self) -> str:
+        """From the data's end to the page's."""
+        return f"<script>{self._script}</script>\n</body>\n</html>\n"
+
+
+def embedded(name: str, text: str) -> str:
+    """One piece of data: JSON text, as a browser neither runs it nor mistakes its end."""
+    safe = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return f'<script type="application/json" id="{name}">{safe}</script>\n'
+
+
+def as_data(value: JSON) -> str:
+    """JSON text of a value, for `embedded`."""
+    return _encodable(dumps(value).decode("utf-8", "replace"))
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+@cache
+def _read(name: str) -> str:
+    return files("tunecheck.report").joinpath("browser", name).read_text("utf-8")
+
+
+@cache
+def page(kind: str) -> Page:
+    """The page of a run, or of the list of runs."""
+    return Page(_SCRIPTS[kind])

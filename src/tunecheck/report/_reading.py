@@ -1,0 +1,261 @@
+"""A run as a report reads it: its evaluators, and which column of a row holds what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.comparison._declared import read_bounds
+from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
+from tunecheck.runs._store import Run
+
+__all__ = ["Columns", "Evaluated", "Meaning", "ReportedRun", "ShapeReader", "ValueReader", "VerdictColumns", "read_run"]
+
+ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
+"""From a row's data and target columns to a value."""
+
+_EIGHT = ("", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties")
+"""The endings of the keys of one verdict."""
+
+_POLICIES = frozenset(MatchPolicy().options())
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What one metric's numbers mean: `kind` is score, binary or count, `bounds` the lowest and highest there are."""
+
+    name: str
+    kind: str = "score"
+    higher_is_better: bool = True
+    bounds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """One evaluator of a run: its main metric where it declares one, its metrics, and how it compares calls."""
+
+    name: str
+    primary: str | None
+    metrics: Sequence[Meaning]
+    policy: MatchPolicy | None = None
+    checks_arguments: bool = False
+
+    @property
+    def graded(self) -> list[Meaning]:
+        """The metrics whose mean says more than a pass rate."""
+        return [metric for metric in self.metrics if metric.kind != "binary"]
+
+
+@dataclass(frozen=True)
+class ReportedRun:
+    """A finished run. `folder` is where it lies, `metrics` what `metrics.json` says."""
+
+    run: Run
+    manifest: Mapping[str, JSON]
+    metrics: Mapping[str, JSON]
+    evaluators: Sequence[Evaluated]
+    ground_truth: ValueReader
+    response: ValueReader
+    tools: ValueReader
+    group_by: Sequence[str]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether no model was asked."""
+        return self.manifest.get("simulated") is True
+
+    @property
+    def policy(self) -> MatchPolicy:
+        """By what the page compares calls: an evaluator's own policy, the one that looks at arguments first."""
+        own = [each for each in self.evaluators if each.policy is not None]
+        own.sort(key=lambda each: not each.checks_arguments)
+        return own[0].policy or MatchPolicy() if own else MatchPolicy()
+
+
+def read_run(run: Run) -> ReportedRun:
+    """What a report needs to know of a run before it reads the rows.
+
+    Raises:
+        ConfigurationError: the run has not finished, or its files are damaged.
+    """
+    manifest, found = run.known_manifest(), run.metrics()
+    metrics = found.get("metrics")
+    known = metrics if isinstance(metrics, dict) else {}
+    entries = manifest.get("evaluators")
+    evaluators = [_evaluated(name, entry, known) for name, entry in (entries or {}).items()] if _is(entries) else []  # type: ignore[union-attr]
+    groups = manifest.get("group_by")
+    return ReportedRun(
+        run,
+        manifest,
+        found,
+        evaluators,
+        _reader(manifest, "ground_truth", ("ground_truth", "answer")),
+        _reader(manifest, "response", ("response",)),
+        _reader(manifest, "tool_definitions", ("tool_definitions", "tools")),
+        [str(column) for column in groups] if isinstance(groups, list) else [],
+    )
+
+
+def _is(value: JSON) -> bool:
+    return isinstance(value, dict)
+
+
+def _evaluated(name: str, entry: JSON, metrics: Mapping[str, JSON]) -> Evaluated:
+    values = entry if isinstance(entry, dict) else {}
+    primary = values.get("primary")
+    declared = values.get("metrics")
+    meanings = [
+        Meaning(
+            str(metric["name"]),
+            str(metric.get("kind")),
+            metric.get("higher_is_better") is not False,
+            read_bounds(metric.get("range")),
+        )
+        for metric in (declared if isinstance(declared, list) else [])
+        if isinstance(metric, dict) and "name" in metric
+    ]
+    policy = _policy(values.get("arguments"))
+    checks = policy is not None and not str(values.get("type")).endswith("FunctionCallMatchEvaluator")
+    main = primary if isinstance(primary, str) and primary else None
+    return Evaluated(name, main, meanings or list(_found_metrics(name, metrics)), policy, checks)
+
+
+def _policy(arguments: JSON) -> MatchPolicy | None:
+    if not isinstance(arguments, dict) or not arguments.keys() >= _POLICIES:
+        return None
+    try:
+        return MatchPolicy(**{name: arguments[name] for name in _POLICIES})  # type: ignore[arg-type]
+    except ConfigurationError:  # a manifest that somebody changed
+        return None
+
+
+def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[Meaning]:
+    """The metrics of an evaluator that declares none: the means there are of what it returned."""
+    own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
+    for key in own:
+        if key == "scored_count":  # what stands behind it is no mean
+            return
+        repeated = any(key.endswith(end) and key.removesuffix(end) in own for end in ("_score", "_passed"))
+        if key != "binary_aggregate" and not repeated:
+            yield Meaning(key)
+
+
+def _reader(manifest: Mapping[str, JSON], parameter: str, columns: Sequence[str]) -> ValueReader:
+    """How to find a parameter's value: as it was mapped for all evaluators or for one, else in a column of its name."""
+    mapped = next(_mapped(manifest, parameter), None)
+    if mapped is None:
+        return lambda data, target: next((each[key] for key in columns for each in (target, data) if key in each), None)
+    if isinstance(mapped, Constant):
+        value = mapped.value
+        return lambda data, target: value
+    reference = mapped
+    return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
+
+
+def _mapped(manifest: Mapping[str, JSON], parameter: str) -> Iterator[Mapped]:
+    layers = manifest.get("mapping")
+    for name in dict.fromkeys(["default", *layers]) if isinstance(layers, dict) else ():
+        layer = layers.get(name) if isinstance(layers, dict) else None
+        if isinstance(layer, dict) and parameter in layer:
+            try:
+                yield from parse_mapping({parameter: layer[parameter]}, name).values()
+            except ConfigurationError:  # written by another version
+                continue
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictColumns:
+    """Where one evaluator's verdict stands in a row: the keys of what it says of its main metric, None for what it
+    does not say, and of everything else by name. `numbers` are the keys of its metrics.
+    """
+
+    result: str | None = None
+    score: str | None = None
+    threshold: str | None = None
+    reason: str | None = None
+    differences: str | None = None
+    properties: str | None = None
+    others: Sequence[tuple[str, str]] = ()
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    any: bool = False
+
+
+@dataclass(slots=True)
+class Columns:
+    """Which keys of a row are what; the same for all rows of one shape.
+
+    `inputs` and `target` pair a column's name with its key, `errors` stages with keys; `verdicts` are in the order of
+    the evaluators.
+    """
+
+    inputs: list[tuple[str, str]] = field(default_factory=list)
+    target: list[tuple[str, str]] = field(default_factory=list)
+    verdicts: list[VerdictColumns] = field(default_factory=list)
+    errors: list[tuple[str, str]] = field(default_factory=list)
+
+
+class ShapeReader:
+    """Finds the columns of a row; looks at each shape of rows once."""
+
+    def __init__(self, evaluators: Sequence[Evaluated]) -> None:
+        self._evaluators = evaluators
+        self._known: dict[tuple[str, ...], Columns] = {}
+
+    def columns(self, row: Mapping[str, JSON]) -> Columns:
+        """The columns of this row."""
+        shape = tuple(row)
+        found = self._known.get(shape)
+        if found is None:
+            found = self._columns(shape)
+            if len(self._known) < 1_000:  # rows that are all of different shapes must not fill the memory
+                self._known[shape] = found
+        return found
+
+    def _columns(self, shape: Sequence[str]) -> Columns:
+        columns = Columns()
+        own: dict[str, list[tuple[str, str]]] = {each.name: [] for each in self._evaluators}
+        longest_first = sorted(own, key=len, reverse=True)
+        for key in shape:
+            kind, _, name = key.partition(".")
+            if kind == "inputs":
+                columns.inputs.append((name, key))
+            elif kind == "error":
+                columns.errors.append((name, key))
+            elif kind == "outputs":
+                evaluator = next((each for each in longest_first if name.startswith(f"{each}.")), None)
+                place = columns.target if evaluator is None else own[evaluator]
+                place.append((name if evaluator is None else name[len(evaluator) + 1 :], key))
+        for each in self._evaluators:
+            columns.verdicts.append(_verdict_columns(each, dict(own[each.name])))
+        return columns
+
+
+def _verdict_columns(evaluator: Evaluated, keys: Mapping[str, str]) -> VerdictColumns:
+    if not keys:
+        return VerdictColumns()
+    main = _main_metric(evaluator, keys)
+    known = {f"{main}{ending}" for ending in _EIGHT} | {f"{main}_differences"}
+    return VerdictColumns(
+        result=keys.get(f"{main}_result"),
+        score=keys.get(main) or keys.get(f"{main}_score"),
+        threshold=keys.get(f"{main}_threshold"),
+        reason=keys.get(f"{main}_reason"),
+        differences=keys.get(f"{main}_differences"),
+        properties=keys.get(f"{main}_properties"),
+        others=[(name, key) for name, key in keys.items() if name not in known],
+        numbers={metric.name: keys[metric.name] for metric in evaluator.metrics if metric.name in keys},
+        any=True,
+    )
+
+
+def _main_metric(evaluator: Evaluated, keys: Mapping[str, str]) -> str:
+    """The metric whose result counts, chosen as the run's own pass rates are."""
+    results = [name.removesuffix("_result") for name in keys if name.endswith("_result")]
+    for metric in (evaluator.primary, evaluator.name, *results):
+        if metric in results:
+            return str(metric)
+    return evaluator.primary or (evaluator.metrics[0].name if evaluator.metrics else evaluator.name)

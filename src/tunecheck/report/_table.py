@@ -1,0 +1,253 @@
+"""The table of all rows, column by column: what a page filters, sorts and searches without opening a row."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tunecheck._json import JSON, dumps
+from tunecheck.report._details import Details
+from tunecheck.report._reading import Columns, Evaluated, ReportedRun, VerdictColumns
+from tunecheck.report._texts import cut, line
+from tunecheck.runs._reasons import read_failures
+
+__all__ = [
+    "ERROR",
+    "FAIL",
+    "MOST_ROWS",
+    "NOT_APPLICABLE",
+    "PASS",
+    "SCORED",
+    "Coded",
+    "Outcomes",
+    "Table",
+    "listed_outcomes_of",
+    "outcomes_of",
+    "rounded",
+]
+
+MOST_ROWS = 100_000
+"""Most rows that a page lists; its summary and charts are of all rows there are."""
+
+PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
+"""What came of a row for an evaluator; scored: there is a number, and nothing that passes or fails; absent: the row is
+not in this run."""
+
+_WORDS = {"pass": PASS, "fail": FAIL, "not_applicable": NOT_APPLICABLE, "not applicable": NOT_APPLICABLE}
+_MOST_KINDS = 1_000  # different values of a column by which rows are found
+_OTHERS = "(others)"
+_MOST_REASON = 200
+
+
+@dataclass(slots=True)
+class Coded:
+    """A column of few different values: the values, and each row's as numbers of them."""
+
+    values: list[str] = field(default_factory=list)
+    rows: list[JSON] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def add(self, values: Iterable[str]) -> None:
+        """The values of one more row: none, one or several."""
+        codes: list[JSON] = [*dict.fromkeys(map(self._number, values))]
+        self.rows.append(codes[0] if len(codes) == 1 else codes or None)
+
+    def _number(self, value: str) -> int:
+        if value not in self._numbers:
+            value = value if len(self.values) < _MOST_KINDS else _OTHERS
+        if value not in self._numbers:
+            self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return self._numbers[value]
+
+    def written(self, most: int) -> JSON:
+        """The first rows as the page reads them."""
+        return {"values": [*self.values], "rows": self.rows[:most]}
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What an evaluator found in each row: `results` a letter a row, `scores` numbers by metric, NaN for none.
+
+    `thresholds` are counted, unless they are None.
+    """
+
+    results: list[str] = field(default_factory=list)
+    scores: dict[str, array[float]] = field(default_factory=dict)
+    thresholds: Counter[float] | None = field(default_factory=Counter)
+
+    def add(self, row: Mapping[str, JSON], own: VerdictColumns) -> None:
+        """One more row."""
+        self.results.append(_outcome(row, own))
+        for metric, numbers in self.scores.items():
+            key = own.numbers.get(metric)
+            numbers.append(_number(row[key]) if key is not None else math.nan)
+        if self.thresholds is None or own.threshold is None:
+            return
+        threshold = _number(row[own.threshold])
+        if threshold == threshold and (threshold in self.thresholds or len(self.thresholds) < _MOST_KINDS):
+            self.thresholds[threshold] += 1
+
+    def add_none(self) -> None:
+        """A row that is not in this run."""
+        self.results.append(ABSENT)
+        for numbers in self.scores.values():
+            numbers.append(math.nan)
+
+    def written(self, evaluator: Evaluated, most: int = MOST_ROWS) -> dict[str, JSON]:
+        """The first rows as the page reads them: results in one text, and the first graded metric's numbers."""
+        graded = evaluator.graded[0].name if evaluator.graded else None
+        numbers = self.scores.get(graded) if graded is not None else None
+        scores = None if numbers is None else rounded(numbers[:most])
+        return {"results": "".join(self.results[:most]), "scores": scores}
+
+
+def _outcome(row: Mapping[str, JSON], own: VerdictColumns) -> str:
+    if not own.any:
+        return ERROR
+    word = row[own.result] if own.result is not None else None
+    return _WORDS.get(word, SCORED) if isinstance(word, str) else SCORED
+
+
+def _number(value: JSON) -> float:
+    if type(value) is float:  # nearly always; the other question takes long
+        return value
+    if not isinstance(value, (int, float)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond any float
+        return math.nan
+
+
+def outcomes_of(run: ReportedRun) -> list[Outcomes]:
+    """For each evaluator of a run, what is yet to be read."""
+    return [Outcomes(scores={metric.name: array("d") for metric in each.metrics}) for each in run.evaluators]
+
+
+def listed_outcomes_of(run: ReportedRun, listed: Mapping[str, Evaluated]) -> list[Outcomes]:
+    """The same of a run that is held against another one, whose evaluators are `listed`: no more than is written."""
+    return [
+        Outcomes(scores={metric.name: array("d") for metric in listed[each.name].graded[:1]}, thresholds=None)
+        if each.name in listed
+        else Outcomes(thresholds=None)
+        for each in run.evaluators
+    ]
+
+
+class Table:
+    """Collects the columns of a run's rows."""
+
+    def __init__(self, run: ReportedRun) -> None:
+        self._primaries = {each.name: each.primary for each in run.evaluators}
+        self.ids: list[str] = []
+        self.fingerprints: list[str] = []
+        self.questions: list[str] = []
+        self.answers: list[str] = []
+        self.notes: list[str] = []
+        self.kinds, self.functions, self.called = Coded(), Coded(), Coded()
+        self.reasons, self.errors, self.differences = Coded(), Coded(), Coded()
+        self.confused = Coded()
+        self.groups = {column: Coded() for column in run.group_by if column != "row_kind"}
+        self.latency, self.input_tokens, self.output_tokens = array("d"), array("d"), array("d")
+        self.outcomes = outcomes_of(run)
+        self.sources: list[str] = []
+        self.simulated = 0
+        self.failed_rows = 0
+
+    def add(self, row: Mapping[str, JSON], columns: Columns, details: Details) -> None:
+        """One more row."""
+        self.ids.append(cut(str(row.get("row_id")), 2_000))
+        self.fingerprints.append(str(row.get("row_fingerprint")))
+        self.questions.append(details.question)
+        self.answers.append(details.answer)
+        kind = row.get("row_kind")
+        self.kinds.add([kind] if isinstance(kind, str) else [])
+        for outcomes, own in zip(self.outcomes, columns.verdicts, strict=True):
+            outcomes.add(row, own)
+        self._add_calls(details)
+        self._add_faults(row, columns)
+        self._add_figures(row)
+        for column, coded in self.groups.items():
+            value = row.get(f"inputs.{column}")
+            coded.add([] if value is None else [_group(value)])
+        if "inputs.source_id" in row and "inputs.trial" in row:
+            self.sources.append(str(row["inputs.source_id"]))
+
+    def _add_calls(self, details: Details) -> None:
+        compared = details.compared
+        self.functions.add(compared.expected_names)
+        self.called.add(compared.called_names)
+        self.confused.add(dict.fromkeys(dumps(list(pair)).decode() for pair in compared.confused))
+
+    def _add_faults(self, row: Mapping[str, JSON], columns: Columns) -> None:
+        failed = any(outcomes.results[-1] == FAIL for outcomes in self.outcomes)
+        if not failed and not columns.errors:
+            self.reasons.add([])
+            self.errors.add([])
+            self.differences.add([])
+            self.notes.append("")
+            return
+        failures = read_failures([row], self._primaries)
+        self.reasons.add(kind for kinds in failures.reasons.values() for kind in kinds)
+        self.errors.add(f"{stage}: {kind}" for stage, kinds in failures.errors.items() for kind in kinds)
+        self.differences.add(_kinds_of_differences(row, columns))
+        self.failed_rows += bool(columns.errors)
+        words = [
+            kind.words for kinds in (failures.errors, failures.reasons) for of in kinds.values() for kind in of.values()
+        ]
+        self.notes.append(line("; ".join(dict.fromkeys(words)), _MOST_REASON))
+
+    def _add_figures(self, row: Mapping[str, JSON]) -> None:
+        usage = row.get("outputs.usage")
+        counts = usage if isinstance(usage, dict) else {}
+        self.latency.append(_number(row.get("outputs.latency_ms")))
+        self.input_tokens.append(_number(counts.get("input_tokens")))
+        self.output_tokens.append(_number(counts.get("output_tokens")))
+        self.simulated += row.get("outputs.simulated") is True
+
+    def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
+        """The first rows as the page reads them; what they do not have is left out."""
+        found: dict[str, JSON] = {"ids": [*self.ids[:most]], "questions": [*self.questions[:most]]}
+        found |= {"answers": [*self.answers[:most]], "notes": [*self.notes[:most]] if any(self.notes) else None}
+        coded = {"kinds": self.kinds, "functions": self.functions, "called": self.called, "reasons": self.reasons}
+        coded |= {"errors": self.errors, "differences": self.differences, "confused": self.confused}
+        found |= {name: column.written(most) for name, column in coded.items() if column.values}
+        found["groups"] = [[name, column.written(most)] for name, column in self.groups.items() if column.values]
+        figures = {"latency": self.latency, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        known = {name: numbers for name, numbers in figures.items() if any(map(math.isfinite, numbers))}
+        found |= {name: rounded(numbers[:most]) for name, numbers in known.items()}
+        pairs = zip(evaluators, self.outcomes, strict=True)
+        found["outcomes"] = [{"name": each.name, **outcomes.written(each, most)} for each, outcomes in pairs]
+        return found
+
+
+def _group(value: JSON) -> str:
+    """As groups are named in `metrics.json`."""
+    return (value if isinstance(value, str) else dumps(value).decode("utf-8", "replace"))[:200]
+
+
+def rounded(numbers: Iterable[float], digits: int = 5) -> list[JSON]:
+    """Numbers as a page needs them: few digits, null for none, whole ones without a point."""
+    return [_rounded(number, digits) for number in numbers]
+
+
+def _rounded(number: float, digits: int) -> JSON:
+    if not math.isfinite(number):
+        return None
+    if number == int(number) and abs(number) < 1e15:
+        return int(number)
+    return float(f"{number:.{digits}g}")
+
+
+def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:
+    """What judges say a difference is."""
+    for own in columns.verdicts:
+        listed = row[own.differences] if own.differences is not None else None
+        for item in listed if isinstance(listed, list) else ():
+            kind = item.get("kind") if isinstance(item, dict) else None
+            if isinstance(kind, str):
+                yield cut(kind, 100)

@@ -1,0 +1,77 @@
+"""Values as text of bounded length: what a page shows of them, however long or deep they are."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tunecheck._json import JSON, dumps
+
+__all__ = ["LONGEST", "as_json", "as_text", "changed_part", "cut", "line"]
+
+LONGEST = 20_000
+"""Most characters of one text on a page; the row's own file has the rest."""
+
+_PLAIN = 1_000  # characters up to which a text in which nothing is to be escaped needs no writer
+_UNREADABLE = "(nested too deeply to be shown)"
+_AROUND = 60  # characters shown before and after what changed in a long text
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """The text, its middle left out where it is too long; says how much that is."""
+    if len(text) <= most:
+        return text
+    end = most // 5
+    left_out = len(text) - most
+    return f"{text[: most - end]}\n[… {left_out:,} characters left out here …]\n{text[len(text) - end :]}"
+
+
+def line(text: str, most: int) -> str:
+    """The beginning of a text, in one line."""
+    short = " ".join(text[: 2 * most].split())
+    return short if len(short) <= most and len(text) <= 2 * most else f"{short[: most - 1]}…"
+
+
+def as_text(value: JSON) -> str:
+    """A text as it is, everything else as JSON, set out in lines where it is long."""
+    return cut(value) if isinstance(value, str) else as_json(value, readable=True)
+
+
+def as_json(value: JSON, *, readable: bool = False) -> str:
+    """A value as JSON: exact numbers, texts in quotes."""
+    if isinstance(value, str) and len(value) < _PLAIN and value.isascii() and value.isprintable():
+        if '"' not in value and "\\" not in value:
+            return f'"{value}"'
+    elif type(value) is float and 1e-4 <= value < 1e15:
+        return repr(value)  # as the writer has it; further out it writes exponents otherwise
+    elif value is True or value is False:
+        return "true" if value else "false"
+    try:
+        text = dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return _UNREADABLE
+    if readable and len(text) > 80 and isinstance(value, (list, dict)):
+        text = _in_lines(text)
+    return cut(text.decode("utf-8", "replace"))
+
+
+def _in_lines(text: bytes) -> bytes:
+    import msgspec
+
+    with contextlib.suppress(msgspec.DecodeError):  # half a character, or too deep: it stays in one line
+        return msgspec.json.format(text, indent=2)
+    return text
+
+
+def changed_part(before: str, after: str, most: int = 600) -> tuple[str, str]:
+    """Two texts without what they begin and end with alike, but for a few characters."""
+    shorter = min(len(before), len(after))
+    start = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    rest = shorter - start
+    end = next((at for at in range(rest) if before[-1 - at] != after[-1 - at]), rest)
+    return _part(before, start, end, most), _part(after, start, end, most)
+
+
+def _part(text: str, start: int, end: int, most: int) -> str:
+    first, last = max(0, start - _AROUND), min(len(text), len(text) - end + _AROUND)
+    shown = cut(text[first:last], most)
+    return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"

@@ -1,0 +1,131 @@
+"""How the tests of a memory run were woven into their conversations: what the report's timeline is drawn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tunecheck._json import JSON
+from tunecheck.report._session_log import is_test_log, moment_of
+
+__all__ = ["Timeline"]
+
+_MOST_SESSIONS = 10
+_MOST_TESTS = 500
+_MOST_MARKS = 100
+_MOST_GAPS = 2_000
+_JUMP_S = 60
+"""Between two messages, from which on time is said to have passed with nothing said."""
+
+_KINDS = ("statement", "question", "judge", "callback", "callback over", "wait", "end")
+"""What is marked, by the number under which the page knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message of a test: its place, where the tokens stand before and after it, and when."""
+
+    message: int
+    before: int
+    after: int
+    at: str
+
+
+@dataclass(slots=True)
+class _Session:
+    """One conversation: its tests, and their messages."""
+
+    tests: list[JSON] = field(default_factory=list)
+    said: list[_Said] = field(default_factory=list)
+    left_out: int = 0
+
+
+class Timeline:
+    """Collects the tests of a run, row by row."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session] = {}
+
+    def add(self, number: int, row: Mapping[str, JSON], score: float | None) -> None:
+        """One more row; what is no memory test is passed over."""
+        log = row.get("outputs.log")
+        if not is_test_log(log):
+            return
+        name = str(row.get("outputs.session"))[:100]
+        if name not in self._sessions and len(self._sessions) >= _MOST_SESSIONS:
+            return
+        session = self._sessions.setdefault(name, _Session())
+        marks = [mark for entry in log if isinstance(entry, dict) and (mark := _mark(entry)) is not None]  # type: ignore[union-attr]
+        session.said += [said for entry in log if isinstance(entry, dict) and (said := _said(entry)) is not None]  # type: ignore[union-attr]
+        if len(session.tests) >= _MOST_TESTS:
+            session.left_out += 1
+            return
+        ended = row.get("outputs.ended")
+        end = moment_of(ended) if isinstance(ended, dict) else None
+        begin = moment_of(log[0])  # type: ignore[index,arg-type]  # as a test's log begins
+        assert begin is not None
+        session.tests.append(
+            {
+                "id": str(row.get("row_id"))[:200],
+                "row": number,
+                "score": score if score is not None and math.isfinite(score) else None,
+                "begin": begin[1],
+                "end": end[1] if end is not None else begin[1],
+                "marks": [*marks[:_MOST_MARKS]],
+            }
+        )
+
+    def written(self) -> JSON:
+        """As the page reads it; None where no row is a memory test."""
+        if not self._sessions:
+            return None
+        return [_written(name, session) for name, session in self._sessions.items()]
+
+
+def _mark(entry: Mapping[str, JSON]) -> JSON:
+    """`[kind, tokens, message, time]`."""
+    moment, what = moment_of(entry), entry.get("what")
+    if moment is None or what not in _KINDS:
+        return None
+    return [_KINDS.index(str(what)), moment[1], moment[0], moment[2]]
+
+
+def _said(entry: Mapping[str, JSON]) -> _Said | None:
+    moment, size = moment_of(entry), entry.get("size")
+    if moment is None or not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 53:
+        return None
+    return _Said(moment[0], moment[1], moment[1] + size, moment[2])
+
+
+def _written(name: str, session: _Session) -> JSON:
+    said = sorted(session.said, key=lambda each: each.message)
+    filler: list[JSON] = []
+    passed: list[JSON] = []
+    before: _Said | None = None
+    for each in said:
+        start = before.after if before is not None else 0
+        if each.before > start and len(filler) < _MOST_GAPS:
+            filler.append([start, each.before])
+        seconds = _seconds(before.at, each.at) if before is not None else 0
+        if seconds > _JUMP_S and len(passed) < _MOST_GAPS:
+            passed.append([each.before, seconds])
+        before = each
+    tests = sorted(session.tests, key=lambda test: (test["begin"], test["row"]))  # type: ignore[index,call-overload]
+    return {
+        "name": name,
+        "tokens": max((each.after for each in said), default=0),
+        "messages": said[-1].message + 1 if said else 0,
+        "tests": tests,
+        "left_out": session.left_out,
+        "filler": filler,
+        "passed": passed,
+    }
+
+
+def _seconds(before: str, after: str) -> int:
+    try:
+        return int((datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds())
+    except (ValueError, TypeError):  # no time, or one of them without a zone
+        return 0

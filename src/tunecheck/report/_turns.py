@@ -1,0 +1,199 @@
+"""A conversation turn by turn: what was asked, called and answered, and what it changed in the simulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+
+from tunecheck._json import JSON
+from tunecheck.calls._formats.reading import read_calls, read_python_calls
+from tunecheck.calls._formats.writing import canonical_text
+from tunecheck.calls._model import FunctionCall
+from tunecheck.report._comparing import shown_call
+from tunecheck.report._texts import as_json, as_text, changed_part, cut
+from tunecheck.report._truth import States
+
+__all__ = ["is_conversation", "shown_messages", "shown_turns"]
+
+_MOST_TURNS = 100
+_MOST_STEPS = 50
+_MOST_ITEMS = 100
+_MOST_MESSAGES = 200
+_MOST_CHANGES = 100
+_MOST_VALUE = 600
+_MOST_RESULT = 4_000
+_ABSENT = "(nothing)"
+
+
+def is_conversation(turns: JSON) -> bool:
+    """Whether a value is a list of turns, each a list of messages."""
+    return isinstance(turns, list) and bool(turns) and all(isinstance(turn, list) for turn in turns)
+
+
+def shown_messages(messages: JSON) -> list[JSON]:
+    """Messages as `[role, text, calls]`."""
+    found: list[JSON] = []
+    for message in messages[:_MOST_MESSAGES] if isinstance(messages, list) else ():
+        if isinstance(message, dict):
+            found.append([as_text(message.get("role"))[:40], _content(message.get("content")), _calls_of(message)])
+        else:
+            found.append(["", as_text(message), []])
+    if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:
+        found.append(["", f"and {len(messages) - _MOST_MESSAGES:,} more messages", []])
+    return found
+
+
+def _content(content: JSON) -> str:
+    """A message's text; of a list of parts those that are text, the others named."""
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return as_text(content)
+    return cut("\n".join(_part(part) for part in content[:_MOST_ITEMS]))
+
+
+def _part(part: JSON) -> str:
+    if isinstance(part, dict):
+        text = part.get("text")
+        return cut(text) if isinstance(text, str) else as_json(part)
+    return as_text(part)
+
+
+def _calls_of(message: Mapping[str, JSON]) -> list[JSON]:
+    if message.get("tool_calls") or message.get("function_call"):
+        return [shown_call(call) for call in read_calls(dict(message)).calls[:_MOST_ITEMS]]
+    return []
+
+
+def shown_turns(
+    turns: JSON, ground_truth: JSON, log: JSON, result: JSON, truth: Callable[[], Sequence[States]] = tuple
+) -> list[JSON]:
+    """The turns of a row: `{"user", "expected", "steps", "changes", "apart"}` each; what is not known is left out.
+
+    `truth` makes the states that the ground truth leaves after each turn; it is asked where the model's were recorded.
+    """
+    asked = turns if isinstance(turns, list) else []
+    entries = [entry for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
+    states = [entry for entry in log if isinstance(entry, list)] if isinstance(log, list) else []
+    results = result if isinstance(result, list) else []
+    left = truth() if len(states) > 1 else ()
+    count = max(len(asked), len(entries), len(results) if is_conversation(result) else 0)
+    shown: list[JSON] = []
+    for at in range(min(count, _MOST_TURNS)):
+        turn: dict[str, JSON] = {"user": shown_messages(_asked(asked, entries, at))}
+        steps = [*_logged_steps(entries[at])] if at < len(entries) else [*_recorded_steps(_item(results, at))]
+        turn["steps"] = steps[:_MOST_STEPS]
+        if len(steps) > _MOST_STEPS:
+            turn["left_out"] = len(steps) - _MOST_STEPS
+        made = {text for step in steps for text in _taken(step)}
+        expected = _item(ground_truth, at)
+        if isinstance(expected, list):
+            turn["expected"] = _expected(expected, made)
+        if at + 1 < len(states):
+            after = _states(states[at + 1])
+            turn["changes"] = [*_changes(_states(states[at]), after)][:_MOST_CHANGES]
+            if at < len(left):
+                turn["apart"] = [*_changes(left[at], after)][:_MOST_CHANGES]
+        shown.append(turn)
+    return shown
+
+
+def _item(values: JSON, at: int) -> JSON:
+    return values[at] if isinstance(values, list) and at < len(values) else None
+
+
+def _asked(asked: Sequence[JSON], entries: Sequence[Mapping[str, JSON]], at: int) -> JSON:
+    """A turn's messages; those of the log where it is there, for they are what was sent."""
+    logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
+    return logged if isinstance(logged, list) else _item([*asked], at)
+
+
+def _logged_steps(entry: Mapping[str, JSON]) -> Iterator[JSON]:
+    for key, items in entry.items():
+        if key.startswith("step_") and isinstance(items, list):
+            yield _logged_step([item for item in items if isinstance(item, dict)])
+
+
+def _logged_step(items: Sequence[Mapping[str, JSON]]) -> JSON:
+    step = _answer(next((item.get("content") for item in items if item.get("role") == "assistant"), None))
+    answers = (as_text(item.get("content")) for item in items if item.get("role") == "tool")
+    results: list[JSON] = [cut(answer, _MOST_RESULT) for answer in answers]
+    notes: list[JSON] = [
+        as_text(item.get("content"))[:400]
+        for item in items
+        if item.get("role") == "handler_log" and item.get("event") not in ("decode_success", None)
+    ]
+    return {**step, "results": results[:_MOST_ITEMS], "notes": notes[:5]}
+
+
+def _recorded_steps(turn: JSON) -> Iterator[JSON]:
+    for step in turn if isinstance(turn, list) else ():
+        yield _answer(step)
+
+
+def _answer(content: JSON) -> dict[str, JSON]:
+    """What the model said in a step: calls as in BFCL's result files, or text."""
+    reading = read_calls(content)
+    if reading.calls:
+        calls: list[JSON] = [shown_call(call) for call in reading.calls[:_MOST_ITEMS]]
+        return {"calls": calls, "text": cut(reading.text), "same": _texts(reading.calls)}
+    return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
+
+
+def _texts(calls: Sequence[FunctionCall]) -> list[JSON]:
+    return [canonical_text([call]) for call in calls]
+
+
+def _taken(step: JSON) -> Iterator[str]:
+    """Takes the canonical texts of its calls out of a step: they were only kept to be compared."""
+    texts = step.pop("same", None) if isinstance(step, dict) else None
+    yield from (str(text) for text in texts) if isinstance(texts, list) else ()
+
+
+def _expected(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
+    """The ground truth's calls as `[call, made]`: whether the model made the very same one in this turn.
+
+    Another way to the same end is no mistake, so that this is no verdict.
+    """
+    found: list[JSON] = []
+    for text in calls[:_MOST_ITEMS]:
+        reading = read_python_calls(text) if isinstance(text, str) else read_calls(text)
+        if not reading.calls:
+            found.append([[as_text(text)[:_MOST_VALUE], []], False])
+        for call in reading.calls:
+            found.append([shown_call(call), canonical_text([call]) in made])
+    return found
+
+
+def _states(entry: Sequence[JSON]) -> dict[str, JSON]:
+    """A log's states by simulator."""
+    return {
+        str(item.get("class_name")): item.get("content")
+        for item in entry
+        if isinstance(item, dict) and item.get("role") == "state_info"
+    }
+
+
+def _changes(before: JSON, after: JSON, path: str = "", depth: int = 0) -> Iterator[JSON]:
+    """`[path, before, after]` of each place in which two states differ."""
+    if before == after and type(before) is type(after):
+        return
+    if isinstance(before, dict) and isinstance(after, dict) and depth < 30:
+        for key in dict.fromkeys([*before, *after]):
+            inner = f"{path}.{key}" if path else str(key)
+            if key not in before or key not in after:
+                one = as_json(before[key]) if key in before else _ABSENT
+                other = as_json(after[key]) if key in after else _ABSENT
+                yield [cut(inner, 400), cut(one, _MOST_VALUE), cut(other, _MOST_VALUE)]
+            else:
+                yield from _changes(before[key], after[key], inner, depth + 1)
+        return
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after) and depth < 30:
+        for at, (one_item, other_item) in enumerate(zip(before, after, strict=True)):
+            yield from _changes(one_item, other_item, f"{path}[{at}]", depth + 1)
+        return
+    old, new = changed_part(_plain(before), _plain(after), _MOST_VALUE)
+    yield [cut(path, 400), old, new]
+
+
+def _plain(value: JSON) -> str:
+    return value if isinstance(value, str) else as_json(value)

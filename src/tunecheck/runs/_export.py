@@ -1,0 +1,88 @@
+"""The results in other shapes: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps
+from tunecheck.pipeline._results import ResultRow
+from tunecheck.runs._store import replacing
+
+__all__ = ["MAX_COLUMNS", "check_output_path", "text_of_cell", "write_azure_results", "write_table"]
+
+# Quotes, white space and what has no width may stand before the sign: spreadsheets and importers drop them. The
+# apostrophe is among them, so that a text that has one of its own before a formula gets a second one, and text_of_cell
+# always takes away the one that was added.
+_FORMULA = re.compile(
+    r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
+)
+
+MAX_COLUMNS = 16_384
+"""Most columns of the table, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -> None:
+    """Write the rows as CSV (UTF-8 with a mark, which spreadsheets need to recognise it).
+
+    Lists and objects are written as JSON, numbers as numbers. A text that a spreadsheet would run as a formula gets an
+    apostrophe before it, because it is model output; `text_of_cell` takes it away.
+    """
+    columns = columns[:MAX_COLUMNS]
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8-sig", errors="backslashreplace", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow([_cell(column) for column in columns])
+        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+
+
+def _cell(value: JSON) -> str | int | float:
+    if isinstance(value, str):
+        shown = value.replace("\0", "\\0")
+        return f"'{shown}" if _FORMULA.match(shown) else shown
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, dict)):
+        return dumps(value).decode("utf-8")
+    return value
+
+
+def text_of_cell(cell: str) -> str:
+    """The text that `write_table` made a cell of text from: without the apostrophe that keeps it from being a formula.
+
+    Exact but for NUL, which stands in the file as `\\0`, and for halves of surrogate pairs.
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def check_output_path(output_path: str | os.PathLike[str]) -> Path:
+    """Where Azure's one file goes: a folder gets `evaluation_results.json`.
+
+    Raises:
+        ConfigurationError: its folder does not exist.
+    """
+    path = Path(output_path)
+    if path.is_dir():
+        return path / "evaluation_results.json"
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"output_path: the folder {path.parent} does not exist; make it first")
+    return path
+
+
+def write_azure_results(
+    path: Path, rows: Iterable[ResultRow], metrics: Mapping[str, JSON], studio_url: str | None
+) -> None:
+    """Write `{"rows", "metrics", "studio_url"}`, row by row, and rename it into place."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(b'{"rows": [')
+        for number, row in enumerate(rows):
+            file.write((b",\n" if number else b"\n") + dumps(row))
+        file.write(b'\n], "metrics": ' + dumps(dict(metrics)) + b', "studio_url": ' + dumps(studio_url) + b"}\n")

@@ -1,0 +1,236 @@
+"""Run folders: where a run's manifest, journal and results live, and how a run is found again."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, dumps, loads
+from tunecheck._messages import did_you_mean
+from tunecheck._records import is_held
+from tunecheck.pipeline._results import RowsView
+
+__all__ = ["Run", "create_run", "find_run", "list_runs", "replacing", "utc_now", "write_file"]
+
+Manifest = dict[str, JSON]
+
+NEWEST_FORMAT = 1
+"""Of run folders: what `format` in `run.json` says."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One folder below `eval_results/`."""
+
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        """The folder's name: `<name>-<UTC time>-<6 hex digits>`."""
+        return self.folder.name
+
+    @property
+    def journal(self) -> Path:
+        """The append-only record of finished work."""
+        return self.folder / "journal.jsonl"
+
+    @property
+    def results(self) -> Path:
+        """The rows, one JSON object a line."""
+        return self.folder / "eval_results.jsonl"
+
+    @property
+    def table(self) -> Path:
+        """The rows as a table that is safe to open in a spreadsheet."""
+        return self.folder / "eval_results.csv"
+
+    @property
+    def metrics_file(self) -> Path:
+        """The metrics over all rows and by group."""
+        return self.folder / "metrics.json"
+
+    def manifest(self) -> Manifest:
+        """What `run.json` says.
+
+        Raises:
+            ConfigurationError: it is not there, or damaged.
+        """
+        return _read_object(self.folder / "run.json", self.id)
+
+    def known_manifest(self) -> Manifest:
+        """What `run.json` says, of a run whose files this version can read.
+
+        Raises:
+            ConfigurationError: it is not there, or damaged, or a later version wrote it.
+        """
+        manifest = self.manifest()
+        version = manifest.get("format")
+        if isinstance(version, int) and version > NEWEST_FORMAT:
+            raise ConfigurationError(
+                f"run {self.id} was written by a newer Tunecheck (format {version}; this one reads {NEWEST_FORMAT}): "
+                "update"
+            )
+        return manifest
+
+    def metrics(self) -> dict[str, JSON]:
+        """What `metrics.json` says: `metrics`, `by`, `rows`.
+
+        Raises:
+            ConfigurationError: the run has not finished.
+        """
+        return _read_object(self.metrics_file, self.id)
+
+    def rows(self) -> RowsView:
+        """The result rows of a finished run.
+
+        Raises:
+            ConfigurationError: the run has not finished, or its file is not there, or cannot be opened.
+        """
+        if not self.results.is_file():
+            raise ConfigurationError(self._without_results())
+        try:
+            return RowsView(self.results)
+        except OSError as error:
+            raise ConfigurationError(f"{self.results}: cannot be read: {error.strerror or error}") from None
+
+    def _without_results(self) -> str:
+        with contextlib.suppress(ConfigurationError):
+            if self.status() == "finished":
+                return f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
+        return f"run {self.id} has no results yet: finish it with --resume {self.id}"
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replace `run.json`."""
+        write_file(self.folder / "run.json", dumps_readably(manifest))
+
+    def status(self) -> str:
+        """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`; `unknown`."""
+        status = str(self.manifest().get("status") or "unknown")
+        if status == "running" and not is_held(self.journal):
+            return "killed"
+        return status
+
+
+def _read_object(path: Path, run_id: str) -> dict[str, JSON]:
+    try:
+        value = loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ConfigurationError(f"run {run_id} has no {path.name}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{path}: expected a JSON object")
+    return value
+
+
+def dumps_readably(value: JSON) -> bytes:
+    """JSON with line breaks, for files that people open."""
+    import msgspec
+
+    text = dumps(value)
+    with contextlib.suppress(msgspec.DecodeError):  # a lone surrogate somewhere: such a text stays on one line
+        text = msgspec.json.format(text, indent=2)
+    return text + b"\n"
+
+
+def write_file(path: Path, content: bytes, *, synced: bool = True) -> None:
+    """Write a whole file so that no reader ever sees half of it.
+
+    Not `synced`, it is as safe from a killed process, and not from a power cut: for many files that can be made again.
+    """
+    with replacing(path, synced=synced) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, synced: bool = True) -> Iterator[Path]:
+    """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        if synced:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def utc_now() -> datetime.datetime:
+    """Now, in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+
+
+def create_run(results_dir: Path, name: str) -> Run:
+    """Make a new run's folder.
+
+    Raises:
+        ConfigurationError: the folder cannot be made.
+    """
+    safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
+    folder = results_dir / f"{safe}-{utc_now():%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise ConfigurationError(f"cannot make the run folder {folder}: {error.strerror}") from None
+    return Run(folder)
+
+
+def list_runs(results_dir: Path) -> Iterator[Run]:
+    """All runs in a folder, the oldest first."""
+    by_second: dict[str, list[Path]] = {}
+    for path in results_dir.glob("*/run.json"):
+        by_second.setdefault(_started(path.parent), []).append(path.parent)
+    for second in sorted(by_second):
+        folders = by_second[second]
+        yield from map(Run, sorted(folders, key=_created) if len(folders) > 1 else folders)
+
+
+def _started(folder: Path) -> str:
+    # The name ends in -<UTC time>-<6 hex>; names before it may hold hyphens.
+    parts = folder.name.rsplit("-", 2)
+    return parts[1] if len(parts) == 3 else ""
+
+
+def _created(folder: Path) -> tuple[int, str]:
+    """When a run was made, for runs whose names have the same second."""
+    try:
+        created = Run(folder).manifest().get("created_ns")
+    except ConfigurationError:
+        created = None
+    return created if isinstance(created, int) else 0, folder.name
+
+
+def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
+    """A run by its folder, its id, the beginning of its id, or `last`.
+
+    Raises:
+        ConfigurationError: there is no such run, or there are several.
+    """
+    path = Path(run)
+    name = os.fspath(run)
+    if not name:
+        raise ConfigurationError("the name of a run is empty; give its folder, its id, or 'last'")
+    if (path / "run.json").is_file():
+        return Run(path)
+    runs = list(list_runs(results_dir))
+    if name == "last" and runs:
+        return runs[-1]
+    found = [known for known in runs if known.id == name] or [known for known in runs if known.id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigurationError(f"{name!r} stands for {len(found)} runs: {', '.join(known.id for known in found[:5])}")
+    hint = did_you_mean(name, [known.id for known in runs])
+    raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")

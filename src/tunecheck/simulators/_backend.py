@@ -1,0 +1,183 @@
+"""The simulators of one attempt at a conversation: calls go in, results come out, nothing is raised.
+
+Nothing here is global or shared: each attempt makes a backend of its own, and throws it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import DataError, PluginError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck.calls._bounds import quoted
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import positional_count
+from tunecheck.simulators._base import Simulator, SimulatorError
+from tunecheck.simulators._operations import ArgumentError, Operation
+from tunecheck.simulators._results import Result, failure, success
+from tunecheck.simulators._watched import OverdueError, run_watched
+
+if TYPE_CHECKING:
+    from tunecheck._plugins import Plugin
+    from tunecheck.simulators._long_context import LongContext
+
+__all__ = ["Backend", "find_simulator"]
+
+_LONGEST_GUESS = 100
+
+
+class Backend:
+    """One attempt's simulators, by class name, loaded already.
+
+    Args:
+        simulators: instances that belong to this attempt alone.
+        time_limit_s: after how long a call of a simulator that is not `bounded` is given up.
+
+    Raises:
+        PluginError: two simulators offer an operation of the same name.
+    """
+
+    def __init__(self, simulators: Mapping[str, Simulator], *, time_limit_s: float = 10) -> None:
+        self.simulators = dict(simulators)
+        self.time_limit_s = time_limit_s
+        self._stuck: dict[str, str] = {}
+        self._table: dict[str, tuple[str, Operation]] = {}
+        for owner, simulator in self.simulators.items():
+            for name, operation in simulator.operations().items():
+                if name in self._table:
+                    raise PluginError(f"{self._table[name][0]} and {owner} both offer the operation {name!r}")
+                self._table[name] = (owner, operation)
+
+    @classmethod
+    def start(
+        cls,
+        names: Sequence[str],
+        config: Mapping[str, JSON],
+        *,
+        long_context: LongContext | None = None,
+        time_limit_s: float = 10,
+        workspace: Path | None = None,
+    ) -> Backend:
+        """A backend of the simulators with these plugin names, each loaded from its part of the configuration.
+
+        Raises:
+            PluginError: a name that is no simulator, or two that offer the same operation.
+            DataError: a configuration that cannot be used.
+        """
+        classes = {name: find_simulator(name, workspace=workspace) for name in names}
+        return cls.of(classes, config, long_context=long_context, time_limit_s=time_limit_s)
+
+    @classmethod
+    def of(
+        cls,
+        classes: Mapping[str, type[Simulator]],
+        config: Mapping[str, JSON],
+        *,
+        long_context: LongContext | None = None,
+        time_limit_s: float = 10,
+    ) -> Backend:
+        """A backend of new instances of these classes, each loaded from its part of the configuration.
+
+        Raises:
+            PluginError: two of them offer the same operation.
+            DataError: a configuration that cannot be used.
+        """
+        simulators = {name: simulator() for name, simulator in classes.items()}
+        backend = cls(simulators, time_limit_s=time_limit_s)
+        for name, simulator in simulators.items():
+            simulator.load(_part(config, name), long_context=long_context)
+        return backend
+
+    def call(self, call: FunctionCall, positional: Sequence[JSON] = ()) -> Result:
+        """Make one call. Never raises: whatever goes wrong is an error result.
+
+        Positional arguments come in `positional`, or under "0", "1", … as `read_calls` gives them.
+        """
+        owner, operation = self._table.get(call.name, ("", None))
+        if operation is None:
+            return failure(self._unknown(call.name))
+        if owner in self._stuck:
+            return failure(f"{owner} is out of order since {self._stuck[owner]} did not return")
+        try:
+            arguments = operation.bind(*_split(call.arguments, operation, positional))
+            return success(self._run(self.simulators[owner], operation, arguments))
+        except OverdueError:
+            self._stuck[owner] = operation.name
+            return failure(f"{operation.name} did not return within {self.time_limit_s:g} seconds")
+        except (SimulatorError, ArgumentError) as error:
+            return failure(str(error))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody's simulator with a model's arguments
+            return failure(_described(operation.name, error))
+
+    def states(self) -> dict[str, dict[str, object]]:
+        """Each simulator's state, by class name: to be compared, not changed."""
+        return {name: self._state(name, simulator) for name, simulator in self.simulators.items()}
+
+    def state_texts(self) -> dict[str, dict[str, JSON]]:
+        """Each simulator's state as an inference log shows it, by class name; those without any are left out."""
+        texts = {name: simulator.state_text() for name, simulator in self.simulators.items() if name not in self._stuck}
+        return {name: text for name, text in texts.items() if text}
+
+    def tool_definitions(self) -> list[dict[str, JSON]]:
+        """The OpenAI tools of all operations."""
+        return [definition for each in self.simulators.values() for definition in each.tool_definitions()]
+
+    def _state(self, name: str, simulator: Simulator) -> dict[str, object]:
+        if name in self._stuck:  # a thread may still be changing it
+            return {"out_of_order_since": self._stuck[name]}
+        return simulator.state()
+
+    def _run(self, simulator: Simulator, operation: Operation, arguments: Mapping[str, JSON]) -> object:
+        if simulator.bounded:
+            return operation.method(simulator, **arguments)
+        return run_watched(lambda: operation.method(simulator, **arguments), self.time_limit_s)
+
+    def _unknown(self, name: str) -> str:
+        hint = did_you_mean(name, self._table) if len(name) <= _LONGEST_GUESS else ""
+        return f"there is no operation {quoted(name)}{hint}"
+
+
+def find_simulator(
+    name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None
+) -> type[Simulator]:
+    """The simulator class with this plugin name; `among` is what `plugins.discover` gave, to look for several.
+
+    Raises:
+        PluginError: there is none, or what is there is no simulator.
+    """
+    from tunecheck._plugins import find
+
+    found = find("tunecheck.simulators", name, workspace=workspace, among=among)
+    if not (isinstance(found, type) and issubclass(found, Simulator)):
+        raise PluginError(f"the plugin {name!r} is no subclass of tunecheck.simulators.Simulator")
+    return found
+
+
+def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
+    part = config.get(name)
+    if part is None:
+        return {}
+    if not isinstance(part, dict):
+        raise DataError(f"initial_config.{name} is a {type(part).__name__}; an object is needed")
+    return part
+
+
+def _split(
+    arguments: Mapping[str, JSON], operation: Operation, positional: Sequence[JSON]
+) -> tuple[Sequence[JSON], Mapping[str, JSON]]:
+    if positional or "0" not in arguments or "0" in operation.parameters:
+        return positional, arguments
+    count = positional_count(dict(arguments))
+    places = {str(place) for place in range(count)}
+    return (
+        [arguments[str(place)] for place in range(count)],
+        {name: value for name, value in arguments.items() if name not in places},
+    )
+
+
+def _described(operation: str, error: BaseException) -> str:
+    text = " ".join(str(error).split())[:1000]
+    return f"{operation} failed: {type(error).__name__}{': ' if text else ''}{text}"

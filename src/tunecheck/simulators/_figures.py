@@ -1,0 +1,122 @@
+"""What the built-in services know and start from: prices, places, rates and default accounts, in figures.json.
+
+The figures are tabulated by scripts/tabulate_bfcl_figures.py. Those who read them do not change them: what a service
+keeps of them is copied by `started`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import msgspec
+
+from tunecheck._errors import DataError
+from tunecheck._json import JSON, loads
+
+__all__ = ["TradingFigures", "TravelFigures", "VehicleFigures", "copied", "figures", "started"]
+
+_Value = TypeVar("_Value")
+
+
+class TradingFigures(msgspec.Struct, frozen=True):
+    """The stock market: symbols by company, symbols by sector, and the account and prices of a fresh start."""
+
+    current_time: str
+    defaults: dict[str, Any]
+    sectors: dict[str, tuple[str, ...]]
+    symbols: dict[str, str]
+
+
+class Token(msgspec.Struct, frozen=True):
+    """What the travel service grants who authenticates; `expires_in` has no unit."""
+
+    expires_in: int
+    type: str
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """What the travel service answers about a traveller it does not verify; `another` is a template of both names."""
+
+    another: str
+    child: str
+    foreigner: str
+    no_date: str
+
+
+class TravelFigures(msgspec.Struct, frozen=True):
+    """Flights: airports, the airport of each city, base fares in US dollars, and what multiplies them."""
+
+    airports: tuple[str, ...]
+    dollar_buys: dict[str, int | float]
+    class_factors: dict[str, float]
+    cities: dict[str, str]
+    even_date_factor: float
+    fares: tuple[tuple[str, str, float], ...]
+    fiscal_year: str
+    support_reply: str
+    token: Token
+    verification_failures: Failures
+
+
+class VehicleFigures(msgspec.Struct, frozen=True):
+    """Roads and the car of a fresh start; distances are in kilometres between two zip codes, either way."""
+
+    defaults: dict[str, Any]
+    distances: tuple[tuple[str, str, float], ...]
+    liters_per_gallon: float
+    gallons_per_liter: float
+    tire_shop: str
+    zip_codes: dict[str, str]
+    unknown_zip_code: str
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """All of figures.json."""
+
+    trading: TradingFigures
+    travel: TravelFigures
+    vehicle: VehicleFigures
+
+
+@functools.cache
+def figures() -> Figures:
+    """The figures, read once; nobody may change them."""
+    text = files("tunecheck.simulators").joinpath("figures.json").read_bytes()
+    return msgspec.convert(loads(text), Figures)
+
+
+def started(owner: str, config: Mapping[str, JSON], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of each default, or of what the configuration holds in its place; what else that holds is left out.
+
+    Raises:
+        DataError: the configuration has something else where the default is an object, a list or a seed.
+    """
+    values = {name: copied(config.get(name, default)) for name, default in defaults.items()}
+    for name, value in values.items():
+        needed = _needed(name, defaults[name])
+        if needed and not isinstance(value, needed):
+            shape = {dict: "an object", list: "a list", int: "a whole number"}[needed]
+            raise DataError(f"initial_config.{owner}.{name} is a {type(value).__name__}; {shape} is needed")
+    return values
+
+
+def _needed(name: str, default: object) -> type | None:
+    if name == "random_seed":
+        return int
+    return type(default) if isinstance(default, (dict, list)) else None
+
+
+def copied(value: _Value) -> _Value:
+    """A copy of JSON data that shares no list and no object with it."""
+    if isinstance(value, list):
+        return [  # type: ignore[return-value]
+            copied(each) if isinstance(each, (list, dict)) else each for each in value
+        ]
+    if isinstance(value, dict):
+        return {  # type: ignore[return-value]
+            key: copied(each) if isinstance(each, (list, dict)) else each for key, each in value.items()
+        }
+    return value

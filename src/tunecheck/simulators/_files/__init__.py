@@ -1,0 +1,1 @@
+"""GorillaFileSystem: a file tree, its volume, and the text commands over it."""

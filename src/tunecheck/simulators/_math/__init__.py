@@ -1,0 +1,1 @@
+"""MathAPI: arithmetic with BFCL's logarithms."""

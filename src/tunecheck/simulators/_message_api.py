@@ -1,0 +1,215 @@
+"""MessageAPI: the users of a workspace, and the messages sent between them."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from tunecheck._errors import DataError
+from tunecheck._json import JSON
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._configuration import taken
+
+if TYPE_CHECKING:
+    from tunecheck.simulators._long_context import LongContext
+
+__all__ = ["MessageAPI"]
+
+Fields: TypeAlias = dict[str, JSON]
+
+_SEED = 200191
+_FIRST_ID, _LAST_ID = 10_000, 99_999
+_MOST_MESSAGES = 50_000
+"""Message ids are drawn until a new one comes, which would never end if all were taken."""
+
+
+class MessageAPI(Simulator):
+    """Configuration: any of `user_map` (names to ids), `inbox`, `user_count`, `message_count`, `current_user` (an id).
+
+    The inbox is a list of `{receiver id: message}`, oldest first, whoever sent them. State: these five, and
+    `generated_ids`, the ids of the messages sent since.
+    """
+
+    bounded: ClassVar[bool] = True
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        """See `Simulator.load`; what the configuration lacks is taken from a workspace of four users."""
+        seed = taken(config, "MessageAPI", "random_seed", _SEED)
+        self._random = random.Random(seed)
+        self._generated_ids: set[int] = set(_ids(config))
+        self._user_map = taken(config, "MessageAPI", "user_map", _users())
+        self._user_count = taken(config, "MessageAPI", "user_count", len(_users()))
+        self._inbox = taken(config, "MessageAPI", "inbox", _messages())
+        self._message_count = taken(config, "MessageAPI", "message_count", len(_messages()))
+        self._current_user = copy.deepcopy(config.get("current_user"))
+        if not all(isinstance(message, dict) and message for message in self._inbox):
+            raise DataError("initial_config.MessageAPI.inbox: each message is needed as {receiver id: message}")
+
+    def state(self) -> dict[str, object]:
+        """See `Simulator.state`."""
+        return {
+            "generated_ids": self._generated_ids,
+            "user_count": self._user_count,
+            "user_map": self._user_map,
+            "inbox": self._inbox,
+            "message_count": self._message_count,
+            "current_user": self._current_user,
+        }
+
+    @tool
+    def list_users(self) -> Fields:
+        """Give the names of everybody in the workspace."""
+        return {"user_list": list(self._user_map)}
+
+    @tool
+    def get_user_id(self, user: str) -> Fields:
+        """Look up the id of a user.
+
+        Args:
+            user: Name of the user.
+        """
+        if user not in self._user_map:
+            raise SimulatorError(f"there is no user named '{user}'")
+        return {"user_id": self._user_map[user]}
+
+    @tool
+    def message_login(self, user_id: str) -> Fields:
+        """Log in to the message service as a user.
+
+        Args:
+            user_id: Id of the user.
+        """
+        if not self._is_user(user_id):
+            return {"login_status": False, "message": f"User ID '{user_id}' not found."}
+        self._current_user = user_id
+        return {"login_status": True, "message": f"User '{user_id}' logged in successfully."}
+
+    @tool
+    def message_get_login_status(self) -> Fields:
+        """Tell whether somebody is logged in."""
+        return {"login_status": bool(self._current_user)}
+
+    @tool
+    def send_message(self, receiver_id: str, message: str) -> Fields:
+        """Send somebody a message.
+
+        Args:
+            receiver_id: Id of the user who gets the message.
+            message: The message.
+        """
+        self._check_login()
+        if not self._is_user(receiver_id):
+            raise SimulatorError(f"there is no user with the id '{receiver_id}'")
+        new_id = self._new_id()
+        self._inbox.append({receiver_id: copy.deepcopy(message)})
+        self._message_count += 1
+        said = f"Message sent to '{receiver_id}' successfully."
+        return {"sent_status": True, "message_id": {"new_id": new_id}, "message": said}
+
+    @tool
+    def delete_message(self, receiver_id: str) -> Fields:
+        """Delete the latest message sent to a user.
+
+        Args:
+            receiver_id: Id of the user who got the message.
+        """
+        self._check_login()
+        for message in reversed(self._inbox):
+            if next(iter(message)) == receiver_id:
+                self._inbox.remove(message)  # of equal messages the oldest goes, as in BFCL
+                said = f"Receiver {receiver_id}'s latest message deleted successfully."
+                return {"deleted_status": True, "receiver_id": receiver_id, "message": said}
+        raise SimulatorError(f"there is no message to '{receiver_id}'")
+
+    @tool
+    def view_messages_sent(self) -> Fields:
+        """Show all messages, by the id of the user who got them."""
+        self._check_login()
+        grouped: dict[str, JSON] = {}
+        for message in self._inbox:
+            receiver, text = next(iter(message.items()))
+            grouped[receiver] = [*_listed(grouped.get(receiver)), text]
+        return {"messages": grouped}
+
+    @tool
+    def search_messages(self, keyword: str) -> Fields:
+        """Find messages that contain a text, in upper or lower case.
+
+        Args:
+            keyword: The text to look for.
+        """
+        self._check_login()
+        wanted = _lower(keyword)
+        sent = [next(iter(message.items())) for message in self._inbox]
+        found: list[JSON] = [
+            {"receiver_id": receiver, "message": text} for receiver, text in sent if wanted in _lower(text)
+        ]
+        return {"results": found}
+
+    @tool
+    def get_message_stats(self) -> Fields:
+        """Count the messages, and the users who got any."""
+        self._check_login()
+        receivers = {next(iter(message)) for message in self._inbox}
+        return {"stats": {"received_count": len(self._inbox), "total_contacts": len(receivers)}}
+
+    @tool
+    def add_contact(self, user_name: str) -> Fields:
+        """Add a user to the workspace.
+
+        Args:
+            user_name: Name of the new user.
+        """
+        if user_name in self._user_map:
+            raise SimulatorError(f"there is already a user named '{user_name}'")
+        self._user_count += 1
+        user_id = f"USR{self._user_count:03}"
+        if self._is_user(user_id):
+            raise SimulatorError(f"the id '{user_id}' is already taken")
+        self._user_map[user_name] = user_id
+        return {"added_status": True, "user_id": user_id, "message": f"Contact '{user_name}' added successfully."}
+
+    def _is_user(self, user_id: str) -> bool:
+        return user_id in self._user_map.values()
+
+    def _check_login(self) -> None:
+        if not self._current_user:
+            raise SimulatorError("nobody is logged in")
+
+    def _new_id(self) -> int:
+        if len(self._generated_ids) >= _MOST_MESSAGES:
+            raise SimulatorError("no more messages can be sent")
+        new_id = self._random.randint(_FIRST_ID, _LAST_ID)
+        while new_id in self._generated_ids:
+            new_id = self._random.randint(_FIRST_ID, _LAST_ID)
+        self._generated_ids.add(new_id)
+        return new_id
+
+
+def _users() -> dict[str, JSON]:
+    return {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"}
+
+
+def _messages() -> list[dict[str, JSON]]:
+    greeting, request = "My name is Alice. I want to connect.", "Could you upload the file?"
+    return [{"USR002": greeting}, {"USR003": request}, {"USR004": request}]
+
+
+def _ids(config: Mapping[str, JSON]) -> list[int]:
+    none: list[int] = []
+    found = taken(config, "MessageAPI", "generated_ids", none)
+    if not all(isinstance(each, int) for each in found):
+        raise DataError("initial_config.MessageAPI.generated_ids: whole numbers are needed")
+    return found
+
+
+def _listed(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+def _lower(text: JSON) -> str:
+    if not isinstance(text, str):
+        raise SimulatorError(f"text is needed, not {type(text).__name__}")
+    return text.lower()

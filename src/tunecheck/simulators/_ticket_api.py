@@ -1,0 +1,186 @@
+"""TicketAPI: support tickets that are opened, edited, resolved and closed by whoever is logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, TypedDict
+
+from tunecheck._json import JSON
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._figures import started
+
+if TYPE_CHECKING:
+    from tunecheck.simulators._long_context import LongContext
+
+__all__ = ["TicketAPI"]
+
+_DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}
+
+
+class Changes(TypedDict, total=False):
+    """The fields of a ticket that may be edited."""
+
+    title: str
+    description: str
+    status: str
+    priority: int
+
+
+class Ticket(Changes, total=False):
+    """A ticket. Those that come with a configuration may lack anything."""
+
+    id: int
+    created_by: str
+    resolution: str
+
+
+class TicketAPI(Simulator):
+    """Configuration: `{"ticket_queue": [ticket, …], "ticket_counter": next id, "current_user": name or null}`.
+
+    State: the same three.
+    """
+
+    bounded: ClassVar[bool] = True
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        """See `Simulator.load`; long context adds nothing here."""
+        values = started("TicketAPI", config, _DEFAULTS)
+        self.ticket_queue: list[Ticket] = values["ticket_queue"]
+        self.ticket_counter: int = values["ticket_counter"]
+        self.current_user: str | None = values["current_user"]
+
+    def state(self) -> dict[str, object]:
+        """See `Simulator.state`."""
+        return {
+            "ticket_queue": self.ticket_queue,
+            "ticket_counter": self.ticket_counter,
+            "current_user": self.current_user,
+        }
+
+    @tool
+    def create_ticket(self, title: str, description: str = "", priority: int = 1) -> Ticket:
+        """Open a support ticket in the name of the user who is logged in.
+
+        Args:
+            title: A short title.
+            description: What it is about.
+            priority: How urgent it is, from 1 to 5, the most urgent.
+        """
+        user = self._user("open a ticket")
+        if priority < 1 or priority > 5:
+            raise SimulatorError("the priority must lie between 1 and 5")
+        ticket: Ticket = {
+            "id": self.ticket_counter,
+            "title": title,
+            "description": description,
+            "status": "Open",
+            "priority": priority,
+            "created_by": user,
+        }
+        self.ticket_queue.append(ticket)
+        self.ticket_counter += 1
+        return ticket.copy()
+
+    @tool
+    def get_ticket(self, ticket_id: int) -> Ticket:
+        """Show one ticket.
+
+        Args:
+            ticket_id: The ticket's number.
+        """
+        return self._ticket(ticket_id).copy()
+
+    @tool
+    def close_ticket(self, ticket_id: int) -> dict[str, str]:
+        """Close a ticket.
+
+        Args:
+            ticket_id: The ticket's number.
+        """
+        ticket = self._ticket(ticket_id)
+        if ticket["status"] == "Closed":
+            raise SimulatorError(f"ticket {ticket_id} is closed already")
+        ticket["status"] = "Closed"
+        return {"status": f"Ticket {ticket_id} has been closed successfully."}
+
+    @tool
+    def resolve_ticket(self, ticket_id: int, resolution: str) -> dict[str, str]:
+        """Mark a ticket as resolved, and note how.
+
+        Args:
+            ticket_id: The ticket's number.
+            resolution: How it was resolved.
+        """
+        ticket = self._ticket(ticket_id)
+        if ticket["status"] == "Resolved":
+            raise SimulatorError(f"ticket {ticket_id} is resolved already")
+        ticket["status"] = "Resolved"
+        ticket["resolution"] = resolution
+        return {"status": f"Ticket {ticket_id} has been resolved successfully."}
+
+    @tool
+    def edit_ticket(self, ticket_id: int, updates: Changes) -> dict[str, str]:
+        """Change fields of a ticket; fields that are left out or null stay as they are.
+
+        Args:
+            ticket_id: The ticket's number.
+            updates: New values by field.
+        """
+        ticket = self._ticket(ticket_id)
+        if not isinstance(updates, dict):
+            raise SimulatorError("updates must be an object of new values by field")
+        unknown = [str(field) for field in updates if field not in Changes.__annotations__]
+        if unknown:
+            raise SimulatorError(f"these fields cannot be edited: {', '.join(sorted(unknown))}")
+        ticket.update({field: value for field, value in updates.items() if value is not None})  # type: ignore[typeddict-item]
+        return {"status": f"Ticket {ticket_id} has been updated successfully."}
+
+    @tool
+    def get_user_tickets(self, status: str | None = None) -> list[Ticket]:
+        """List the tickets that the user who is logged in has created.
+
+        Args:
+            status: List only those with this status, in any case of letters; without it, all.
+        """
+        user = self._user("see your tickets")
+        own = [ticket for ticket in self.ticket_queue if ticket["created_by"] == user]
+        if status:
+            own = [ticket for ticket in own if ticket["status"].lower() == status.lower()]
+        return [ticket.copy() for ticket in own]
+
+    @tool
+    def ticket_login(self, username: str, password: str) -> dict[str, bool]:
+        """Log in to the ticket system; any name and password will do that are not empty.
+
+        Args:
+            username: The user's name.
+            password: The user's password.
+        """
+        if not username or not password:
+            return {"success": False}
+        self.current_user = username
+        return {"success": True}
+
+    @tool
+    def ticket_get_login_status(self) -> dict[str, bool]:
+        """Tell whether a user is logged in to the ticket system."""
+        return {"login_status": bool(self.current_user)}
+
+    @tool
+    def logout(self) -> dict[str, bool]:
+        """Log the current user out of the ticket system."""
+        if not self.current_user:
+            return {"success": False}
+        self.current_user = None
+        return {"success": True}
+
+    def _user(self, purpose: str) -> str:
+        if not self.current_user:
+            raise SimulatorError(f"log in to the ticket system to {purpose}")
+        return self.current_user
+
+    def _ticket(self, ticket_id: int) -> Ticket:
+        for ticket in self.ticket_queue:
+            if ticket["id"] == ticket_id:
+                return ticket
+        raise SimulatorError(f"there is no ticket {ticket_id}")

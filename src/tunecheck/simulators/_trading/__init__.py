@@ -1,0 +1,1 @@
+"""TradingBot: orders, accounts and a market."""

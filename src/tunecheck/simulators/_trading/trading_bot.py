@@ -1,0 +1,262 @@
+"""TradingBot: an account at a stock exchange, with orders, deposits and withdrawals."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypedDict
+
+from tunecheck._json import JSON
+from tunecheck.simulators._base import SimulatorError, tool
+from tunecheck.simulators._figures import copied, figures, started
+from tunecheck.simulators._trading.market import StockMarket
+
+if TYPE_CHECKING:
+    from tunecheck.simulators._long_context import LongContext
+
+__all__ = ["TradingBot"]
+
+_SEED = 1053520
+_DAY_S = 86_400
+_OPENING = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - the exchange has one clock and names no zone
+_DATE = "%Y-%m-%d"
+_TIME = "%Y-%m-%d %H:%M:%S"
+
+
+class Order(TypedDict, total=False):
+    """An order to buy or sell. Those that come with a configuration may lack anything."""
+
+    id: int
+    order_type: str
+    symbol: str
+    price: float
+    amount: int
+    status: str
+
+
+class Account(TypedDict, total=False):
+    """The account; `balance` is in US dollars."""
+
+    account_id: int
+    balance: float
+    binding_card: int
+
+
+class Transaction(TypedDict, total=False):
+    """A deposit or withdrawal; `timestamp` reads as 2024-09-01 10:30:00."""
+
+    type: str
+    amount: float
+    timestamp: str
+
+
+class TradingBot(StockMarket):
+    """Configuration: `orders` by id, `account_info`, `authenticated`, `market_status` ("Open" or "Closed"),
+    `order_counter`, `stocks` by symbol, `watch_list`, `transaction_history`, `random_seed`.
+
+    State: all of these but the seed, and `long_context`. The seed decides when a deposit or withdrawal took place.
+    """
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        """See `Simulator.load`. Long context pads what is read, never the state."""
+        values = started("TradingBot", config, {**figures().trading.defaults, "random_seed": _SEED})
+        self.orders: dict[int | str, Order] = {_order_id(name): order for name, order in values["orders"].items()}
+        self.account_info: Account = values["account_info"]
+        self.authenticated: bool = values["authenticated"]
+        self.market_status: str = values["market_status"]
+        self.order_counter: int = values["order_counter"]
+        self.stocks = values["stocks"]
+        self.watch_list = values["watch_list"]
+        self.transaction_history: list[Transaction] = values["transaction_history"]
+        self._padding = long_context
+        self._random = random.Random(values["random_seed"])
+
+    def state(self) -> dict[str, object]:
+        """See `Simulator.state`."""
+        return {
+            "orders": self.orders,
+            "account_info": self.account_info,
+            "authenticated": self.authenticated,
+            "market_status": self.market_status,
+            "order_counter": self.order_counter,
+            "stocks": self.stocks,
+            "watch_list": self.watch_list,
+            "transaction_history": self.transaction_history,
+            "long_context": self._padding is not None,
+        }
+
+    @tool
+    def trading_login(self, username: str, password: str) -> dict[str, str]:
+        """Log in to the trading system; any name and password will do.
+
+        Args:
+            username: The user's name.
+            password: The user's password.
+        """
+        if self.authenticated:
+            return {"status": "Already logged in"}
+        self.authenticated = True
+        return {"status": "Logged in successfully"}
+
+    @tool
+    def trading_logout(self) -> dict[str, str]:
+        """Log out of the trading system."""
+        if not self.authenticated:
+            return {"status": "No user is currently logged in"}
+        self.authenticated = False
+        return {"status": "Logged out successfully"}
+
+    @tool
+    def trading_get_login_status(self) -> dict[str, bool]:
+        """Tell whether a user is logged in to the trading system."""
+        return {"status": bool(self.authenticated)}
+
+    @tool
+    def get_account_info(self) -> Account:
+        """Show the account's number, its balance in US dollars and the card it is bound to."""
+        self._require_login("see the account")
+        return self.account_info.copy()
+
+    @tool
+    def fund_account(self, amount: float) -> dict[str, str | float]:
+        """Pay money into the account.
+
+        Args:
+            amount: How much, in US dollars.
+        """
+        self._require_login("pay money in")
+        if amount <= 0:
+            raise SimulatorError("the amount to pay in must be above zero")
+        self.account_info["balance"] += amount
+        self._record("deposit", amount)
+        return {"status": "Account funded successfully", "new_balance": self.account_info["balance"]}
+
+    @tool
+    def withdraw_funds(self, amount: float) -> dict[str, str | float]:
+        """Take money out of the account, while the market is open.
+
+        Args:
+            amount: How much, in US dollars.
+        """
+        self._require_login("withdraw money")
+        if self.market_status != "Open":
+            raise SimulatorError("the market is closed; money can be withdrawn when it is open")
+        if amount <= 0:
+            raise SimulatorError("the amount to withdraw must be above zero")
+        if amount > self.account_info["balance"]:
+            raise SimulatorError("the balance does not suffice for this withdrawal")
+        self.account_info["balance"] -= amount
+        self._record("withdrawal", amount)
+        return {"status": "Withdrawal successful", "new_balance": self.account_info["balance"]}
+
+    @tool
+    def get_transaction_history(
+        self, start_date: str | None = None, end_date: str | None = None
+    ) -> dict[str, list[Transaction]]:
+        """List deposits and withdrawals, of all times or from the start of one day to the start of another.
+
+        Args:
+            start_date: The first day, as 2024-09-01.
+            end_date: The last day, as 2024-09-30; its own hours are no longer part.
+        """
+        self._require_login("see deposits and withdrawals")
+        first = _moment(start_date or "0001-01-01", _DATE)
+        last = _moment(end_date or "9999-12-31", _DATE)
+        listed = [each for each in self.transaction_history if first <= _moment(each["timestamp"], _TIME) <= last]
+        if self._padding is not None:
+            listed += self._padding["TRANSACTION_HISTORY_EXTENSION"]  # type: ignore[arg-type]  # a list of them
+        return {"transaction_history": copied(listed)}
+
+    @tool
+    def place_order(self, order_type: str, symbol: str, price: float, amount: int) -> dict[str, object]:
+        """Order stocks to be bought or sold; an order to buy must not cost more than the balance.
+
+        Args:
+            order_type: "Buy" or "Sell".
+            symbol: The stock's symbol.
+            price: The price of one share, in US dollars.
+            amount: The number of shares.
+        """
+        self._require_login("place an order")
+        if symbol not in self.stocks:
+            raise SimulatorError(f"there is no stock {symbol}")
+        if price <= 0 or amount <= 0:
+            raise SimulatorError("the price and the number of shares must be above zero")
+        price = float(price)
+        if order_type.lower() == "buy":
+            self._require_funds(price * amount)
+        order_id = self.order_counter
+        self.orders[order_id] = {
+            "id": order_id,
+            "order_type": order_type,
+            "symbol": symbol,
+            "price": price,
+            "amount": amount,
+            "status": "Open",
+        }
+        self.order_counter += 1
+        return {
+            "order_id": order_id,
+            "order_type": order_type,
+            "status": "Pending",
+            "price": price,
+            "amount": amount,
+        }
+
+    @tool
+    def cancel_order(self, order_id: int) -> dict[str, int | str]:
+        """Cancel an order that is not completed.
+
+        Args:
+            order_id: The order's number.
+        """
+        if order_id not in self.orders:
+            raise SimulatorError(f"there is no order {order_id}")
+        if self.orders[order_id]["status"] == "Completed":
+            raise SimulatorError(f"order {order_id} is completed and cannot be cancelled")
+        self.orders[order_id]["status"] = "Cancelled"
+        return {"order_id": order_id, "status": "Cancelled"}
+
+    @tool
+    def get_order_details(self, order_id: int) -> object:
+        """Show an order: what is bought or sold, at which price, how much of it, and the order's status.
+
+        Args:
+            order_id: The order's number.
+        """
+        if order_id not in self.orders:
+            raise SimulatorError(f"there is no order {order_id}; there are {list(self.orders)}")
+        order = self.orders[order_id]
+        if self._padding is None:
+            return copied(order)
+        return {**order, "metadata": _described(order["symbol"], self._padding)}
+
+    @tool
+    def get_order_history(self) -> dict[str, list[int | str]]:
+        """List the numbers of all orders."""
+        self._require_login("see your orders")
+        return {"history": list(self.orders)}
+
+    def _record(self, kind: str, amount: float) -> None:
+        moment = _OPENING + timedelta(seconds=self._random.randint(0, _DAY_S))
+        self.transaction_history.append({"type": kind, "amount": amount, "timestamp": moment.strftime(_TIME)})
+
+    def _require_funds(self, cost: float) -> None:
+        balance = self.account_info.get("balance", 0)
+        if cost > balance:
+            raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
+
+
+def _order_id(name: str) -> int | str:
+    return int(name) if name.isdecimal() and len(name) < 1000 else name
+
+
+def _moment(text: str, form: str) -> datetime:
+    return datetime.strptime(text, form)  # noqa: DTZ007 - see _OPENING
+
+
+def _described(symbol: str, padding: LongContext) -> dict[str, str]:
+    templates = padding["ORDER_DETAIL_EXTENSION"]
+    assert isinstance(templates, dict)
+    return {name: str(template).replace("{symbol}", str(symbol)) for name, template in templates.items()}

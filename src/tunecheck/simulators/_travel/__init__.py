@@ -1,0 +1,1 @@
+"""TravelAPI: bookings, accounts and flights."""

@@ -1,0 +1,1 @@
+"""VehicleControlAPI: the car, and its trips."""

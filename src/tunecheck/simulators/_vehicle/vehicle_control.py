@@ -1,0 +1,288 @@
+"""VehicleControlAPI: a car's engine, doors, brakes, lights, climate, cruise control and tires."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from tunecheck._json import JSON
+from tunecheck.simulators._base import SimulatorError, tool
+from tunecheck.simulators._figures import copied, figures, started
+from tunecheck.simulators._vehicle.trip import RoadTrip
+
+if TYPE_CHECKING:
+    from tunecheck.simulators._long_context import LongContext
+
+__all__ = ["VehicleControlAPI"]
+
+_SEED = 141053
+_TANK_GALLONS = 50
+_FULL_BRAKE_N = 1000
+_PARKING_BRAKE_N = 500.0
+_PARKING_SLOPE_DEGREES = 10.0
+_HEALTHY_PSI = (30, 35)
+_CRUISE_LIMIT = 120
+_CRUISE_STEP = 5
+
+Door = Literal["driver", "passenger", "rear_left", "rear_right"]
+Option = Literal["fuel", "battery", "doors", "climate", "headlights", "parkingBrake", "brakePedal", "engine"]
+
+
+class VehicleControlAPI(RoadTrip):
+    """Configuration: `fuelLevel` (gallons), `batteryVoltage`, `engineState`, `doorStatus` by door, `acTemperature`
+    (°C), `fanSpeed`, `acMode`, `humidityLevel`, `headLightStatus`, `parkingBrakeStatus`, `parkingBrakeForce` (N),
+    `slopeAngle`, `brakePedalStatus`, `brakePedalForce` (N), `distanceToNextVehicle` (m), `cruiseStatus`,
+    `destination`, `frontLeftTirePressure` and its like (psi), `random_seed`.
+
+    State: all of these but the seed, the two forces and the angle; the engine's as `engine_state`; and
+    `remainingUnlockedDoors` and `long_context`. The seed decides the speed and the temperature outside.
+    """
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        """See `Simulator.load`. Long context pads what is read, never the state."""
+        values = started("VehicleControlAPI", config, {**figures().vehicle.defaults, "random_seed": _SEED})
+        self.fuelLevel = values["fuelLevel"]
+        self.batteryVoltage: float = values["batteryVoltage"]
+        self.engine_state: str = values["engineState"]
+        self.doorStatus: dict[str, str] = values["doorStatus"]
+        self.remainingUnlockedDoors = 4 - list(self.doorStatus.values()).count("locked")
+        self.acTemperature: float = values["acTemperature"]
+        self.fanSpeed: int = values["fanSpeed"]
+        self.acMode: str = values["acMode"]
+        self.humidityLevel: float = values["humidityLevel"]
+        self.headLightStatus: str = values["headLightStatus"]
+        self.parkingBrakeStatus: str = values["parkingBrakeStatus"]
+        self._parking_brake_force: float = values["parkingBrakeForce"]
+        self._slope_angle: float = values["slopeAngle"]
+        self.brakePedalStatus: str = values["brakePedalStatus"]
+        self._brake_pedal_force: float = values["brakePedalForce"]
+        self.distanceToNextVehicle: float = values["distanceToNextVehicle"]
+        self.cruiseStatus: str = values["cruiseStatus"]
+        self.destination = values["destination"]
+        self.frontLeftTirePressure: float = values["frontLeftTirePressure"]
+        self.frontRightTirePressure: float = values["frontRightTirePressure"]
+        self.rearLeftTirePressure: float = values["rearLeftTirePressure"]
+        self.rearRightTirePressure: float = values["rearRightTirePressure"]
+        self._padding = long_context
+        self._random = random.Random(values["random_seed"])
+
+    def state(self) -> dict[str, object]:
+        """See `Simulator.state`."""
+        shown = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return {**shown, "long_context": self._padding is not None}
+
+    @tool
+    def startEngine(self, ignitionMode: Literal["START", "STOP"]) -> dict[str, str | float]:  # noqa: N802, N803
+        """Start the engine, with all doors locked, the brake pedal fully pressed and fuel in the tank.
+
+        Args:
+            ignitionMode: What to do. STOP stops the engine and is refused all the same.
+        """
+        if ignitionMode == "STOP":
+            self.engine_state = "stopped"
+        if self.remainingUnlockedDoors > 0:
+            unlocked = [door for door, status in self.doorStatus.items() if status == "unlocked"]
+            raise SimulatorError(f"lock all doors before you start the engine; unlocked are: {', '.join(unlocked)}")
+        if self.brakePedalStatus != "pressed":
+            raise SimulatorError("press the brake pedal before you start the engine")
+        if self._brake_pedal_force != _FULL_BRAKE_N:
+            raise SimulatorError("press the brake pedal fully before you start the engine")
+        if self.fuelLevel < 0:
+            raise SimulatorError("the tank is empty")
+        if ignitionMode != "START":
+            raise SimulatorError("the engine starts in the ignition mode START")
+        self.engine_state = "running"
+        return {"engineState": "running", "fuelLevel": self.fuelLevel, "batteryVoltage": self.batteryVoltage}
+
+    @tool
+    def fillFuelTank(self, fuelAmount: float) -> dict[str, float]:  # noqa: N802, N803
+        """Put fuel into the tank, which holds 50 gallons.
+
+        Args:
+            fuelAmount: How many gallons to add.
+        """
+        if fuelAmount < 0:
+            raise SimulatorError("the amount of fuel cannot be negative")
+        if self.fuelLevel + fuelAmount > _TANK_GALLONS:
+            raise SimulatorError(f"the tank holds no more than {_TANK_GALLONS} gallons")
+        if self.fuelLevel + fuelAmount < 0:
+            raise SimulatorError("the tank would still be empty")
+        self.fuelLevel += fuelAmount
+        return {"fuelLevel": self.fuelLevel}
+
+    @tool
+    def lockDoors(self, unlock: bool, door: list[Door]) -> dict[str, str | int]:  # noqa: N802
+        """Lock or unlock doors.
+
+        Args:
+            unlock: True to unlock them, false to lock them.
+            door: Which doors.
+        """
+        status = "unlocked" if unlock else "locked"
+        for each in door:
+            if self.doorStatus[each] == status:
+                continue
+            self.doorStatus[each] = status
+            self.remainingUnlockedDoors += 1 if unlock else -1
+        return {"lockStatus": status, "remainingUnlockedDoors": self.remainingUnlockedDoors}
+
+    @tool
+    def adjustClimateControl(  # noqa: N802
+        self,
+        temperature: float,
+        unit: Literal["celsius", "fahrenheit"] = "celsius",
+        fanSpeed: int = 50,  # noqa: N803
+        mode: Literal["auto", "cool", "heat", "defrost"] = "auto",
+    ) -> dict[str, float | str]:
+        """Set the temperature inside, the fan and the climate mode.
+
+        Args:
+            temperature: The temperature, in this unit.
+            unit: The unit of the temperature.
+            fanSpeed: The speed of the fan, from 0 to 100.
+            mode: The climate mode.
+        """
+        if not 0 <= fanSpeed <= 100:
+            raise SimulatorError("the fan speed must lie between 0 and 100")
+        self.acTemperature = temperature
+        if unit == "fahrenheit":
+            self.acTemperature = (temperature - 32) * 5 / 9
+        self.fanSpeed = fanSpeed
+        self.acMode = mode
+        return {"currentACTemperature": temperature, "climateMode": mode, "humidityLevel": self.humidityLevel}
+
+    @tool
+    def setHeadlights(self, mode: Literal["on", "off", "auto"]) -> dict[str, str]:  # noqa: N802
+        """Turn the headlights on or off; in automatic mode they are off.
+
+        Args:
+            mode: What to do.
+        """
+        if mode not in ("on", "off", "auto"):
+            raise SimulatorError("the headlights can be on, off or auto")
+        self.headLightStatus = "on" if mode == "on" else "off"
+        return {"headlightStatus": self.headLightStatus}
+
+    @tool
+    def displayCarStatus(self, option: Option) -> dict[str, object]:  # noqa: N802
+        """Show one part of the car's status.
+
+        Args:
+            option: Which part.
+        """
+        shown = self._status(option)
+        if shown is None:
+            raise SimulatorError("the car has no such status")
+        return shown if self._padding is None else {"metadata": self._padding["CAR_STATUS_METADATA_EXTENSION"], **shown}
+
+    @tool
+    def activateParkingBrake(self, mode: Literal["engage", "release"]) -> dict[str, object]:  # noqa: N802
+        """Engage or release the parking brake.
+
+        Args:
+            mode: What to do.
+        """
+        if mode not in ("engage", "release"):
+            raise SimulatorError("the parking brake can be told to engage or release")
+        self._parking_brake_force = _PARKING_BRAKE_N if mode == "engage" else 0.0
+        self._slope_angle = _PARKING_SLOPE_DEGREES
+        self.parkingBrakeStatus = "engaged" if mode == "engage" else "released"
+        told = {
+            "parkingBrakeStatus": self.parkingBrakeStatus,
+            "_parkingBrakeForce": self._parking_brake_force,
+            "_slopeAngle": self._slope_angle,
+        }
+        if self._padding is None:
+            return told
+        return {"parkingBrakeInstruction": self._padding["PARKING_BRAKE_INSTRUCTION"], **told}
+
+    @tool
+    def pressBrakePedal(self, pedalPosition: float) -> dict[str, str | float]:  # noqa: N802, N803
+        """Press the brake pedal; it stays pressed until it is released.
+
+        Args:
+            pedalPosition: How far, from 0 (not at all) to 1 (fully).
+        """
+        if not 0 <= pedalPosition <= 1:
+            raise SimulatorError("the pedal's position must lie between 0 and 1")
+        if pedalPosition == 0:
+            return self.releaseBrakePedal()
+        self.brakePedalStatus = "pressed"
+        self._brake_pedal_force = _FULL_BRAKE_N * pedalPosition
+        return {"brakePedalStatus": "pressed", "brakePedalForce": float(self._brake_pedal_force)}
+
+    @tool
+    def releaseBrakePedal(self) -> dict[str, str | float]:  # noqa: N802
+        """Release the brake pedal."""
+        self.brakePedalStatus = "released"
+        self._brake_pedal_force = 0.0
+        return {"brakePedalStatus": "released", "brakePedalForce": 0.0}
+
+    @tool
+    def setCruiseControl(  # noqa: N802
+        self,
+        speed: float,
+        activate: bool,
+        distanceToNextVehicle: float,  # noqa: N803
+    ) -> dict[str, str | float]:
+        """Turn the cruise control on or off, with the engine running.
+
+        Args:
+            speed: The speed to keep, from 0 to 120 in steps of 5.
+            activate: True to turn it on, false to turn it off.
+            distanceToNextVehicle: The distance to keep, in metres.
+        """
+        speed, distance = float(speed), float(distanceToNextVehicle)
+        if self.engine_state == "stopped":
+            raise SimulatorError("start the engine before you set the cruise control")
+        self.distanceToNextVehicle = distance  # kept even where the speed is refused
+        if activate and (not 0 <= speed <= _CRUISE_LIMIT or speed % _CRUISE_STEP):
+            raise SimulatorError(f"the speed must lie between 0 and {_CRUISE_LIMIT}, in steps of {_CRUISE_STEP}")
+        self.cruiseStatus = "active" if activate else "inactive"
+        return {"cruiseStatus": self.cruiseStatus, "currentSpeed": speed, "distanceToNextVehicle": distance}
+
+    @tool
+    def check_tire_pressure(self) -> dict[str, object]:
+        """Read the pressure of all tires in psi, and tell whether on average it is healthy."""
+        tires: dict[str, float] = {
+            "frontLeftTirePressure": self.frontLeftTirePressure,
+            "frontRightTirePressure": self.frontRightTirePressure,
+            "rearLeftTirePressure": self.rearLeftTirePressure,
+            "rearRightTirePressure": self.rearRightTirePressure,
+        }
+        low, high = _HEALTHY_PSI
+        return {
+            **tires,
+            "healthy_tire_pressure": low <= sum(tires.values()) / len(tires) <= high,
+            "car_info": {} if self._padding is None else self._padding["CAR_STATUS_METADATA_EXTENSION"],
+        }
+
+    def _status(self, option: Option) -> dict[str, object] | None:
+        match option:
+            case "fuel":
+                return {"fuelLevel": self.fuelLevel}
+            case "battery":
+                return {"batteryVoltage": self.batteryVoltage}
+            case "doors":
+                return {"doorStatus": copied(self.doorStatus)}
+            case "climate":
+                return {
+                    "currentACTemperature": self.acTemperature,
+                    "fanSpeed": self.fanSpeed,
+                    "climateMode": self.acMode,
+                    "humidityLevel": self.humidityLevel,
+                }
+            case "headlights":
+                return {"headlightStatus": self.headLightStatus}
+            case "parkingBrake":
+                return {
+                    "parkingBrakeStatus": self.parkingBrakeStatus,
+                    "parkingBrakeForce": self._parking_brake_force,
+                    "slopeAngle": self._slope_angle,
+                }
+            case "brakePedal":
+                return {"brakePedalStatus": self.brakePedalStatus, "brakePedalForce": self._brake_pedal_force}
+            case "engine":
+                return {"engineState": self.engine_state}
+        return None

@@ -1,0 +1,133 @@
+"""What the statistics answer with: numbers that are defined, or None and a remark that says why not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from tunecheck._json import JSON
+
+__all__ = [
+    "Estimate",
+    "NonInferiority",
+    "PairedBinary",
+    "PairedScores",
+    "PassEstimate",
+    "SmallestDifference",
+    "Wilcoxon",
+]
+
+
+class _Result:
+    """A dataclass that writes itself as JSON."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        """All fields by name, for `--json`."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(_Result):
+    """A figure and its two-sided interval, in the metric's own unit (a pass rate: 0 to 1; a difference: new − base).
+
+    `n` counts rows, `clusters` the groups they came in (None: rows are taken as independent). `method` names the
+    interval. `standard_error` is the plain one, or the clustered one; the interval need not be built on it.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    confidence: float
+    method: str
+    standard_error: float | None = None
+    clusters: int | None = None
+    remark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairedBinary(_Result):
+    """Verdicts of two runs on the same rows.
+
+    `b` rows passed in the base only, `c` in the new run only. `p_value` is that of `test`, and is `p_mid`; `p_exact` is
+    never too small, and often too large. Without clusters both are McNemar's, with clusters those of a permutation.
+    """
+
+    n: int
+    clusters: int | None
+    base: Estimate
+    new: Estimate
+    difference: Estimate
+    b: int
+    c: int
+    p_value: float | None
+    test: str
+    p_exact: float | None
+    p_mid: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wilcoxon(_Result):
+    """The signed-rank test: `statistic` is the smaller of the two rank sums, `n` the rows whose scores differ."""
+
+    statistic: float
+    p_value: float
+    n: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PairedScores(_Result):
+    """Scores of two runs on the same rows; of `n` rows `changed` differ, `higher` of them upwards.
+
+    `p_value` is that of `test`, a permutation test that counts sums just as large by half; in `p_exact` they count
+    whole, so that it is never too small, and of scores with few steps too large. `wilcoxon` is a second opinion: None
+    with clusters, because it would take the rows as independent.
+    """
+
+    n: int
+    clusters: int | None
+    base: Estimate
+    new: Estimate
+    difference: Estimate
+    changed: int
+    higher: int
+    p_value: float | None
+    p_exact: float | None
+    test: str
+    wilcoxon: Wilcoxon | None
+
+
+@dataclass(frozen=True, slots=True)
+class NonInferiority(_Result):
+    """Is the new run shown to be worse by less than `margin`? `bound` is the one-sided limit of the difference.
+
+    `bound` is in the metric's unit, and the worst difference that the data does not rule out at `alpha`; `shown` is
+    None where there is no such limit.
+    """
+
+    shown: bool | None
+    bound: float | None
+    margin: float
+    alpha: float
+    remark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SmallestDifference(_Result):
+    """The smallest true difference that these rows would have shown with this power, tested two-sided at `alpha`."""
+
+    value: float | None
+    power: float
+    alpha: float
+    remark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassEstimate(_Result):
+    """pass@k or pass^k over items of several trials; `short` items had fewer than k trials and count for nothing."""
+
+    k: int
+    estimate: Estimate
+    short: int

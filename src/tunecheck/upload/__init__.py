@@ -1,0 +1,1 @@
+"""Uploading finished runs to Azure AI Foundry and MLflow."""

@@ -1,0 +1,1 @@
+"""Upload to Azure AI Foundry, projects of both kinds."""

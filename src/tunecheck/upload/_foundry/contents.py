@@ -1,0 +1,188 @@
+"""What of a finished run is uploaded: its name, tags, metrics, names of evaluators, and files."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, canonical, dumps
+from tunecheck.runs._store import Run
+from tunecheck.upload._foundry.files import TABLE, Artifact
+
+__all__ = ["Contents", "collect", "finite_metrics", "metric_keys", "name_map", "properties", "refuse_simulated"]
+
+_SEGMENT, _MOST_SEGMENTS = 950, 10
+
+_BUILT_IN: Mapping[str, str] = {
+    "BleuScoreEvaluator": "bleu_score",
+    "CodeVulnerabilityEvaluator": "code_vulnerability",
+    "CoherenceEvaluator": "coherence",
+    "ContentSafetyEvaluator": "content_safety",
+    "DocumentRetrievalEvaluator": "document_retrieval",
+    "F1ScoreEvaluator": "f1_score",
+    "FluencyEvaluator": "fluency",
+    "GleuScoreEvaluator": "gleu_score",
+    "GroundednessEvaluator": "groundedness",
+    "GroundednessProEvaluator": "groundedness_pro",
+    "HateUnfairnessEvaluator": "hate_unfairness",
+    "IndirectAttackEvaluator": "indirect_attack",
+    "IntentResolutionEvaluator": "intent_resolution",
+    "MeteorScoreEvaluator": "meteor_score",
+    "ProtectedMaterialEvaluator": "protected_material",
+    "QAEvaluator": "qa",
+    "RelevanceEvaluator": "relevance",
+    "ResponseCompletenessEvaluator": "response_completeness",
+    "RetrievalEvaluator": "retrieval",
+    "RougeScoreEvaluator": "rouge_score",
+    "SelfHarmEvaluator": "self_harm",
+    "SexualEvaluator": "sexual",
+    "SimilarityEvaluator": "similarity",
+    "TaskAdherenceEvaluator": "task_adherence",
+    "ToolCallAccuracyEvaluator": "tool_call_accuracy",
+    "UngroundedAttributesEvaluator": "ungrounded_attributes",
+    "ViolenceEvaluator": "violence",
+}
+"""The portal's ids of the evaluators that it knows, by class: Azure's own, and ours that return the same keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All that is uploaded of a run. `left_out` names metrics that are no finite numbers."""
+
+    run: Run
+    name: str
+    tags: Mapping[str, str]
+    manifest: Mapping[str, JSON]
+    metrics: Mapping[str, float]
+    left_out: tuple[str, ...]
+    name_map: Mapping[str, str]
+    artifacts: tuple[Artifact, ...]
+    simulated: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of it: an upload with the same one has nothing new."""
+        files: list[JSON] = [[artifact.name, artifact.sha256] for artifact in self.artifacts]
+        parts: list[JSON] = [self.name, dict(self.tags), dict(self.metrics), dict(self.name_map), files]
+        return hashlib.sha256(canonical(parts)).hexdigest()
+
+
+def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
+    """What is uploaded of a run, with these files, which are made only if it may be uploaded at all.
+
+    Raises:
+        ConfigurationError: the run has not finished, or is simulated and that is not allowed.
+    """
+    manifest = run.known_manifest()
+    if manifest.get("status") != "finished":
+        raise ConfigurationError(f"run {run.id} has not finished: finish it with --resume {run.id}, then upload it")
+    summary = run.metrics()
+    simulated = manifest.get("simulated") is True or summary.get("simulated") is True
+    if simulated and not allow_simulated:
+        raise ConfigurationError(
+            f"run {run.id} is simulated: no model gave its answers, and among real results it would mislead; "
+            "upload it with --allow-simulated (allow_simulated=True), and it is marked as such"
+        )
+    metrics, left_out = finite_metrics(summary.get("metrics"))
+    return Contents(
+        run=run,
+        name=str(manifest.get("name") or run.id),
+        tags=_tags(manifest.get("tags"), simulated=simulated),
+        manifest=manifest,
+        metrics=metrics,
+        left_out=left_out,
+        name_map=name_map(manifest.get("evaluators")),
+        artifacts=tuple(artifacts),
+        simulated=simulated,
+    )
+
+
+def refuse_simulated(*, simulated: bool, allowed: bool) -> None:
+    """Refuse before anything is asked what would be refused at the end.
+
+    Raises:
+        ConfigurationError: the answers would be simulated, and those are not uploaded.
+    """
+    if simulated and not allowed:
+        raise ConfigurationError(
+            "the answers are simulated and would not be uploaded: "
+            "give an endpoint, or --allow-simulated (allow_simulated=True) to try the upload out"
+        )
+
+
+def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
+    """The metrics that are finite numbers, and the names of the others."""
+    entries = metrics if isinstance(metrics, dict) else {}
+    numbers = {name: number for name, value in entries.items() if (number := _finite(value)) is not None}
+    return numbers, tuple(name for name in entries if name not in numbers)
+
+
+def _finite(value: JSON) -> float | None:
+    if not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _tags(tags: JSON, *, simulated: bool) -> dict[str, str]:
+    own = {name: str(value) for name, value in tags.items()} if isinstance(tags, dict) else {}
+    return {**own, "simulated": "true"} if simulated else own
+
+
+def name_map(evaluators: JSON) -> dict[str, str]:
+    """`{"my_f1": "f1_score"}`: the portal's ids of the run's evaluators; those it does not know are left out."""
+    entries = evaluators if isinstance(evaluators, dict) else {}
+    found = {}
+    for name, entry in entries.items():
+        kind = str(entry.get("type")) if isinstance(entry, dict) else ""
+        id_ = _BUILT_IN.get(kind.rpartition(".")[2])
+        if id_ is not None and kind.startswith(("azure.ai.evaluation.", "tunecheck.evaluators.")):
+            found[name] = id_
+    return found
+
+
+def properties(contents: Contents, marker: str) -> dict[str, JSON]:
+    """What tells the portal that a run is an evaluation, and where its table is."""
+    from tunecheck import __version__
+
+    table: list[JSON] = [{"path": TABLE, "type": "table"}]
+    return {
+        "runType": "eval_run",
+        "_azureml.evaluation_sdk_name": f"tunecheck:{__version__}",
+        "_azureml.evaluate_artifacts": dumps(table).decode(),
+        **_name_map_properties(contents.name_map),
+        "tunecheck.run": contents.run.id,
+        "tunecheck.upload": marker,
+    }
+
+
+def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
+    """The map as JSON in segments of at most 950 characters; of a longer one the portal gets the length -1."""
+    text = dumps(dict(names)).decode()
+    segments = [text[start : start + _SEGMENT] for start in range(0, len(text), _SEGMENT)]
+    key = "_azureml.evaluation_name_map"
+    if len(segments) > _MOST_SEGMENTS:
+        return {f"{key}_length": -1}
+    return {f"{key}_length": len(segments), **{f"{key}_{index}": segment for index, segment in enumerate(segments)}}
+
+
+def metric_keys(names: Iterable[str]) -> dict[str, str]:
+    """The metrics' names in MLflow, each its own: letters, digits and `_-. :` only, and at most 250 characters."""
+    keys: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = "".join(c if (c.isascii() and c.isalnum()) or c in "_-. :" else "_" for c in name)[:240]
+        plain = f"_{plain[1:]}" if plain.startswith(".") else plain
+        key, number = plain, 1
+        while key in taken:
+            number += 1
+            key = f"{plain}_{number}"
+        taken.add(key)
+        keys[name] = key
+    return keys

@@ -1,0 +1,1 @@
+"""Upload to any MLflow server."""
