@@ -14,7 +14,8 @@ from tunecheck.memory._filler import FillerPool
 from tunecheck.memory._goodai.log import LogEvent, log_events
 from tunecheck.memory._kind import Kind, Making, Scene
 from tunecheck.memory._model import Definition, Wait
-from tunecheck.memory._scheduler import Settings, Test, schedule
+from tunecheck.memory._scheduler import Settings, schedule
+from tunecheck.memory._tasks import Test
 from tunecheck.memory._wording import Wording, load_wording
 
 START_US = 1_700_000_000_000_000

@@ -20,8 +20,9 @@ from tunecheck.memory._kinds.shopping import Shopping
 from tunecheck.memory._model import AskJudge, Definition, Wait
 from tunecheck.memory._restaurant.kind import Restaurant
 from tunecheck.memory._restaurant.word_judge import WordJudge
-from tunecheck.memory._scheduler import Settings, Test, schedule
+from tunecheck.memory._scheduler import Settings, schedule
 from tunecheck.memory._session import Session
+from tunecheck.memory._tasks import Test
 from tunecheck.memory._test_states import SessionBook
 from tunecheck.memory._wording import load_wording
 

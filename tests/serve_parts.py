@@ -15,7 +15,8 @@ from tunecheck._errors import TimedOutError
 from tunecheck._json import dumps_line
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.server import ServeOptions, make_app, running
+from tunecheck.endpoints._serving.front import ServeOptions
+from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]

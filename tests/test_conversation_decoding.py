@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.conversations._decoding import NestedCall, decode_step
+from tunecheck.conversations._decoding import decode_step
+from tunecheck.conversations._nested import NestedCall
 
 
 def texts(step: Any, **options: Any) -> list[str] | None:

@@ -28,7 +28,7 @@ from tests.judge_parts import (
 
 from tunecheck import JudgementError, JudgeOutput, PromptyEvaluator
 from tunecheck._errors import ConfigurationError, ContentFilterError, EndpointError, RefusedError, ThrottledError
-from tunecheck.evaluators._judges.prompty import JudgeRefusalError
+from tunecheck.evaluators._judges.reply import JudgeRefusalError
 
 GOOD = judgement(4)
 

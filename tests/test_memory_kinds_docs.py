@@ -20,7 +20,8 @@ from tunecheck.memory._judging import EndpointJudge
 from tunecheck.memory._kind import Making, Scene
 from tunecheck.memory._making import make_definitions
 from tunecheck.memory._model import AskJudge, Definition, Given, Points, Replied, Say
-from tunecheck.memory._scheduler import Test, schedule
+from tunecheck.memory._scheduler import schedule
+from tunecheck.memory._tasks import Test
 from tunecheck.memory._wording import load_wording
 
 PAGE = (ROOT / "docs" / "memory-kinds.md").read_text("utf-8")

@@ -16,7 +16,7 @@ from tunecheck.memory._filler import load_filler
 from tunecheck.memory._goodai.log import LogEvent, log_line
 from tunecheck.memory._kinds import kind_by_title
 from tunecheck.memory._model import Definition, Wait
-from tunecheck.memory._scheduler import Test
+from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import load_tokenizer
 from tunecheck.memory._wording import load_wording
 

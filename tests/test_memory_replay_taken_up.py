@@ -21,7 +21,7 @@ from tests.memory_core_parts import SECOND, kind, logged, made_test, run, settin
 from tunecheck.memory._goodai.log import EventType, LogEvent
 from tunecheck.memory._goodai.replay import Replayed, replay
 from tunecheck.memory._model import Wait
-from tunecheck.memory._scheduler import Test
+from tunecheck.memory._tasks import Test
 
 TESTS = [
     made_test("Alpha", "a1", Wait(percentage=50), "a2?"),

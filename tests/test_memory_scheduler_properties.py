@@ -22,7 +22,8 @@ from tunecheck.memory._effects import (
     Waiting,
 )
 from tunecheck.memory._model import Wait
-from tunecheck.memory._scheduler import Settings, Test
+from tunecheck.memory._scheduler import Settings
+from tunecheck.memory._tasks import Test
 
 waits = st.builds(
     Wait,

@@ -19,7 +19,7 @@ from tunecheck.memory._kinds.colours import Colours
 from tunecheck.memory._kinds.jokes import Jokes
 from tunecheck.memory._kinds.prospective_memory import ProspectiveMemory
 from tunecheck.memory._model import Definition, Say, Steps, Wait
-from tunecheck.memory._scheduler import Test
+from tunecheck.memory._tasks import Test
 
 
 class DiedError(Exception):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.endpoints._definition import load_endpoint
     from tunecheck.endpoints._target import EndpointTarget
-    from tunecheck.evaluation._calibration.calibrate import Calibration, calibrate
+    from tunecheck.evaluation._calibration.calibrate import calibrate
+    from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, score
     from tunecheck.evaluators._base import Evaluator, Metric, verdict
     from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from tunecheck.evaluators._judges.call_judge import CallJudgeEvaluator
     from tunecheck.evaluators._judges.difference import DifferenceEvaluator
     from tunecheck.evaluators._judges.groundedness import GroundednessEvaluator
-    from tunecheck.evaluators._judges.prompty import JudgementError, JudgeOutput, PromptyEvaluator
+    from tunecheck.evaluators._judges.output import JudgeOutput
+    from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.evaluators._judges.relevance import RelevanceEvaluator
+    from tunecheck.evaluators._judges.reply import JudgementError
     from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
     from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
     from tunecheck.evaluators._text.evaluators import (
@@ -70,10 +73,8 @@ _HOMES = {
     "tunecheck.endpoints._base": ("Endpoint",),
     "tunecheck.endpoints._definition": ("load_endpoint",),
     "tunecheck.endpoints._target": ("EndpointTarget",),
-    "tunecheck.evaluation._calibration.calibrate": (
-        "Calibration",
-        "calibrate",
-    ),
+    "tunecheck.evaluation._calibration.calibrate": ("calibrate",),
+    "tunecheck.evaluation._calibration.labelled_run": ("Calibration",),
     "tunecheck.evaluation._evaluate": (
         "EvaluationResult",
         "evaluate",
@@ -90,12 +91,10 @@ _HOMES = {
     "tunecheck.evaluators._judges.call_judge": ("CallJudgeEvaluator",),
     "tunecheck.evaluators._judges.difference": ("DifferenceEvaluator",),
     "tunecheck.evaluators._judges.groundedness": ("GroundednessEvaluator",),
-    "tunecheck.evaluators._judges.prompty": (
-        "JudgeOutput",
-        "JudgementError",
-        "PromptyEvaluator",
-    ),
+    "tunecheck.evaluators._judges.output": ("JudgeOutput",),
+    "tunecheck.evaluators._judges.prompty": ("PromptyEvaluator",),
     "tunecheck.evaluators._judges.relevance": ("RelevanceEvaluator",),
+    "tunecheck.evaluators._judges.reply": ("JudgementError",),
     "tunecheck.evaluators._similarity.bert_score": ("BertScoreEvaluator",),
     "tunecheck.evaluators._similarity.embedding_similarity": ("EmbeddingSimilarityEvaluator",),
     "tunecheck.evaluators._text.evaluators": (

@@ -22,23 +22,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = [
-    "ConfigurationError",
-    "ContentFilterError",
-    "DataError",
-    "EndpointError",
-    "MissingExtraError",
-    "PluginError",
-    "RefusedError",
-    "ReplyError",
-    "RunError",
-    "RunInterruptedError",
-    "StopRunError",
-    "ThrottledError",
-    "TimedOutError",
-    "TunecheckError",
-]
-
 
 class TunecheckError(Exception):
     """Base of every error raised on purpose; its text is one line made for a person."""

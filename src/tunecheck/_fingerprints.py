@@ -17,8 +17,6 @@ from types import CodeType, FunctionType, MethodDescriptorType, MethodType, Wrap
 
 from tunecheck._json import JSON, canonical
 
-__all__ = ["content_hash", "fingerprint", "package_source_hash", "stable_arguments"]
-
 _OWN_ROOMS = ("calls", "evaluators", "prompts", "simulators", "conversations")
 """Our own evaluators share code; a change in any of these rooms counts as a change of each."""
 

@@ -14,8 +14,6 @@ from typing import NoReturn, TypeAlias
 
 import msgspec
 
-__all__ = ["JSON", "canonical", "dumps", "dumps_line", "loads", "plain", "real_number", "whole_number"]
-
 JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 
 MAX_DEPTH = 200

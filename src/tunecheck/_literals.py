@@ -13,8 +13,6 @@ from pathlib import Path
 
 from tunecheck._errors import DataError
 
-__all__ = ["MAX_BYTES", "parse_file", "read_constants", "text_constants"]
-
 MAX_BYTES = 4 << 20
 """Largest file that is parsed: a syntax tree takes a hundred times its source."""
 

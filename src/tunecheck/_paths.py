@@ -8,8 +8,6 @@ from typing import Final, TypeAlias
 
 from tunecheck._json import JSON
 
-__all__ = ["MISSING", "Missing", "ValuePath", "find", "parse_path"]
-
 ValuePath: TypeAlias = tuple[str | int, ...]
 
 MAX_LENGTH = 1_000

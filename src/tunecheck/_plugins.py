@@ -23,8 +23,6 @@ from types import ModuleType
 from tunecheck._errors import PluginError
 from tunecheck._messages import did_you_mean
 
-__all__ = ["GROUPS", "WORKSPACE_MODULES", "Plugin", "discover", "find", "load_file"]
-
 GROUPS = {
     "tunecheck.evaluators": "evaluators",
     "tunecheck.endpoints": None,  # the workspace's endpoints/ folder holds definitions, not code

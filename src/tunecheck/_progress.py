@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
 
-__all__ = ["Pace", "Progress", "ProgressBar", "ProgressCallback"]
-
 _WINDOW_S = 20.0
 """The rate is that of the last so many seconds: rows taken over from another run rush by and should not count long."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tunecheck.comparison._reading import RunLike
     from tunecheck.comparison._results import Comparison, MetricComparison
 
-__all__ = ["assert_no_regression"]
-
 _MOST_ROWS = 5
 
 

@@ -17,8 +17,6 @@ from pathlib import Path
 from tunecheck._errors import RunError
 from tunecheck._json import dumps_line
 
-__all__ = ["RecordFile", "is_held"]
-
 _SYNC_EVERY_S = 1.0
 _LOCK_TRIES = 5
 _LOCK_PAUSE_S = 0.02

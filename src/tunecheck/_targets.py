@@ -13,8 +13,6 @@ from typing import Protocol
 from tunecheck._fingerprints import content_hash
 from tunecheck._json import JSON, whole_number
 
-__all__ = ["CallContext", "Parts", "Purse", "Purses", "Row", "Share", "Target", "TargetOutput"]
-
 TargetOutput = Mapping[str, object]
 """What a target answers: columns by name; `response` is what evaluators look at by default."""
 

@@ -20,8 +20,6 @@ import yaml
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 
-__all__ = ["Document", "document", "load", "loads", "read"]
-
 MAX_BYTES = 1 << 20
 """Largest file that is read; definitions and sidecars are a thousand times smaller."""
 

@@ -11,8 +11,6 @@ import operator
 from collections.abc import Callable
 from typing import TypeAlias
 
-__all__ = ["fold"]
-
 Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
 
 _MOST_BITS = 10_000

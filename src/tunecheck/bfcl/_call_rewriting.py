@@ -13,8 +13,6 @@ from functools import cached_property
 
 from tunecheck.simulators._backend import Backend
 
-__all__ = ["Rewriting", "holds_bracket"]
-
 _BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
 _NOT_IN_A_NAME = re.compile(r"[-./:]")
 

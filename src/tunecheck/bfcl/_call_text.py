@@ -14,8 +14,6 @@ from collections.abc import Sequence
 
 from tunecheck.bfcl._arithmetic import fold
 
-__all__ = ["UndecodableError", "decode_text"]
-
 MOST_CHARACTERS = 1_000_000
 
 _WARNED_OF = re.compile(r"\\|\d[^\W\d]|\d\.")

@@ -15,8 +15,6 @@ from tunecheck.bfcl._verdicts import INVALID_ENTRY, Fault, Verdict, shown
 from tunecheck.conversations._nested import NestedCall
 from tunecheck.simulators._results import Result
 
-__all__ = ["Turn", "as_leaderboard", "strictly"]
-
 Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
 """The calls of each step of a turn; a step without any is empty."""
 

@@ -9,8 +9,6 @@ from typing import Literal
 from tunecheck.bfcl._call_text import UndecodableError, decode_text
 from tunecheck.bfcl._source.text import decode_source_text
 
-__all__ = ["Mode", "as_calls", "decode_answer", "mode_of"]
-
 Mode = Literal["tools", "text"]
 """How a model was asked: with tools, for calls as data, or in the prompt, for calls as text."""
 

@@ -8,8 +8,6 @@ from typing import NoReturn, cast
 
 from tunecheck._json import JSON
 
-__all__ = ["Entry"]
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:

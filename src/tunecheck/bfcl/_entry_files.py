@@ -10,8 +10,6 @@ from tunecheck.datasets._bfcl.categories import Category
 from tunecheck.datasets._bfcl.files import BfclFiles
 from tunecheck.datasets._json_files import JsonLinesSource
 
-__all__ = ["CheckRow", "read_entries"]
-
 CheckRow = Mapping[str, JSON]
 
 

@@ -11,8 +11,6 @@ from tunecheck.bfcl._source.java import JAVA_TYPES, java_value
 from tunecheck.bfcl._source.javascript import JAVASCRIPT_TYPES, javascript_value
 from tunecheck.bfcl._verdicts import Fault, shown
 
-__all__ = ["Answer", "Call", "LeaderboardRules", "Rules", "Signature"]
-
 Call = Mapping[str, object]
 """A decoded call: `{"f": {"a": 1}}`."""
 

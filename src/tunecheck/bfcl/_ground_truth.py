@@ -14,8 +14,6 @@ from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.datasets._multi_turn.replay import Change, Replay, path_text
 
-__all__ = ["ground_truth_lines"]
-
 _MOST_CHANGES = 20
 _LONGEST_RESULT = 2_000
 

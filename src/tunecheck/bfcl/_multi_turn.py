@@ -13,8 +13,6 @@ from tunecheck.bfcl._verdicts import INVALID_ENTRY, Fault, Verdict, shown
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import NestedCall
 
-__all__ = ["check_multi_turn"]
-
 
 def check_multi_turn(
     row: Mapping[str, object],

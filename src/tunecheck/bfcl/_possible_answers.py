@@ -13,8 +13,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Expected", "UnusableAnswerError", "normalised", "value_fault"]
-
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _MOST_KEPT = 10_000
 
-__all__ = ["Attempt", "Simulators"]
-
 
 class Simulators:
     """Makes backends. It finds each simulator's class once, and holds the long-context constants.

@@ -16,8 +16,6 @@ from tunecheck.bfcl._decoding import Mode, mode_of
 from tunecheck.conversations._inference_log import was_forced_to_quit
 from tunecheck.datasets._bfcl.categories import CATEGORIES, Category
 
-__all__ = ["Recorded", "ResultFile", "ResultTree", "asked_in_mode", "find_results", "row_id"]
-
 _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
 _GROUPS = frozenset({"non_live", "live", "multi_turn", "agentic", "memory", "format_sensitivity", "unused"})
 _ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,200})"')

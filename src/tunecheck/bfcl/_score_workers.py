@@ -24,8 +24,6 @@ from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.datasets._bfcl.files import BfclFiles
 
-__all__ = ["main", "score_side_by_side", "worth_while"]
-
 _START_S = 0.5
 _PER_BYTE_S = {True: 1e-7, False: 2e-7}
 """Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine."""

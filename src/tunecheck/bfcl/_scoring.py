@@ -18,8 +18,6 @@ from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.datasets._bfcl.categories import Category
 from tunecheck.datasets._bfcl.files import BfclFiles, find_bfcl
 
-__all__ = ["Scorer", "Scores", "score_results"]
-
 UNREADABLE = "unreadable_row"
 UNKNOWN = "unknown_id"
 

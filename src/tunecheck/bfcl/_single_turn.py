@@ -11,8 +11,6 @@ from tunecheck.bfcl._possible_answers import UnusableAnswerError
 from tunecheck.bfcl._strict_single_turn import check_strictly
 from tunecheck.bfcl._verdicts import INVALID_ENTRY, Fault, Verdict, shown
 
-__all__ = ["check_single_turn"]
-
 _PASSED = Verdict(True)
 
 

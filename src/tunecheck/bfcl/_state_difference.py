@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from tunecheck.bfcl._verdicts import shown
 
-__all__ = ["Difference", "first_difference"]
-
 _NOTHING = object()
 _DEEPEST = 200
 _SHOWN = 120

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from tunecheck.bfcl._possible_answers import normalised
 from tunecheck.bfcl._source.literals import source_value
 
-__all__ = ["strict_value_fault"]
-
 _DEEPEST = 100
 
 _TYPES: dict[object, tuple[type, ...]] = {

@@ -14,9 +14,8 @@ from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._matching.assignment import assign
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
-from tunecheck.conversations._decoding import Decoded, decode_step
-
-__all__ = ["StrictRules", "check_strictly"]
+from tunecheck.conversations._decoding import decode_step
+from tunecheck.conversations._text_calls import Decoded
 
 ERROR_ROW = "Error during inference"
 """How the result of a row begins that the leaderboard's tool got no answer for."""

@@ -13,8 +13,6 @@ from functools import cached_property
 from tunecheck._json import JSON
 from tunecheck.bfcl._verdicts import Verdict
 
-__all__ = ["FIGURES", "CategoryScore", "ModelScore"]
-
 _SIMPLE = ("simple_python", "simple_java", "simple_javascript")
 _COMPOSED = ("multiple", "parallel", "parallel_multiple")
 _LIVE = ("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple")

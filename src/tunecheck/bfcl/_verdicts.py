@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tunecheck._json import JSON
 
-__all__ = ["INVALID_ENTRY", "Fault", "Verdict"]
-
 INVALID_ENTRY = "invalid_entry"
 """The error type of a row that no answer could pass; such a row is not scored."""
 

@@ -12,19 +12,6 @@ from collections.abc import Iterable
 from tunecheck import _json as jsontext
 from tunecheck._json import JSON
 
-__all__ = [
-    "MAX_CALLS",
-    "MAX_CHARACTERS",
-    "MAX_DEPTH",
-    "MAX_TEXT_DEPTH",
-    "MAX_VALUES",
-    "UnreadableError",
-    "exact",
-    "kind_of",
-    "place",
-    "quoted",
-]
-
 MAX_CHARACTERS = 1_000_000
 """Longest text that is searched for calls: twice what the largest models write in one answer (128,000 tokens)."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 
-__all__ = ["FunctionCall", "Reading"]
-
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:

@@ -22,8 +22,6 @@ from tunecheck._json import JSON
 from tunecheck.calls._bounds import MAX_TEXT_DEPTH, UnreadableError, exact, place, quoted
 from tunecheck.calls._model import FunctionCall
 
-__all__ = ["NAME", "PythonScanner", "bind_positional", "positional_count"]
-
 _Item = TypeVar("_Item")
 
 NAME = r"[^\s\d!-/:-@\[-^`{-~][^\s!-,/:-@\[-^`{-~]*+"

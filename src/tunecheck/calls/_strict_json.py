@@ -14,8 +14,6 @@ from typing import NoReturn
 from tunecheck._json import JSON
 from tunecheck.calls._bounds import MAX_TEXT_DEPTH, UnreadableError, place, quoted
 
-__all__ = ["decode", "decode_at", "skip_space"]
-
 _COUNTED = (
     10_000  # characters in which brackets are counted first: a long text is not gone through for each of its values
 )

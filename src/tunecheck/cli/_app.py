@@ -24,8 +24,6 @@ from tunecheck.cli._invocation import Invocation
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["evaluate_main", "main", "make_app"]
-
 DONE, FAILED, WRONG_USE = 0, 1, 2
 
 _MOST_SHOWN = 4_000

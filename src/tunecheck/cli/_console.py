@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from tunecheck._progress import ProgressBar
 
-__all__ = ["console", "progress_bar", "stop_writing"]
-
 
 def console(stream: TextIO) -> Console:
     """A console that takes no text for markup; colours only on a terminal, and not where NO_COLOR is set."""

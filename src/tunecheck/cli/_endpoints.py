@@ -8,8 +8,6 @@ import typer
 
 from tunecheck.cli._parameters import Debug
 
-__all__ = ["make_app"]
-
 Definition = Annotated[str, typer.Argument(metavar="FILE", help="A definition, or the name of one in endpoints/.")]
 
 

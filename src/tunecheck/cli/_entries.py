@@ -8,9 +8,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, loads
 from tunecheck._messages import did_you_mean
 
-__all__ = ["mapping_layers", "parse_assignments", "parse_names", "settings_by_evaluator"]
-
-
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient readers take them for numbers; here they are words
 
 

@@ -8,8 +8,6 @@ from typing import Literal
 
 from tunecheck._json import JSON
 
-__all__ = ["Declared", "Line", "declared", "lines_of", "main_figure"]
-
 NOTHING = "–"
 
 _REPEATED = ("_score", "_passed")

@@ -9,8 +9,6 @@ import typer
 
 from tunecheck.cli._parameters import Debug
 
-__all__ = ["init"]
-
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where; by default here.")]
 
 

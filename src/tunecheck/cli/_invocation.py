@@ -6,8 +6,6 @@ import shlex
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-__all__ = ["DEFAULT_RESULTS", "Invocation"]
-
 DEFAULT_RESULTS = "eval_results"
 """Where run folders are, unless `--results-dir` says otherwise."""
 

@@ -6,31 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "AllowSimulated",
-    "Concurrency",
-    "Config",
-    "Debug",
-    "EvaluatorNames",
-    "FailUnder",
-    "GroupBy",
-    "Json",
-    "Judge",
-    "JunitFile",
-    "Mapping",
-    "Margin",
-    "MarkdownFile",
-    "MaxCost",
-    "MaxErrorRate",
-    "NoWorseThan",
-    "Prices",
-    "Quiet",
-    "ResultsDir",
-    "RunName",
-    "Set",
-    "Workers",
-]
-
 SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
 
 EvaluatorNames = Annotated[

@@ -6,8 +6,6 @@ import sys
 
 from tunecheck.cli._parameters import Debug, Json
 
-__all__ = ["plugins"]
-
 
 def plugins(json: Json = False, debug: Debug = False) -> int:
     """List evaluators, endpoint kinds, simulators and data sets: installed ones, and this workspace's."""

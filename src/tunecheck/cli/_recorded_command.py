@@ -12,8 +12,6 @@ from tunecheck._json import JSON
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run
 
-__all__ = ["COMMANDS", "RecordedOptions", "command_of"]
-
 COMMANDS: Mapping[str, str] = {
     "bfcl_run": "bfcl run",
     "judge_calibrate": "judge calibrate",

@@ -10,8 +10,6 @@ import typer
 from tunecheck.cli._invocation import DEFAULT_RESULTS
 from tunecheck.cli._parameters import Debug, ResultsDir
 
-__all__ = ["report"]
-
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run: its id, the beginning of it, its folder, or last.")]
 Against = Annotated[str | None, typer.Option("--against", metavar="BASE", help="A run to hold it against, row by row.")]
 Out = Annotated[

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.runs._store import Run
 
-__all__ = ["runs"]
-
 Last = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the last so many.")]
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._serving.front import Served
     from tunecheck.endpoints._serving.sources import AnswerSource
 
-__all__ = ["serve"]
-
 SIMULATED = "SIMULATED answers"
 
 ReplayFile = Annotated[

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tunecheck.runs._store import Run
     from tunecheck.upload._foundry.upload import Uploaded
 
-__all__ = ["AllowSimulatedUpload", "Mlflow", "Project", "as_json", "prepare_uploads", "shown", "upload", "upload_all"]
-
 Upload: TypeAlias = "Callable[[Run], Uploaded]"
 
 RunName = Annotated[

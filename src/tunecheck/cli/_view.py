@@ -11,8 +11,6 @@ from tunecheck._messages import clean
 from tunecheck.cli._invocation import DEFAULT_RESULTS
 from tunecheck.cli._parameters import Debug, ResultsDir
 
-__all__ = ["view"]
-
 Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="0: any free one.")]
 
 

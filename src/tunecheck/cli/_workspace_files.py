@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["FOLDERS", "workspace_files"]
-
 FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
 COPIED = (

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from tunecheck._json import dumps, loads
 from tunecheck.comparison._table import Column, EvaluatorColumns, State
 
-__all__ = ["Batch", "Part"]
-
 Batch = Mapping[str, Sequence[bytes]]
 """A few rows of one shape by column, each value as JSON."""
 

@@ -22,8 +22,6 @@ from tunecheck.comparison._declared import Declared, DeclaredMetric
 from tunecheck.comparison._values import RawRow
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
-__all__ = ["ALL_ROWS", "BfclScores", "files_below", "find_scores"]
-
 ALL_ROWS = "bfcl"
 """The metric over all rows; each category has one of its own name."""
 

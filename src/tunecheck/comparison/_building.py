@@ -14,8 +14,6 @@ from tunecheck.comparison._values import RawRow, as_text, text_of, value_of
 from tunecheck.datasets._identity import fingerprint, usable_id
 from tunecheck.datasets._repeated import SOURCE_ID
 
-__all__ = ["TableBuilder"]
-
 _BATCH_ROWS, _BATCH_BYTES = 512, 1 << 22
 _BY_POSITION = re.compile(r"row-\d+")
 

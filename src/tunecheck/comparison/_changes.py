@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask
     from tunecheck.statistics._samples import Floats
 
-__all__ = ["Changes", "RunPair", "add_reasons", "changes_of"]
-
 _LONGEST_REASON = 2_000
 _MOST_FAULTS = 50
 _BETWEEN = re.compile(r"; |\n+")

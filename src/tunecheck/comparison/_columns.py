@@ -5,8 +5,6 @@ from __future__ import annotations
 from tunecheck.comparison._declared import Declared
 from tunecheck.comparison._table import PASS_RATE, Column, EvaluatorColumns
 
-__all__ = ["settle"]
-
 
 def settle(evaluator: EvaluatorColumns, columns: dict[str, Column], declared: Declared) -> None:
     """Drop an evaluator's columns without numbers, name its pass rate, and choose its main metric.

@@ -10,8 +10,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
 from tunecheck.comparison._table import PASS_RATE, EvaluatorColumns, RunTable
 
-__all__ = ["MOST_SHOWN", "choose_metrics", "evaluator_notes"]
-
 MOST_SHOWN = 40
 """Most metrics that are shown without a test."""
 

@@ -25,8 +25,6 @@ from tunecheck.comparison._table import RunTable
 if TYPE_CHECKING:
     from tunecheck.statistics._samples import Codes
 
-__all__ = ["Compared", "compare", "compare_runs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:

@@ -6,8 +6,6 @@ from tunecheck._messages import counted
 from tunecheck.comparison._results import BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Verdict
 from tunecheck.statistics._results import Estimate, SmallestDifference
 
-__all__ = ["ALONE", "COARSE", "FEWEST", "decide"]
-
 FEWEST = 10
 """Of fewer rows (clusters, where there are some), nothing shown says nothing."""
 

@@ -9,8 +9,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.comparison._table import Kind
 
-__all__ = ["Declared", "DeclaredMetric", "answer_columns", "read_bounds", "read_declared"]
-
 _KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "count"}
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Mask = NDArray[numpy.bool_]
 
-__all__ = ["Chosen", "Settings", "Sides", "estimate", "item_values", "judge", "measure", "sides_of"]
-
 _UNTESTED_RESAMPLES = 500
 """Of metrics that are only shown; their interval is read, nothing hangs on its third digit."""
 

@@ -11,8 +11,6 @@ from tunecheck._json import JSON
 from tunecheck.comparison._table import RunTable
 from tunecheck.comparison._values import RawRow, value_of
 
-__all__ = ["PAIR_BY", "NothingPairsError", "Pairing", "pair"]
-
 PAIR_BY = ("content", "id")
 """`content`: rows of equal id and equal content, then rows of equal content; `id`: rows of equal id."""
 

@@ -18,8 +18,6 @@ from tunecheck.comparison._sources import AzureFile, GivenRows, LinesFile
 from tunecheck.comparison._table import RowSource, RunInfo, RunTable, Source
 from tunecheck.runs._store import Run, find_run
 
-__all__ = ["RunLike", "read_run"]
-
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
 """A run's folder, id, the beginning of its id, or `last`; files of Azure's or BFCL's; what `evaluate` returned."""
 

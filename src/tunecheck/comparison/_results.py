@@ -12,21 +12,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck.comparison._table import Kind, RunInfo
 from tunecheck.statistics._results import Estimate, NonInferiority, SmallestDifference, Wilcoxon
 
-__all__ = [
-    "BETTER",
-    "NO_DIFFERENCE",
-    "TOO_LITTLE",
-    "WORSE",
-    "Comparison",
-    "Counts",
-    "History",
-    "MetricComparison",
-    "Pairs",
-    "RowChange",
-    "RunComparison",
-    "Verdict",
-]
-
 Verdict = Literal["better", "worse", "no difference shown", "too little data"]
 
 BETTER: Verdict = "better"

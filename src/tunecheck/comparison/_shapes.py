@@ -10,8 +10,6 @@ from tunecheck.comparison._declared import Declared, DeclaredMetric
 from tunecheck.comparison._table import Column, EvaluatorColumns
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 
-__all__ = ["MOST_COLUMNS", "Shape", "Shapes"]
-
 MOST_COLUMNS = 300
 """Most metrics that are read of an evaluator."""
 

@@ -12,8 +12,6 @@ from tunecheck._errors import DataError
 from tunecheck._json import dumps, loads
 from tunecheck.comparison._values import RawRow, decode_row
 
-__all__ = ["AzureFile", "GivenRows", "LinesFile"]
-
 _BLOCK = 1 << 20
 
 

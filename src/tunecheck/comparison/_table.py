@@ -11,19 +11,6 @@ from typing import Literal, Protocol
 from tunecheck._json import JSON
 from tunecheck.comparison._values import RawRow
 
-__all__ = [
-    "PASS_RATE",
-    "Column",
-    "EvaluatorColumns",
-    "Items",
-    "Kind",
-    "RowSource",
-    "RunInfo",
-    "RunTable",
-    "Source",
-    "State",
-]
-
 Kind = Literal["binary", "score", "count"]
 Source = Literal["run", "azure", "bfcl", "rows"]
 

@@ -8,8 +8,6 @@ import msgspec
 
 from tunecheck._json import JSON, dumps, loads
 
-__all__ = ["RawRow", "as_text", "decode_row", "text_of", "value_of"]
-
 RawRow = Mapping[str, msgspec.Raw]
 """A row by column, its values not decoded."""
 

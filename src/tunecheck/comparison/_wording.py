@@ -8,19 +8,6 @@ from tunecheck.comparison._results import BETTER, MetricComparison, RowChange
 from tunecheck.comparison._table import Kind
 from tunecheck.statistics._results import Estimate
 
-__all__ = [
-    "NOTHING",
-    "difference_text",
-    "headline",
-    "interval_text",
-    "line_of",
-    "margin_text",
-    "p_text",
-    "row_text",
-    "size_text",
-    "value_text",
-]
-
 NOTHING = "–"
 
 _BARS = "▁▂▃▄▅▆▇█"

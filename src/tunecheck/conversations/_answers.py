@@ -8,8 +8,6 @@ from tunecheck._json import JSON, dumps
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import NestedCall
 
-__all__ = ["answer_step", "answer_text"]
-
 
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, compat: bool = False) -> JSON:
     """The calls of an answer with calls, else its text.

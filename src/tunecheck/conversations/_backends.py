@@ -9,8 +9,6 @@ from tunecheck.simulators._backend import Backend, find_simulator
 from tunecheck.simulators._base import Simulator
 from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["Backends"]
-
 
 class Backends:
     """Simulators by name. `time_limit_s` is after how long one of their calls is given up."""

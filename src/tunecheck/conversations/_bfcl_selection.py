@@ -17,8 +17,6 @@ from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset
 from tunecheck.datasets._sources import Digest, Record, Source
 
-__all__ = ["select_rows"]
-
 
 def select_rows(
     categories: str | None, *, ids: Sequence[str] = (), limit: int | None = None, folder: Path | None = None

@@ -12,16 +12,6 @@ from tunecheck.conversations._driver import Steps
 from tunecheck.conversations._inference_log import was_forced_to_quit
 from tunecheck.endpoints._base import Completion
 
-__all__ = [
-    "OUTPUT_COLUMNS",
-    "error_line",
-    "output_columns",
-    "recorded_columns",
-    "result_line",
-    "result_path",
-    "single_columns",
-]
-
 Number = TypeVar("Number", int, float)
 
 _BY_STEP = ("input_token_count", "output_token_count", "latency")

@@ -11,8 +11,6 @@ from tunecheck.bfcl._call_text import UndecodableError, decode_text
 from tunecheck.conversations._nested import NestedCall
 from tunecheck.conversations._text_calls import Decoded
 
-__all__ = ["decode_text_as_bfcl"]
-
 
 def decode_text_as_bfcl(text: str) -> Decoded:
     """The calls that BFCL makes for a prompting model's text, or why it makes none. It never raises."""

@@ -12,8 +12,6 @@ from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._bfcl.prompts import read_prompts
 from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["BfclCopy", "is_bfcl"]
-
 
 def is_bfcl(row: Row) -> bool:
     """Whether a row is one of BFCL's, as `bfcl:…` gives them."""

@@ -13,8 +13,6 @@ from tunecheck.conversations._compat_text import decode_text_as_bfcl
 from tunecheck.conversations._nested import NestedCall
 from tunecheck.conversations._text_calls import Decoded, decode_text
 
-__all__ = ["Decoded", "NestedCall", "decode_step"]
-
 _SURELY_PLAIN = 200
 """Characters of JSON that hold neither more levels nor longer numbers than any limit of ours."""
 

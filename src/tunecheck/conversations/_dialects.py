@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from tunecheck._json import JSON, dumps
 from tunecheck.conversations._answers import answer_step, answer_text
-from tunecheck.conversations._decoding import Decoded, decode_step
+from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._scenario import Offer
+from tunecheck.conversations._text_calls import Decoded
 from tunecheck.conversations._users import Message
 from tunecheck.conversations._wording import Wording
 from tunecheck.endpoints._base import Completion
-
-__all__ = ["Dialect", "TextDialect", "ToolsDialect"]
 
 
 class Dialect(ABC):

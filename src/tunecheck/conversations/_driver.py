@@ -13,17 +13,15 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext
-from tunecheck.conversations._decoding import Decoded
 from tunecheck.conversations._dialects import Dialect
 from tunecheck.conversations._inference_log import InferenceLog
 from tunecheck.conversations._models import Model
 from tunecheck.conversations._nested import NestedCall, make_call
 from tunecheck.conversations._scenario import Scenario
+from tunecheck.conversations._text_calls import Decoded
 from tunecheck.conversations._users import Message, User
 from tunecheck.endpoints._base import Completion
 from tunecheck.simulators._backend import Backend
-
-__all__ = ["Conversation", "Steps"]
 
 MOST_TURNS = 200
 """Most turns of one conversation: a simulated user might never end it."""

@@ -14,8 +14,6 @@ from tunecheck._json import JSON
 from tunecheck.conversations._users import Message
 from tunecheck.simulators._backend import Backend
 
-__all__ = ["InferenceLog", "input_entry", "was_forced_to_quit"]
-
 
 class InferenceLog:
     """Collects a conversation's log in `entries`.

@@ -11,8 +11,6 @@ from tunecheck.conversations._right_answers import step_row
 from tunecheck.conversations._users import Message
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 
-__all__ = ["EndpointModel", "Model", "RecordedModel"]
-
 
 class Model(Protocol):
     """Answers one conversation's steps."""

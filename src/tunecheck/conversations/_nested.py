@@ -13,8 +13,6 @@ from tunecheck.calls._python_text import positional_count
 from tunecheck.simulators._backend import Backend
 from tunecheck.simulators._results import Result, failure
 
-__all__ = ["NestedCall", "make_call"]
-
 
 @dataclass(frozen=True, slots=True)
 class NestedCall:

@@ -11,8 +11,6 @@ from tunecheck._json import JSON, dumps_line
 from tunecheck.conversations._columns import OUTPUT_COLUMNS, error_line, result_line, result_path
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
-__all__ = ["write_result_files"]
-
 _PARTIAL = ".partial"
 
 

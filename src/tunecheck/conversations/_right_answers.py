@@ -12,8 +12,6 @@ from tunecheck.calls._formats.writing import write_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
 
-__all__ = ["question_row", "step_row"]
-
 _DONE = "Done."
 _NO_CALL = "None of these functions does that."
 

@@ -12,8 +12,6 @@ from tunecheck.conversations._backends import Backends
 from tunecheck.conversations._users import Message
 from tunecheck.endpoints._target import openai_tools
 
-__all__ = ["COLUMNS", "Scenario", "read_scenario"]
-
 COLUMNS = (
     "turns",
     "tools",

@@ -28,8 +28,6 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.simulators._backend import Backend
 
-__all__ = ["ConversationTarget", "Mode"]
-
 Mode = Literal["tools", "text"]
 
 MakeUser: TypeAlias = Callable[[Row], User]

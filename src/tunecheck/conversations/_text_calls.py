@@ -16,8 +16,6 @@ from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.conversations._nested import NestedCall
 
-__all__ = ["Decoded", "decode_text"]
-
 _NO_CALL = "the answer holds no call"
 
 _NAME = re.compile(NAME)

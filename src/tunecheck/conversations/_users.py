@@ -8,8 +8,6 @@ from typing import Protocol, TypeAlias
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext
 
-__all__ = ["Message", "ScriptedUser", "User"]
-
 Message: TypeAlias = Mapping[str, JSON]
 """An OpenAI message."""
 

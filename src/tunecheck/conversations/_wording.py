@@ -10,8 +10,6 @@ from tunecheck._fingerprints import content_hash
 from tunecheck._json import JSON, dumps
 from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, system_prompt
 
-__all__ = ["BfclWording", "OwnWording", "Wording"]
-
 
 class Wording(ABC):
     """The texts of a conversation."""

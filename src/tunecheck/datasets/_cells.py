@@ -7,8 +7,6 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from uuid import UUID
 
-__all__ = ["to_json"]
-
 _MISSING = ("NaTType", "NAType")
 
 

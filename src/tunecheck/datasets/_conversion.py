@@ -14,8 +14,6 @@ from tunecheck.datasets._glaive import UnreadableError, conversation_rows
 from tunecheck.datasets._json_files import ArrayReader, JsonArraySource
 from tunecheck.datasets._locate import locate
 
-__all__ = ["ConversionReport", "UnreadableConversation", "convert_glaive"]
-
 DEFAULTS = DatasetDefaults(
     column_mapping={
         "ground_truth": "${data.answer}",

@@ -9,8 +9,6 @@ from typing import NoReturn
 
 from tunecheck.datasets._sources import Digest, FileSource, Record
 
-__all__ = ["CsvSource"]
-
 MAX_CELL = 16 << 20
 """Longest cell in characters: a quote that is never closed would otherwise swallow the rest of the file."""
 

@@ -11,8 +11,6 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._yaml import Document, read
 
-__all__ = ["DatasetDefaults", "read_sidecar", "sidecar_path", "sidecar_text"]
-
 KEYS = ("description", "column_mapping", "evaluators", "target", "group_key")
 
 

@@ -23,8 +23,6 @@ from tunecheck._json import JSON, dumps
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
 
-__all__ = ["UnreadableError", "conversation_rows"]
-
 _TURN = re.compile(r"^(USER|ASSISTANT|FUNCTION RESPONSE):", re.MULTILINE)
 _END = "<|endoftext|>"
 _CALL = "<functioncall>"

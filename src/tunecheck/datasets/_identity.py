@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from tunecheck._json import canonical
 
-__all__ = ["IdCheck", "fingerprint", "usable_id"]
-
 MAX_ID_LENGTH = 1_000
 """Longest text taken as an id: one that is longer is content, not a name."""
 

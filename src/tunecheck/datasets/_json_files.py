@@ -14,8 +14,6 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
 from tunecheck.datasets._sources import MAX_ROW_BYTES, Digest, FileSource, Record, excerpt
 
-__all__ = ["JsonArraySource", "JsonLinesSource", "json_source"]
-
 _BLANK = b" \t\r\n"
 _MARGIN = 16
 """A word or escape that the end of a piece cut in two is at most this long."""

@@ -13,8 +13,6 @@ from tunecheck.datasets._json_files import JsonLinesSource, json_source
 from tunecheck.datasets._parquet_files import ParquetSource
 from tunecheck.datasets._sources import FileSource
 
-__all__ = ["SUFFIXES", "exists", "file_source", "locate"]
-
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 
 _MOST_NEIGHBOURS = 1_000

@@ -14,8 +14,6 @@ from tunecheck.datasets._sources import Digest, Record, Source
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["FrameSource", "ListSource", "StreamSource"]
-
 _FRAME_ROWS = 1_000
 
 _TEXT = {str}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-__all__ = ["ParquetSource"]
-
 BATCH_ROWS = 1_000
 
 

@@ -30,8 +30,6 @@ from tunecheck.datasets._sources import Digest, Record, Source, one_line
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Data", "Dataset", "Scan", "open_dataset"]
-
 Data: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, object]] | pandas.DataFrame | Dataset"
 """What can be evaluated: a path or `loader:argument`, rows, a DataFrame, or a Dataset that is open already."""
 

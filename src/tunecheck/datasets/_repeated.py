@@ -10,8 +10,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._targets import Row
 from tunecheck.datasets._reading import Dataset, Scan
 
-__all__ = ["SOURCE_ID", "TRIAL", "RepeatedDataset", "repeated"]
-
 TRIAL, SOURCE_ID = "trial", "source_id"
 """The columns that trials have beside those of their row: from 1 on, and the row's own id."""
 

@@ -11,8 +11,6 @@ from typing import IO, NoReturn
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 
-__all__ = ["Digest", "FileSource", "Record", "Source", "excerpt", "one_line"]
-
 Record = dict[str, JSON]
 
 CHUNK = 1 << 18

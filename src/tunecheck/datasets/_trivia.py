@@ -22,8 +22,6 @@ from tunecheck.datasets._json_files import ArrayReader, JsonLinesSource
 from tunecheck.datasets._locate import locate
 from tunecheck.datasets._sources import CHUNK, Digest, FileSource
 
-__all__ = ["TriviaReport", "convert_trivia"]
-
 _HEAD = 1 << 20
 """Bytes within which a file's list must begin."""
 

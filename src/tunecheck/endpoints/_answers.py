@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import Completion, Usage
 
-__all__ = ["Answer", "FilteredError", "UnreadableError", "read_answer", "read_chat", "read_usage"]
-
 _MOST_TOKENS = 1 << 53
 
 

@@ -15,8 +15,6 @@ from tunecheck.endpoints._faults import one_line
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor, Secret, secret
 
-__all__ = ["AccessToken", "Auth", "EntraAuth", "KeyAuth", "NoAuth", "TokenCredential", "read_auth"]
-
 _REFRESH_S = 300.0
 """How long before its end a token is replaced."""
 

@@ -16,8 +16,6 @@ from tunecheck.endpoints._http_endpoint import HttpEndpoint
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._urls import read_url
 
-__all__ = ["AzureMLEndpoint"]
-
 
 class AzureMLEndpoint(HttpEndpoint):
     """Posts the request template's body to `url` and takes the answer from the reply's `response` path.

@@ -14,8 +14,6 @@ from tunecheck._targets import Row
 if TYPE_CHECKING:
     from tunecheck.endpoints._definition import Definition
 
-__all__ = ["ChatRequest", "Completion", "Endpoint", "Price", "Usage", "time_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:

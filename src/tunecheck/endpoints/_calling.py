@@ -6,8 +6,6 @@ from typing import Protocol
 
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
-__all__ = ["DirectCalls", "ModelCalls"]
-
 
 class ModelCalls(Protocol):
     """Somebody who asks models on an evaluator's behalf."""

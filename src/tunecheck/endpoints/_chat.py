@@ -17,8 +17,6 @@ from tunecheck.endpoints._definition import Definition
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
 from tunecheck.endpoints._urls import read_url
 
-__all__ = ["AzureOpenAIEndpoint", "OpenAIEndpoint", "Operation"]
-
 _OPERATION = "/chat/completions"
 
 

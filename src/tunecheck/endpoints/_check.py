@@ -18,8 +18,6 @@ from tunecheck._errors import (
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
-__all__ = ["CheckReport", "check_endpoint"]
-
 _MESSAGES: tuple[Mapping[str, JSON], ...] = (
     {"role": "system", "content": "You are a helpful assistant. Use the functions you are given where they help."},
     {"role": "user", "content": "What is the weather in Lisbon, in celsius?"},

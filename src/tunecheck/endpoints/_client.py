@@ -18,8 +18,6 @@ from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._retry import Backoff, retry_after_s
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
 
-__all__ = ["Client", "Exchange", "Limits"]
-
 MOST_REFUSALS = 10
 """After so many refused calls in a row, every further one would be refused as well."""
 

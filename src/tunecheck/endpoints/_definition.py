@@ -18,8 +18,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck._yaml import Document, read
 from tunecheck.endpoints._base import Endpoint
 
-__all__ = ["Definition", "Section", "load_endpoint"]
-
 _SUFFIXES = (".yaml", ".yml")
 
 

@@ -13,8 +13,6 @@ from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._retry import is_passing
 from tunecheck.endpoints._transport import Reply
 
-__all__ = ["Failure", "answer_failure", "is_page", "one_line", "reply_failure", "request_id"]
-
 _EXCERPT = 200
 
 _REQUEST_IDS = (

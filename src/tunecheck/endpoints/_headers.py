@@ -7,8 +7,6 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._definition import Definition, Section
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, Secret, environment, looks_secret, secret, sent_text
 
-__all__ = ["read_headers"]
-
 _RESERVED = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
 )

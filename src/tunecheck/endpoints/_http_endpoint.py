@@ -25,8 +25,6 @@ from tunecheck.endpoints._prices import read_price
 from tunecheck.endpoints._retry import Backoff
 from tunecheck.endpoints._templates import RequestTemplate
 
-__all__ = ["GivenSecrets", "HttpEndpoint", "read_limits", "read_own_price", "time_header"]
-
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 """Settings that say how an endpoint is asked, not what it answers."""
 

@@ -6,8 +6,6 @@ import asyncio
 import time
 from collections import deque
 
-__all__ = ["AdaptiveGate", "Clock", "TokenBucket"]
-
 
 class Clock:
     """The time and the waiting, in one place so that tests can turn them by hand. Seconds throughout."""

@@ -12,19 +12,6 @@ from urllib.parse import quote
 from tunecheck._json import JSON
 from tunecheck.endpoints._definition import Section
 
-__all__ = [
-    "ENV_REFERENCE",
-    "MASK",
-    "Redactor",
-    "Secret",
-    "environment",
-    "looks_secret",
-    "resolved",
-    "resolved_text",
-    "secret",
-    "sent_text",
-]
-
 MASK = "***"
 
 ENV_REFERENCE = re.compile(r"(?<!\$)\$\{env:([^}]*)\}")

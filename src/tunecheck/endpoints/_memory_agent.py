@@ -18,8 +18,6 @@ from tunecheck.endpoints._remembering import RememberedReply, RememberingEndpoin
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import read_url
 
-__all__ = ["MemoryAgentEndpoint"]
-
 _REPLY, _RESET, _ADVANCE = "/reply", "/reset", "/advance"
 
 _OTHER_KINDS = ("parameters", "request", "response")

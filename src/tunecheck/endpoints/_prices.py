@@ -19,8 +19,6 @@ from tunecheck._yaml import read
 from tunecheck.endpoints._base import Endpoint, Price
 from tunecheck.endpoints._definition import Section
 
-__all__ = ["Prices", "read_prices"]
-
 _MODEL_KEYS = ("model", "deployment")
 
 

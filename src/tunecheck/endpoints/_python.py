@@ -23,8 +23,6 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._definition import Definition
 from tunecheck.endpoints._limits import AdaptiveGate, Clock
 
-__all__ = ["PythonEndpoint"]
-
 _OFFERED = ("messages", "tools", "parameters")
 
 

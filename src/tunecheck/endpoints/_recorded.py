@@ -16,8 +16,6 @@ from typing import BinaryIO, TypeGuard
 from tunecheck._errors import DataError, ReplyError
 from tunecheck._json import JSON, canonical, loads
 
-__all__ = ["NoAnswerError", "RecordedFile", "content_key", "id_key"]
-
 MAX_LINE_BYTES = 64 << 20
 """Longest record that is read."""
 

@@ -8,8 +8,6 @@ from datetime import datetime
 
 from tunecheck.endpoints._base import Completion, Endpoint
 
-__all__ = ["RememberedReply", "RememberingEndpoint"]
-
 
 @dataclass(frozen=True, slots=True)
 class RememberedReply:

@@ -24,9 +24,6 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._definition import Definition
 from tunecheck.endpoints._recorded import NoAnswerError, RecordedFile, content_key, id_key
 
-__all__ = ["ReplayEndpoint"]
-
-
 _BFCL_RESULT = "_result.json"
 
 _ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, ThrottledError, TimedOutError)

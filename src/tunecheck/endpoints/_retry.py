@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-__all__ = ["Backoff", "is_passing", "retry_after_s"]
-
 _NEVER = frozenset({501, 505})
 _PASSING = frozenset({408, 409, 425, 429})
 

@@ -16,8 +16,6 @@ from tunecheck._paths import Missing, ValuePath, find, parse_path
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
-__all__ = ["EndpointTarget", "openai_tools"]
-
 _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
     "messages": (("messages",), ("query",)),
     "tools": (("tools",), ("tool_definitions",)),

@@ -14,8 +14,6 @@ from tunecheck.endpoints._base import ChatRequest, time_text
 from tunecheck.endpoints._definition import Section
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolved_text
 
-__all__ = ["RequestTemplate"]
-
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _NAMES = ("messages", "parameters", "time", "tools")
 

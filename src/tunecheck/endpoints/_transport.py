@@ -17,8 +17,6 @@ import yarl
 from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._urls import Proxy, proxy_for
 
-__all__ = ["AttemptFailed", "Bounds", "Reply", "Transport", "exchange", "open_session"]
-
 MAX_REPLY_BYTES = 64 << 20
 """Largest reply that is taken in."""
 

@@ -12,8 +12,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._definition import Section
 from tunecheck.endpoints._masking import Secret, environment, looks_secret
 
-__all__ = ["Proxy", "proxy_for", "read_url"]
-
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tunecheck._progress import ProgressCallback
     from tunecheck.evaluators._multi_turn_state import Compat
 
-__all__ = ["BfclOutcome", "run_bfcl"]
-
 FOLDER = "bfcl"
 """The folder in a run's own that holds the result files."""
 

@@ -14,8 +14,6 @@ from tunecheck._errors import PluginError
 from tunecheck._targets import Target
 from tunecheck.endpoints._base import Endpoint
 
-__all__ = ["drive", "is_driver"]
-
 GROUP = "tunecheck.targets"
 
 _OWN = {"conversation": ("tunecheck.conversations._target", "ConversationTarget")}

@@ -13,6 +13,7 @@ from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
+from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Target
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.datasets._repeated import repeated
@@ -20,7 +21,7 @@ from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluation._drivers import drive, is_driver
-from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished, ProgressCallback
+from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     import pandas
 
     from tunecheck.upload._foundry.upload import FoundryUploader
-
-__all__ = ["EvaluationResult", "evaluate", "score"]
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
 RunLike: TypeAlias = "str | os.PathLike[str]"

@@ -36,8 +36,6 @@ from tunecheck.runs import _manifest as manifests
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now, write_file
 
-__all__ = ["Execution", "Finished", "ProgressCallback"]
-
 DEFAULT_CONCURRENCY = 10
 _WORTH_A_PROCESS = 500
 """Rows from which starting worker processes pays by itself."""

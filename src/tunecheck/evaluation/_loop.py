@@ -14,8 +14,6 @@ from tunecheck._errors import RunInterruptedError
 from tunecheck._progress import Progress, ProgressBar
 from tunecheck.pipeline._engine import Engine
 
-__all__ = ["Show", "run_engine"]
-
 Show = Callable[[Progress], None]
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tunecheck.memory._figures import RunFigures
     from tunecheck.memory._session import Judging
 
-__all__ = ["DEFINITIONS", "MemoryOutcome", "run_memory"]
-
 DEFINITIONS = Path("datasets") / "memory"
 """Where benchmarks' definitions are kept, each in a folder of its run name."""
 
@@ -184,7 +182,8 @@ def _tests(read: Configuration, made: Made) -> list[Test]:
 
 
 def _judge(endpoint: Endpoint | None) -> Judging:
-    from tunecheck.memory._judging import EndpointJudge, WordJudge
+    from tunecheck.memory._judging import EndpointJudge
+    from tunecheck.memory._restaurant.word_judge import WordJudge
 
     return WordJudge() if endpoint is None else EndpointJudge(endpoint)
 

@@ -13,8 +13,6 @@ from tunecheck.pipeline._recorded import Recorded
 from tunecheck.pipeline._results import RowsView
 from tunecheck.runs._store import Run
 
-__all__ = ["RecordedRun"]
-
 _INPUTS = "inputs."
 
 

@@ -8,8 +8,6 @@ from typing import ClassVar, Literal, TypeAlias
 
 from tunecheck._json import JSON
 
-__all__ = ["Evaluator", "Metric", "Verdict", "verdict"]
-
 Verdict: TypeAlias = dict[str, JSON]
 """What an evaluator returns for one row: plain JSON values by key."""
 

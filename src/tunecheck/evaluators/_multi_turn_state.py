@@ -16,8 +16,6 @@ from tunecheck.bfcl._verdicts import Verdict as RowVerdict
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 
-__all__ = ["Compat", "MultiTurnStateEvaluator", "chosen", "compat_for", "scored"]
-
 _METRIC = "multi_turn_state"
 
 Compat: TypeAlias = Literal["auto", "bfcl", "strict"]

@@ -14,8 +14,6 @@ from tunecheck.memory._window import Window
 if TYPE_CHECKING:
     from tunecheck.memory._tokens import Tokenizer
 
-__all__ = ["MAX_REPLY_CHARACTERS", "Agent", "AgentReply", "EndpointAgent", "RememberingAgent", "agent_for"]
-
 MAX_REPLY_CHARACTERS = 1 << 20
 """Longest reply that is taken: some 250,000 tokens, more than any model writes in one go."""
 

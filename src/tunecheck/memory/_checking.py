@@ -9,8 +9,6 @@ from tunecheck._json import plain
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._model import AskJudge, Definition, Points, Say, Step, Wait
 
-__all__ = ["check_points", "check_step", "checked_definitions"]
-
 _SHOWN = 60
 
 

@@ -12,8 +12,6 @@ from typing import Literal
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 
-__all__ = ["CLOCKS", "START_US", "Clock", "ClockName", "RealClock", "VirtualClock", "as_iso", "make_clock"]
-
 ClockName = Literal["virtual", "mirrored", "real"]
 
 CLOCKS: tuple[ClockName, ...] = ("virtual", "mirrored", "real")

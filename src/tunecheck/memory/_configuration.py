@@ -26,8 +26,6 @@ from tunecheck.memory._kind import Kind
 from tunecheck.memory._kinds import Kinds
 from tunecheck.memory._kinds.files import is_kind_file
 
-__all__ = ["Configuration", "DataSet", "read_configuration"]
-
 MAX_EXAMPLES = 10_000
 MAX_SPAN = 1_000_000_000
 MAX_SEED = 2**63 - 1

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tunecheck.memory._tokens import Tokenizer
 
-__all__ = ["CountingOnce"]
-
 _TEXTS_KEPT = 64
 
 

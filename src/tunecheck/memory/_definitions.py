@@ -9,17 +9,6 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
 from tunecheck.memory._model import Definition, Wait
 
-__all__ = [
-    "SUFFIX",
-    "default_waits",
-    "definition_data",
-    "definition_path",
-    "read_definition",
-    "read_definitions",
-    "write_definition",
-    "write_definitions",
-]
-
 SUFFIX = ".def.json"
 
 MAX_BYTES = 16 << 20

@@ -13,22 +13,6 @@ from typing import TypeAlias
 
 from tunecheck.memory._model import AskJudge, Points
 
-__all__ = [
-    "Begin",
-    "Consult",
-    "Deregister",
-    "Effect",
-    "End",
-    "Jump",
-    "Outcome",
-    "Register",
-    "ResetAgent",
-    "Schedule",
-    "Send",
-    "SuiteReset",
-    "Waiting",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -21,8 +21,6 @@ from tunecheck.memory._effects import (
 )
 from tunecheck.memory._model import AskJudge, Points
 
-__all__ = ["effect_data", "outcome_data", "read_effect", "read_outcome"]
-
 _OF_A_TEST: Mapping[str, type[Register | Deregister | ResetAgent]] = {
     "register": Register,
     "deregister": Deregister,

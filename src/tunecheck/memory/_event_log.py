@@ -23,8 +23,6 @@ from tunecheck._records import RecordFile
 from tunecheck.memory._effects import Effect, Outcome
 from tunecheck.memory._event_data import effect_data, outcome_data, read_effect, read_outcome
 
-__all__ = ["Event", "EventLog", "read_events"]
-
 FORMAT = 1
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from tunecheck._json import JSON
 from tunecheck.memory._test_states import SessionBook
 
-__all__ = ["DatasetFigures", "RunFigures", "Scored", "read_scored", "run_figures"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scored:

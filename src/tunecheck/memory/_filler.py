@@ -15,8 +15,6 @@ from tunecheck._json import JSON, dumps, loads
 from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording, fill
 
-__all__ = ["OWN", "Filler", "FillerPool", "FillerWriter", "load_filler"]
-
 OWN = Path(__file__).with_name("data") / "filler.jsonl"
 """The pool that ships."""
 

@@ -12,13 +12,10 @@ from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.memory._model import AskJudge
-from tunecheck.memory._restaurant.word_judge import WordJudge
 
 if TYPE_CHECKING:
     from tunecheck.evaluators._judges.asking import Asking
     from tunecheck.prompts._prompt import Prompt
-
-__all__ = ["EndpointJudge", "Judge", "WordJudge"]
 
 _FILES = Path(__file__).parents[1] / "prompts" / "files"
 _WORKSPACE = Path("prompty")

@@ -16,8 +16,6 @@ from tunecheck.memory._target import FOLDER
 from tunecheck.memory._tasks import conflicts
 from tunecheck.runs._store import dumps_readably
 
-__all__ = ["benchmark_folder", "keep_definitions", "safe_name"]
-
 ISOLATED = " (isolated)"
 
 _UNSAFE = frozenset('/\\:*?"<>|')

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.memory._wording import Wording
 
-__all__ = ["GROUP", "Kind", "Making", "Scene"]
-
 GROUP = "tunecheck.memory"
 """The entry points by which kinds of tests are found."""
 

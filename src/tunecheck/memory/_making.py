@@ -25,8 +25,6 @@ from tunecheck.memory._kinds.chapterbreak import MissingTextsError
 from tunecheck.memory._model import Definition
 from tunecheck.runs._store import dumps_readably, write_file
 
-__all__ = ["LeftOut", "Made", "Mode", "make_definitions"]
-
 Mode = Literal["reuse", "regenerate"]
 
 CONFIG, RECORD = "config.yml", "made_of.json"

@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from tunecheck._json import JSON
 
-__all__ = ["AskJudge", "Definition", "Given", "Points", "Replied", "Say", "Score", "Step", "Steps", "Wait"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wait:

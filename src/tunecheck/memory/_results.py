@@ -10,8 +10,6 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._test_states import TestBook
 
-__all__ = ["OUTPUT_COLUMNS", "output_columns", "share_of"]
-
 OUTPUT_COLUMNS = (
     "response",
     "responses",

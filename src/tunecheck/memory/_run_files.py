@@ -22,8 +22,6 @@ from tunecheck.memory._target import FOLDER, MemoryTarget, event_log_path
 from tunecheck.memory._test_states import SessionBook
 from tunecheck.runs._store import Run, dumps_readably, write_file
 
-__all__ = ["RunFiles", "write_run_files"]
-
 SUMMARY = "summary.json"
 
 EVALUATOR = "memory"

@@ -35,8 +35,6 @@ from tunecheck.memory._tasks import Task, Test, conflicts
 from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording
 
-__all__ = ["MAX_MESSAGE_TOKENS", "Course", "Settings", "Target", "Test", "schedule"]
-
 MAX_MESSAGE_TOKENS = 4096
 """Largest filler message, in tokens with its answers."""
 

@@ -9,8 +9,6 @@ from tunecheck.memory._model import Definition, Say, Steps
 if TYPE_CHECKING:
     from tunecheck.memory._kind import Kind, Scene
 
-__all__ = ["scripted_steps"]
-
 
 def scripted_steps(kind: Kind, definition: Definition, scene: Scene) -> Steps:
     """Each line of the script and its wait; the last question of a temporal test is worded when it is asked."""

@@ -27,8 +27,6 @@ from tunecheck.memory._test_states import SessionBook, TestBook
 if TYPE_CHECKING:
     from tunecheck.memory._agents import Agent
 
-__all__ = ["Judging", "Session", "SessionStoppedError"]
-
 _BREATH = 64
 """Events after which the event loop gets a turn: an agent in the same process never waits for anything."""
 

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Clause", "clauses", "spoken", "stem", "words"]
-
 _MOST = 8_000
 """Characters that are looked at: no guest says more at a table."""
 

@@ -29,10 +29,9 @@ from tunecheck.memory._test_states import SessionBook, TestBook
 if TYPE_CHECKING:
     from tunecheck.memory._agents import Agent
     from tunecheck.memory._effects import Schedule
-    from tunecheck.memory._scheduler import Settings, Test
+    from tunecheck.memory._scheduler import Settings
+    from tunecheck.memory._tasks import Test
     from tunecheck.memory._wording import Wording
-
-__all__ = ["EVENTS", "FOLDER", "MemoryTarget", "event_log_path"]
 
 FOLDER, EVENTS = "memory", "events.jsonl"
 """The folder in a run's own, and in it, below each session's, the file of its events."""

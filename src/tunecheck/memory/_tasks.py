@@ -12,8 +12,6 @@ from tunecheck.memory._kind import Kind, Scene
 from tunecheck.memory._model import Definition, Points, Replied, Step, Steps
 from tunecheck.memory._wording import Wording
 
-__all__ = ["Task", "Test", "conflicts"]
-
 
 @dataclass(frozen=True)
 class Test:

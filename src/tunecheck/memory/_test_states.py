@@ -20,8 +20,6 @@ from tunecheck.memory._effects import (
 )
 from tunecheck.memory._model import Points
 
-__all__ = ["Moment", "SessionBook", "Spent", "TestBook"]
-
 
 @dataclass(frozen=True, slots=True)
 class Moment:

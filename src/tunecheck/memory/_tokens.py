@@ -11,8 +11,6 @@ from typing import Protocol, cast
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck._messages import did_you_mean
 
-__all__ = ["ENCODINGS", "Tokenizer", "load_tokenizer"]
-
 ENCODINGS = ("cl100k_base", "o200k_base")
 """The encodings that come with the extra `memory`, offline; published runs were counted in the first."""
 

@@ -12,8 +12,6 @@ from tunecheck._json import JSON
 if TYPE_CHECKING:
     from tunecheck.memory._tokens import Tokenizer
 
-__all__ = ["MESSAGE_TOKENS", "Window"]
-
 MESSAGE_TOKENS = 4
 """What a message costs beside its text: its role and the marks around it, in the usual chat formats."""
 

@@ -17,8 +17,6 @@ from tunecheck._messages import did_you_mean
 if TYPE_CHECKING:
     from tunecheck.memory._restaurant.menu import Menu
 
-__all__ = ["OWN", "JokesWording", "RestaurantWording", "Wording", "fill", "load_wording"]
-
 OWN = Path(__file__).with_name("data") / "wording.yml"
 """The wording that ships."""
 

@@ -19,8 +19,6 @@ from tunecheck._json import JSON, dumps, plain
 from tunecheck.pipeline._results import ResultRow, RowState, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator, Output
 
-__all__ = ["Aggregator", "Metrics", "primary_result"]
-
 Metrics: TypeAlias = dict[str, JSON]
 
 MAX_GROUPS = 1_000

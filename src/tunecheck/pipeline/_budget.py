@@ -13,8 +13,6 @@ from tunecheck._errors import StopRunError
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import Price, Usage
 
-__all__ = ["Budget", "Reservation", "Spending", "cost_of"]
-
 _CHARACTERS_PER_TOKEN = 4
 _USUAL_ANSWER = 500
 """Tokens of an answer, as long as none has come and no limit is set."""

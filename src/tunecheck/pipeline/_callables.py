@@ -15,8 +15,6 @@ from tunecheck.pipeline._scoring import private_copies
 from tunecheck.pipeline._signatures import Signature, is_async, read_signature
 from tunecheck.pipeline._threads import Threads
 
-__all__ = ["CallableTarget"]
-
 
 class CallableTarget(Target):
     """Calls `function(**columns)` for each row: the columns that its parameters name, all of them for `**kwargs`.

@@ -37,8 +37,6 @@ from tunecheck.pipeline._scoring import (
 from tunecheck.pipeline._threads import Threads
 from tunecheck.pipeline._waiting import AnswerQueue
 
-__all__ = ["Engine", "Plan", "Tally"]
-
 _WINDOW = 1_024
 """Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""
 

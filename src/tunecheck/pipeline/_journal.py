@@ -16,8 +16,6 @@ from tunecheck._json import JSON
 from tunecheck._records import RecordFile
 from tunecheck.pipeline._scoring import Output
 
-__all__ = ["Journal", "RowVerdicts"]
-
 RowVerdicts: TypeAlias = dict[str, tuple[str | None, Output]]
 """The verdicts of one row in a chunk: by evaluator, the hash of its inputs and its output."""
 

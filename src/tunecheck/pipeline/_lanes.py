@@ -20,8 +20,6 @@ from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Output, Scorer,
 if TYPE_CHECKING:
     from tunecheck.endpoints._calling import ModelCalls
 
-__all__ = ["AsyncExecutor", "Executor", "Job", "Lane", "Outcome", "Spent", "ThreadExecutor", "run_batch"]
-
 Arguments: TypeAlias = "dict[str, object] | None"
 """One evaluator's bound arguments for one row; None: nothing to do."""
 

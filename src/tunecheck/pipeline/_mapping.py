@@ -16,19 +16,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck._paths import MISSING, Missing, ValuePath, find, parse_path
 from tunecheck.pipeline._signatures import Signature
 
-__all__ = [
-    "Binder",
-    "ColumnMissingError",
-    "Constant",
-    "Mapped",
-    "MappingLayers",
-    "Reference",
-    "check_binding",
-    "make_binder",
-    "parse_mapping",
-    "read_layers",
-]
-
 Source = Literal["data", "target"]
 
 

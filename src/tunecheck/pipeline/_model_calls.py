@@ -28,8 +28,6 @@ from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._partial_answers import Instalment, Ledger, Purse
 from tunecheck.pipeline._recorded import Takeover
 
-__all__ = ["EvaluatorCalls", "RunCalls"]
-
 _MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from tunecheck.endpoints._base import Price, Usage
 from tunecheck.pipeline._budget import Budget, cost_of
 
-__all__ = ["Instalment", "Ledger", "Purse"]
-
 
 @dataclass(frozen=True, slots=True)
 class Instalment:

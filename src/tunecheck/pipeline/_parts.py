@@ -8,8 +8,6 @@ from tunecheck._json import JSON
 from tunecheck._targets import Row
 from tunecheck.pipeline._journal import Journal
 
-__all__ = ["JournaledParts"]
-
 
 class JournaledParts:
     """The parts of one row's answer.

@@ -18,8 +18,6 @@ from tunecheck.pipeline._lanes import Arguments, Outcome, Spent, run_batch
 from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Scorer
 from tunecheck.pipeline._worker import HEADER, Setup
 
-__all__ = ["ProcessExecutor", "can_be_sent"]
-
 _BUFFER = 1 << 22
 _AHEAD = 2
 """Batches a worker has before it at once: it works on one while the next one is on its way."""

@@ -15,8 +15,6 @@ from tunecheck._json import JSON, loads
 from tunecheck.pipeline._journal import RowVerdicts
 from tunecheck.pipeline._scoring import Output
 
-__all__ = ["BoughtCall", "Recorded", "Takeover"]
-
 _CHUNKS_KEPT = 64
 _FARTHEST_AHEAD = 1 << 20
 

@@ -15,8 +15,6 @@ from tunecheck._json import JSON, dumps, dumps_line, loads
 from tunecheck._targets import Row
 from tunecheck.pipeline._scoring import Failure, Output, error_entry
 
-__all__ = ["ResultRow", "ResultsWriter", "RowState", "RowsView", "result_row"]
-
 ResultRow = dict[str, JSON]
 
 _COPY_BLOCK = 1 << 20

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.pipeline._mapping import Constant, Mapped
 
-__all__ = ["row_kind_reader"]
-
 _PARAMETER = "ground_truth"
 
 

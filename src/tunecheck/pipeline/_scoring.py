@@ -20,21 +20,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.endpoints._calling import ModelCalls
 
-__all__ = [
-    "BoundEvaluator",
-    "Failure",
-    "MetricDeclaration",
-    "Output",
-    "Scorer",
-    "bind_evaluator",
-    "call",
-    "call_async",
-    "error_entry",
-    "failure",
-    "is_being_cancelled",
-    "private_copies",
-]
-
 Output: TypeAlias = dict[str, JSON]
 
 

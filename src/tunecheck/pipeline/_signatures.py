@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError
 
-__all__ = ["Signature", "is_async", "read_signature"]
-
 
 @dataclass(frozen=True, slots=True)
 class Signature:

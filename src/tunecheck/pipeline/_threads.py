@@ -8,8 +8,6 @@ from concurrent.futures import Executor, Future
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
-__all__ = ["Threads"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -9,8 +9,6 @@ from tunecheck.pipeline._aggregate import Metrics, primary_result
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.pipeline._scoring import BoundEvaluator
 
-__all__ = ["trial_metrics"]
-
 _MOST_STEPS = 5
 
 

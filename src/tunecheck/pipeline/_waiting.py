@@ -7,8 +7,6 @@ from collections import deque
 
 from tunecheck.pipeline._results import RowState
 
-__all__ = ["AnswerQueue"]
-
 
 class AnswerQueue:
     """Hands out rows to be answered; of each group the next one only when the one before has its answer."""

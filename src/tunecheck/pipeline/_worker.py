@@ -23,8 +23,6 @@ from tunecheck._plugins import load_file
 from tunecheck.pipeline._lanes import Spent, run_batch
 from tunecheck.pipeline._scoring import Scorer
 
-__all__ = ["HEADER", "Setup", "main"]
-
 HEADER = struct.Struct(">Q")
 
 

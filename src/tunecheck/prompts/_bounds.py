@@ -6,8 +6,6 @@ from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 
 from tunecheck.prompts._prompt import PromptRenderError
 
-__all__ = ["MAX_BITS", "MAX_STEPS", "MAX_TEXT", "Budget", "TooMuchError"]
-
 MAX_STEPS = 2_000_000
 """What about a second of rendering does; a large prompt takes thousands."""
 

@@ -12,8 +12,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck.prompts._front_matter import Front, shown
 from tunecheck.prompts._prompt import PromptError
 
-__all__ = ["Configuration", "NewerConfiguration", "OlderConfiguration", "check_secrets"]
-
 _SECRET = re.compile(
     r"(api[-_]?key|authorization|passw(or)?d|passwd|secret|credentials?|(access|auth|bearer|session|ad)[-_]?token)$",
     re.IGNORECASE,

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["Fragment", "Skeleton", "join", "literal"]
-
 
 class Fragment(str):
     """A text in parts; `trusted` ones are the template's own."""

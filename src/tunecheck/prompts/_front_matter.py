@@ -14,8 +14,6 @@ from tunecheck._yaml import Document, document
 from tunecheck.prompts._images import read_inside
 from tunecheck.prompts._prompt import PromptError
 
-__all__ = ["MAX_BYTES", "Front", "check_parameters", "shown", "split"]
-
 MAX_BYTES = 1 << 20
 """Largest prompt file, and largest file that one refers to."""
 

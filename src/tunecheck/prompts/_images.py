@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["MAX_IMAGE_BYTES", "ImageFiles", "find_images", "is_url", "read_inside"]
-
 MAX_IMAGE_BYTES = 20 << 20
 """The largest image that OpenAI takes."""
 

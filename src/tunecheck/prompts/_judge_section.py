@@ -9,8 +9,6 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.prompts._front_matter import Front, shown
 
-__all__ = ["read_judge"]
-
 _MOST_SAMPLES = 1_000
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from tunecheck.prompts._prompt import Prompt, PromptError
 
-__all__ = ["load_again", "load_prompt"]
-
 
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
     """The prompt of a `.prompty` file, in either dialect.

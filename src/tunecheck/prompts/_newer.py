@@ -27,8 +27,6 @@ from tunecheck.prompts._prompt import Prompt, PromptInput
 if TYPE_CHECKING:
     from tunecheck.prompts._template import Template, Where
 
-__all__ = ["is_newer", "read_newer"]
-
 _MODEL_KEYS = ("id", "provider", "apiType", "connection", "options")
 _OLDER_MODEL_KEYS = ("api", "configuration", "parameters", "response")
 _RICH = ("thread", "image", "file", "audio")

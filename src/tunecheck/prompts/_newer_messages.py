@@ -11,8 +11,6 @@ import re
 from tunecheck._json import JSON
 from tunecheck.prompts._fragments import Skeleton
 
-__all__ = ["split"]
-
 _HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r'\s*+(\w++)\s*+=\s*+(?:"([^"]*+)"|([^",\]]*+))\s*+(?:,|\Z)')
 

@@ -20,8 +20,6 @@ from tunecheck.prompts._prompt import Prompt, PromptInput
 if TYPE_CHECKING:
     from tunecheck.prompts._template import Template, Where
 
-__all__ = ["read_older"]
-
 _TYPES: Mapping[str, str] = MappingProxyType({
     "str": "string", "string": "string", "text": "string",
     "int": "integer", "integer": "integer",

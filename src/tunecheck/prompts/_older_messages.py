@@ -17,8 +17,6 @@ from tunecheck._json import JSON
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._images import ImageFiles, find_images
 
-__all__ = ["Splitter", "may_have_roles"]
-
 _ROLES = ("system", "user", "assistant", "function")
 
 _HEADER = re.compile(r"(system|user|assistant|function|tool)\s*+:(\s*+)", re.IGNORECASE)

@@ -17,8 +17,6 @@ from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 from tunecheck.prompts._bounds import MAX_BITS, Budget
 from tunecheck.prompts._fragments import Fragment, join
 
-__all__ = ["BUDGET", "OPERATORS", "binary", "bounded_filters", "bounded_tests", "budget_of", "check_call"]
-
 BUDGET = " budget"
 """Where a rendering's budget stands among its variables: no template can write that name."""
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck.prompts._configuration import Configuration
     from tunecheck.prompts._template import Template
 
-__all__ = ["Dialect", "Prompt", "PromptError", "PromptInput", "PromptRenderError"]
-
 Dialect = Literal["prompty1", "prompty2"]
 
 

@@ -7,8 +7,6 @@ from typing import NoReturn, TypeVar
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.visitor import NodeTransformer
 
-__all__ = ["CHARGED", "CONCAT", "EACH", "LITERAL", "OWN", "WEIGHED", "WRITTEN", "rewrite"]
-
 # Filters that only this rewriting uses: a name with a blank cannot be written in a template.
 OWN = "own text"
 LITERAL = "own literal"

@@ -29,8 +29,6 @@ from tunecheck.prompts._operations import (
 from tunecheck.prompts._prompt import PromptError, PromptRenderError
 from tunecheck.prompts._rewriting import CHARGED, CONCAT, EACH, LITERAL, OWN, WEIGHED, WRITTEN, rewrite
 
-__all__ = ["MAX_BODY", "Template", "Where"]
-
 MAX_BODY = 1 << 18
 """Longest template in characters; the longest of Azure's has 17,000."""
 

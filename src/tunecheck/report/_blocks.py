@@ -9,8 +9,6 @@ from hashlib import blake2b
 
 from tunecheck._json import JSON, dumps
 
-__all__ = ["BLOCK_BYTES", "Blocks", "Shared", "packed"]
-
 BLOCK_BYTES = 1 << 18
 """About how much JSON goes into one block: unpacked in a few milliseconds, and compressed nearly as well as a whole."""
 

@@ -18,8 +18,6 @@ from tunecheck.report._figures import estimated
 from tunecheck.report._reading import ReportedRun, ShapeReader
 from tunecheck.report._table import Outcomes, listed_outcomes_of
 
-__all__ = ["Base", "paired_rows"]
-
 _MOST_NAMED = 100
 
 

@@ -11,8 +11,6 @@ from tunecheck.report._reading import Evaluated, ReportedRun
 from tunecheck.report._table import FAIL, PASS, Coded, Outcomes, Table
 from tunecheck.statistics._proportions import wilson
 
-__all__ = ["charts", "histogram"]
-
 _BINS = 20
 _MOST_FUNCTIONS = 40
 _MOST_CONFUSED = 12

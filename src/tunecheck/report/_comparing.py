@@ -13,8 +13,6 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 from tunecheck.report._texts import as_json, as_text, cut
 
-__all__ = ["ANSWER", "Compared", "compare", "names_of", "shown_call"]
-
 ANSWER = "(an answer)"
 """What stands for the function where an answer in words was expected or given."""
 UNREADABLE, NO_CALL = "(unreadable call)", "(no call)"

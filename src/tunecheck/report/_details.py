@@ -17,8 +17,6 @@ from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._truth import TruthStates
 from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
 
-__all__ = ["DetailReader", "Details"]
-
 _LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
 _MOST_COLUMNS = 500
 _MOST_QUESTION = 200

@@ -12,8 +12,6 @@ from tunecheck.report._table import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Ou
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 from tunecheck.statistics._results import Estimate
 
-__all__ = ["estimated", "summary"]
-
 _MOST_GROUPS = 50
 _RESAMPLES = 2_000
 """Enough for an interval that is looked at: comparisons, which decide something, take more."""

@@ -11,8 +11,6 @@ from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._reading import Evaluated, read_run
 from tunecheck.runs._store import Run, list_runs
 
-__all__ = ["runs_page"]
-
 _MOST_RUNS = 2_000
 
 

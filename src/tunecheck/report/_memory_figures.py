@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tunecheck._json import JSON, loads
 
-__all__ = ["memory_figures"]
-
 _MOST_BYTES = 4 << 20
 _MOST_SETS = 200
 _MOST_CHARACTERS = 100

@@ -17,8 +17,6 @@ from importlib.resources import files
 
 from tunecheck._json import JSON, dumps
 
-__all__ = ["REPORT", "RUNS", "Page", "as_data", "embedded", "page"]
-
 REPORT, RUNS = "report", "runs"
 
 _STYLE = "report.css"

@@ -13,8 +13,6 @@ from tunecheck.comparison._declared import read_bounds
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
 from tunecheck.runs._store import Run
 
-__all__ = ["Columns", "Evaluated", "Meaning", "ReportedRun", "ShapeReader", "ValueReader", "VerdictColumns", "read_run"]
-
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
 """From a row's data and target columns to a value."""
 

@@ -28,8 +28,6 @@ from tunecheck.report._listing import runs_page
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run, list_runs
 
-__all__ = ["make_app", "view"]
-
 _KEPT = 20
 """Pages that are kept; the one that was asked for longest ago gives way."""
 

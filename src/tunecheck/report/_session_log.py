@@ -10,8 +10,6 @@ from tunecheck._json import JSON
 from tunecheck._messages import counted
 from tunecheck.report._texts import as_json, cut
 
-__all__ = ["is_test_log", "last_question", "moment_of", "shown_log"]
-
 _MOST_ENTRIES = 300
 _MOST_TEXT = 6_000
 _MOST_WORDS = 200

@@ -14,21 +14,6 @@ from tunecheck.report._reading import Columns, Evaluated, ReportedRun, VerdictCo
 from tunecheck.report._texts import cut, line
 from tunecheck.runs._reasons import read_failures
 
-__all__ = [
-    "ERROR",
-    "FAIL",
-    "MOST_ROWS",
-    "NOT_APPLICABLE",
-    "PASS",
-    "SCORED",
-    "Coded",
-    "Outcomes",
-    "Table",
-    "listed_outcomes_of",
-    "outcomes_of",
-    "rounded",
-]
-
 MOST_ROWS = 100_000
 """Most rows that a page lists; its summary and charts are of all rows there are."""
 

@@ -6,8 +6,6 @@ import contextlib
 
 from tunecheck._json import JSON, dumps
 
-__all__ = ["LONGEST", "as_json", "as_text", "changed_part", "cut", "line"]
-
 LONGEST = 20_000
 """Most characters of one text on a page; the row's own file has the rest."""
 

@@ -10,8 +10,6 @@ from datetime import datetime
 from tunecheck._json import JSON
 from tunecheck.report._session_log import is_test_log, moment_of
 
-__all__ = ["Timeline"]
-
 _MOST_SESSIONS = 10
 _MOST_TESTS = 500
 _MOST_MARKS = 100

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from tunecheck.bfcl._entries import Entry
     from tunecheck.bfcl._replay import Simulators
 
-__all__ = ["States", "TruthStates"]
-
 States = dict[str, JSON]
 """By simulator, as an inference log has them."""
 

@@ -12,8 +12,6 @@ from tunecheck.report._comparing import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
 from tunecheck.report._truth import States
 
-__all__ = ["is_conversation", "shown_messages", "shown_turns"]
-
 _MOST_TURNS = 100
 _MOST_STEPS = 50
 _MOST_ITEMS = 100

@@ -23,8 +23,6 @@ from tunecheck.report._texts import as_json
 from tunecheck.report._timeline import Timeline
 from tunecheck.runs._store import Run, replacing
 
-__all__ = ["MOST_BYTES", "write_report"]
-
 MOST_BYTES = 300_000_000
 """About how many characters packed rows may take; rows after that are listed, but cannot be opened."""
 

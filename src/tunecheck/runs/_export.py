@@ -13,8 +13,6 @@ from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.runs._store import replacing
 
-__all__ = ["MAX_COLUMNS", "check_output_path", "text_of_cell", "write_azure_results", "write_table"]
-
 # Quotes, white space and what has no width may stand before the sign: spreadsheets and importers drop them. The
 # apostrophe is among them, so that a text that has one of its own before a formula gets a second one, and text_of_cell
 # always takes away the one that was added.

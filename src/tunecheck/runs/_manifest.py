@@ -12,8 +12,6 @@ from tunecheck._targets import Target
 from tunecheck.pipeline._mapping import Mapped, Reference
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 
-__all__ = ["describe_evaluators", "describe_mapping", "describe_target", "differences", "same_evaluators", "versions"]
-
 _SHOWN_VERSIONS = ("tunecheck", "nltk", "rouge-score", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
 
 Manifest = Mapping[str, JSON]

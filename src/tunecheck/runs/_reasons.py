@@ -10,8 +10,6 @@ from functools import lru_cache
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 
-__all__ = ["Failures", "Kind", "fault_kinds", "read_failures"]
-
 MAX_KINDS = 2_000
 """Most different kinds kept for one evaluator; what comes after them is counted as `OTHER`."""
 

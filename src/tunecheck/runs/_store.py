@@ -17,8 +17,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck._records import is_held
 from tunecheck.pipeline._results import RowsView
 
-__all__ = ["Run", "create_run", "find_run", "list_runs", "replacing", "utc_now", "write_file"]
-
 Manifest = dict[str, JSON]
 
 NEWEST_FORMAT = 1

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tunecheck._plugins import Plugin
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["Backend", "find_simulator"]
-
 _LONGEST_GUESS = 100
 
 

@@ -33,8 +33,6 @@ from tunecheck.simulators._operations import TOOL_MARK, Operation, operations_of
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["Simulator", "SimulatorError", "tool"]
-
 _Method = TypeVar("_Method", bound=Callable[..., object])
 
 

@@ -9,8 +9,6 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.simulators._figures import copied
 
-__all__ = ["taken"]
-
 _Value = TypeVar("_Value")
 
 _NAMES = {dict: "an object", list: "a list", int: "a whole number", str: "text", bool: "true or false"}

@@ -16,8 +16,6 @@ import msgspec
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
 
-__all__ = ["TradingFigures", "TravelFigures", "VehicleFigures", "copied", "figures", "started"]
-
 _Value = TypeVar("_Value")
 
 

@@ -9,8 +9,6 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck._literals import read_constants
 
-__all__ = ["LongContext"]
-
 FILE = "long_context.py"
 
 _INSIDE = Path("eval_checker", "multi_turn_eval", "func_source_code")

@@ -15,8 +15,6 @@ from tunecheck.simulators._configuration import taken
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["MessageAPI"]
-
 Fields: TypeAlias = dict[str, JSON]
 
 _SEED = 200191

@@ -15,8 +15,6 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._bounds import quoted
 
-__all__ = ["TOOL_MARK", "ArgumentError", "Operation", "operations_of", "tool_definition"]
-
 TOOL_MARK = "__tunecheck_tool__"
 
 _SCALARS: dict[object, str] = {

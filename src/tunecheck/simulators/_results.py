@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-__all__ = ["Result", "failure", "result_text", "success"]
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

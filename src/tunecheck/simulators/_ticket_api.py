@@ -12,8 +12,6 @@ from tunecheck.simulators._figures import started
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["TicketAPI"]
-
 _DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}
 
 

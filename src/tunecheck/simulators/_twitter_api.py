@@ -14,8 +14,6 @@ from tunecheck.simulators._configuration import taken
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["TwitterAPI"]
-
 Fields: TypeAlias = dict[str, JSON]
 
 

@@ -7,8 +7,6 @@ import ctypes
 import threading
 from collections.abc import Callable
 
-__all__ = ["OverdueError", "run_watched"]
-
 
 class OverdueError(Exception):
     """The code did not return in time."""

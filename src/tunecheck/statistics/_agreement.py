@@ -11,8 +11,6 @@ from fractions import Fraction
 from tunecheck._json import JSON
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile, wilson
 
-__all__ = ["Agreement", "Kappa"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kappa:

@@ -14,8 +14,6 @@ from tunecheck.statistics._proportions import CONFIDENCE, normal_quantile
 from tunecheck.statistics._results import Estimate, PairedBinary
 from tunecheck.statistics._samples import Clusters, Floats, Labels, Numbers, as_clusters, as_outcomes, differences
 
-__all__ = ["mcnemar", "paired_binary", "tango"]
-
 _HALVINGS = 80
 
 

@@ -10,8 +10,6 @@ import numpy
 from tunecheck.statistics._distributions import t_quantile
 from tunecheck.statistics._samples import Floats
 
-__all__ = ["RESAMPLES", "bca_intervals", "resampled_means"]
-
 RESAMPLES = 10_000
 _AT_ONCE = 1 << 16
 _TIE = 1e-12

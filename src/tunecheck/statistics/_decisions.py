@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from tunecheck.statistics._results import Estimate, NonInferiority
 
-__all__ = ["holm", "non_inferiority"]
-
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjusted so that one in twenty comparisons of several metrics, not of each, is a false alarm at 0.05.

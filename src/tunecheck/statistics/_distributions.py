@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-__all__ = ["effective_rows", "log_half_binomial", "normal_two_sided", "t_quantile"]
-
 _STEPS = 200
 _MANY, _RARE = 5_000, 1e-9
 _LARGE = 100.0

@@ -22,19 +22,6 @@ from tunecheck.statistics._samples import (
     problem,
 )
 
-__all__ = [
-    "LEAST_RESAMPLED",
-    "MOST_RESAMPLED",
-    "NO_SPREAD",
-    "ONE_CLUSTER",
-    "Bounds",
-    "constant_interval",
-    "estimate_mean",
-    "estimate_proportion",
-    "means",
-    "share",
-]
-
 NO_SPREAD = "all scores are the same: they show no spread"
 ONE_CLUSTER = "all rows are of one cluster: their spread says nothing about others"
 

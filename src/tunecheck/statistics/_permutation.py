@@ -14,8 +14,6 @@ import numpy
 from tunecheck.statistics._distributions import log_half_binomial, normal_two_sided
 from tunecheck.statistics._samples import Floats
 
-__all__ = ["FLIPS", "Flips", "flip_counts", "flip_scores"]
-
 FLIPS = 10_000
 _EXACT = 16
 _DRAWN = 5_000

@@ -8,8 +8,6 @@ from statistics import NormalDist
 from tunecheck.statistics._distributions import effective_rows, t_quantile
 from tunecheck.statistics._results import PairedBinary, PairedScores, SmallestDifference
 
-__all__ = ["smallest_binary", "smallest_difference"]
-
 _HALVINGS = 80
 
 

@@ -8,8 +8,6 @@ from statistics import NormalDist
 
 from tunecheck._json import JSON
 
-__all__ = ["CONFIDENCE", "Proportion", "normal_quantile", "wilson"]
-
 CONFIDENCE = 0.95
 """What intervals cover unless somebody says otherwise."""
 

@@ -10,8 +10,6 @@ from tunecheck.statistics._distributions import normal_two_sided
 from tunecheck.statistics._results import Wilcoxon
 from tunecheck.statistics._samples import Floats
 
-__all__ = ["signed_ranks"]
-
 _EXACT = 50
 _DIGITS = 12
 

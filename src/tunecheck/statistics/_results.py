@@ -6,16 +6,6 @@ from dataclasses import asdict, dataclass
 
 from tunecheck._json import JSON
 
-__all__ = [
-    "Estimate",
-    "NonInferiority",
-    "PairedBinary",
-    "PairedScores",
-    "PassEstimate",
-    "SmallestDifference",
-    "Wilcoxon",
-]
-
 
 class _Result:
     """A dataclass that writes itself as JSON."""

@@ -8,21 +8,6 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-__all__ = [
-    "MOST",
-    "Clusters",
-    "Codes",
-    "Floats",
-    "Labels",
-    "Numbers",
-    "as_clusters",
-    "as_codes",
-    "as_floats",
-    "as_outcomes",
-    "differences",
-    "problem",
-]
-
 Floats = NDArray[numpy.float64]
 Numbers = Sequence[float] | Floats
 """Scores, or verdicts as true and false or 1 and 0."""

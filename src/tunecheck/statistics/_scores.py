@@ -14,8 +14,6 @@ from tunecheck.statistics._ranks import signed_ranks
 from tunecheck.statistics._results import PairedScores
 from tunecheck.statistics._samples import Floats, Labels, Numbers, as_clusters, as_floats, differences
 
-__all__ = ["paired_scores"]
-
 
 def paired_scores(
     base: Numbers,

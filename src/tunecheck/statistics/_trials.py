@@ -10,8 +10,6 @@ from tunecheck.statistics._estimates import estimate_mean
 from tunecheck.statistics._proportions import CONFIDENCE
 from tunecheck.statistics._results import PassEstimate
 
-__all__ = ["Trials", "pass_at_k", "pass_hat_k"]
-
 Trials = Sequence[tuple[int, int]]
 """An item each: how many of its trials passed, and how many there were."""
 

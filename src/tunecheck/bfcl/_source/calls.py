@@ -8,8 +8,6 @@ from tunecheck.calls._bounds import MAX_CHARACTERS
 from tunecheck.conversations._nested import NestedCall
 from tunecheck.conversations._text_calls import Decoded
 
-__all__ = ["source_calls"]
-
 _FENCE = re.compile(r"\A```[\w+-]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _CALL = re.compile(r"\s*(?:new\s+)?([\w$.]+)\s*\(")
 _KEY = re.compile(r"\s*([\w$]+)\s*=(?!=)\s*")

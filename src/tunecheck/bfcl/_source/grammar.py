@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from tunecheck.bfcl._call_text import UndecodableError
 from tunecheck.bfcl._source.tokens import tokens_of
 
-__all__ = ["PREFIXES", "Made", "Recogniser"]
-
 _SHORTEST_JAVA = 11
 """Characters below which the leaderboard's parser gives a Java statement without a semicolon up."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-__all__ = ["JAVA_TYPES", "LONGEST", "java_value"]
-
 JAVA_TYPES: dict[str, type] = {
     "byte": int,
     "short": int,

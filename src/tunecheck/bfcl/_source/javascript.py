@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 
 from tunecheck.bfcl._source.java import LONGEST
 
-__all__ = ["JAVASCRIPT_TYPES", "javascript_value"]
-
 JAVASCRIPT_TYPES: dict[str, type] = {
     "String": str,
     "integer": int,

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["source_value"]
-
 _DEEPEST = 50
 _LONGEST = 100_000
 _MOST_DIGITS = 4_000  # Python reads integers of up to 4,300 digits from text

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from tunecheck.bfcl._call_text import UndecodableError
 from tunecheck.bfcl._source.grammar import PREFIXES, Made, Recogniser
 
-__all__ = ["decode_source_text"]
-
 _LONGEST = 10_000
 """Longest text, in characters, that is read: unclosed brackets in it cost the square of its length."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from tunecheck.bfcl._call_text import UndecodableError
 
-__all__ = ["Token", "tokens_of"]
-
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+|//[^\n]*|/\*.*?\*/)

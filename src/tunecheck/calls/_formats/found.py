@@ -9,8 +9,6 @@ from tunecheck.calls._bounds import MAX_CALLS, MAX_DEPTH, UnreadableError, check
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._strict_json import decode
 
-__all__ = ["Found", "without_end_marks"]
-
 PARALLEL = "multi_tool_use.parallel"
 """The wrapper some models put around calls made at once; its argument `tool_uses` holds them."""
 

@@ -14,8 +14,6 @@ from tunecheck.calls._bounds import UnreadableError, kind_of
 from tunecheck.calls._formats.found import Found
 from tunecheck.calls._model import FunctionCall, Reading
 
-__all__ = ["take_named", "take_shape"]
-
 ReadText: TypeAlias = Callable[[str], Reading]
 _Object: TypeAlias = dict[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
 _Taker: TypeAlias = Callable[[_Object, Found], None]

@@ -26,8 +26,6 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import decode, decode_at
 
-__all__ = ["read_calls", "read_python_calls"]
-
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 
 _THOUGHT = "<think>"

@@ -17,8 +17,6 @@ from tunecheck.calls._formats.json_formats import take_named
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import decode_at, skip_space
 
-__all__ = ["MARKS", "first_mark", "take_tagged"]
-
 _Reader: TypeAlias = Callable[[str, int, Found], int]
 
 _MAX_KEYS = 20  # of a Glaive call, which has two

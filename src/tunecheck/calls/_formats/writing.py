@@ -14,8 +14,6 @@ from tunecheck.calls._formats.found import PARALLEL
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import NAME, positional_count
 
-__all__ = ["FORMATS", "canonical_text", "write_calls"]
-
 _PYTHON_NAME = re.compile(NAME)
 
 

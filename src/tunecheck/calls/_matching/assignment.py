@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["align", "assign"]
-
 _INFINITE = 1 << 62
 
 

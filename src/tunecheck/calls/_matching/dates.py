@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
-__all__ = ["same_moment"]
-
 _MOST_CHARACTERS = 64
 _MONTHS = {
     name: number

@@ -11,8 +11,6 @@ from tunecheck._json import JSON
 from tunecheck.calls._matching.dates import same_moment
 from tunecheck.calls._matching.numbers import same_number_in_text, same_quantity
 
-__all__ = ["CLOSE_WORDING", "KINDS", "closeness", "kind_of_wrong", "plain_words"]
-
 KINDS = (
     "number_as_text",
     "number_conversion",

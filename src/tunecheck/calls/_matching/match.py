@@ -13,8 +13,6 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 
-__all__ = ["Match", "Pair", "Violation", "match_calls"]
-
 _MOST_DIFFERENCES = 50  # of one call; a hostile argument could have a million
 _MOST_PROBLEMS = 5
 

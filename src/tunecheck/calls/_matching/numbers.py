@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["number_of_text", "same_number_in_text", "same_quantity"]
-
 _MOST_CHARACTERS = 48
 _LARGEST = 10**30
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)

@@ -19,8 +19,6 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 from tunecheck.calls._schemas.walk import Schema
 
-__all__ = ["CLOSE_NAME", "MOST_PAIRS", "Pairing", "Positions", "pair_up"]
-
 Positions = list[tuple[int, int]]
 """Pairs of positions: of an expected call, of an actual one."""
 

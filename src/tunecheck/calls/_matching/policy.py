@@ -9,8 +9,6 @@ from typing import TypedDict
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 
-__all__ = ["MatchPolicy", "PolicyOptions"]
-
 
 class PolicyOptions(TypedDict, total=False):
     """`MatchPolicy`'s fields as keywords, for the evaluators that take them."""

@@ -12,8 +12,6 @@ from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.calls._matching.values import Difference
 from tunecheck.calls._model import FunctionCall
 
-__all__ = ["argument_faults", "call_faults", "joined", "schema_faults", "shown_call", "shown_calls"]
-
 _MOST_VALUE = 80
 _MOST_CALL = 160
 _MOST_REASON = 2_000

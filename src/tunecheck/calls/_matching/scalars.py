@@ -12,8 +12,6 @@ from tunecheck.calls._matching.numbers import number_of_text
 from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.calls._schemas.walk import Schema
 
-__all__ = ["ScalarRule", "frozen", "plainly_same"]
-
 
 class ScalarRule:
     """Whether two values that are no objects and no lists are the same under a policy."""

@@ -14,8 +14,6 @@ from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.calls._matching.scalars import ScalarRule, frozen, plainly_same
 from tunecheck.calls._schemas.walk import Schema
 
-__all__ = ["Comparison", "Difference"]
-
 _MOST_STEPS = 1_000_000  # values looked at by one comparison: hostile lists in any order could ask for billions
 _MOST_ITEMS = 100  # more items that differ are not looked for in any order
 _MAY_BE_LEFT_OUT = ""  # among the possible answers of the Berkeley Function Calling Leaderboard

@@ -19,8 +19,6 @@ import jsonschema_rs
 from tunecheck._json import JSON, loads
 from tunecheck.calls._schemas.walk import at_pointer
 
-__all__ = ["Check", "check"]
-
 _MOST_BYTES = 262_144
 _CACHED_BYTES = 16_384  # 512 compiled schemas stay small
 _MOST_PLACES = 20_000  # places of a schema with its references written out

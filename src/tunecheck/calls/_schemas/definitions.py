@@ -10,8 +10,6 @@ from tunecheck._json import JSON, canonical, loads
 from tunecheck.calls._schemas.check import Check, check
 from tunecheck.calls._schemas.walk import Schema
 
-__all__ = ["FunctionDefinition", "ToolDefinitions"]
-
 _WRAPPERS = ("tools", "functions", "tool_definitions")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
 _CACHED_CHARACTERS = 262_144  # a longer text is read anew for each row, so that the cache stays small

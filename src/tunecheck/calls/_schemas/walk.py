@@ -12,8 +12,6 @@ from urllib.parse import unquote
 
 from tunecheck._json import JSON
 
-__all__ = ["Schema", "at_pointer"]
-
 _MOST_STEPS = 6
 _BRANCHES = ("anyOf", "oneOf", "allOf")
 _NUMBER_NAMES = frozenset(("number", "float", "double"))

@@ -7,8 +7,6 @@ import typer
 from tunecheck.cli._bfcl.run import run
 from tunecheck.cli._bfcl.score import score, show
 
-__all__ = ["make_app"]
-
 
 def make_app() -> typer.Typer:
     """The commands about BFCL."""

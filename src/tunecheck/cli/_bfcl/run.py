@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tunecheck.conversations._target import Mode as AskingMode
     from tunecheck.evaluation._bfcl import BfclOutcome
 
-__all__ = ["BfclRun", "run"]
-
 DONE, FAILED = 0, 1
 
 FOLDER, SCORES = "bfcl", "bfcl_score"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tunecheck.bfcl._summary import CategoryScore, ModelScore
     from tunecheck.datasets._bfcl.files import BfclFiles
 
-__all__ = ["print_table", "score", "show", "write_scores"]
-
 DONE = 0
 
 _MODES = ("bfcl", "strict")

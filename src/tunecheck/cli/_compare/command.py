@@ -11,8 +11,6 @@ import typer
 from tunecheck.cli._invocation import DEFAULT_RESULTS
 from tunecheck.cli._parameters import SHOWING, Debug, Json, ResultsDir
 
-__all__ = ["compare"]
-
 DONE = 0
 
 _STATISTICS = "Statistics"

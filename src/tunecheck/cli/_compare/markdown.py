@@ -20,8 +20,6 @@ from tunecheck.comparison._wording import (
     value_text,
 )
 
-__all__ = ["code", "comparison_markdown"]
-
 _MARKS = {BETTER: "✅", WORSE: "❌"}
 _TICKS = re.compile(r"`+")
 

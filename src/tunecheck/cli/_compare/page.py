@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["notes_of", "rows_shown", "show"]
-
 _MOST_NAMED = 5
 _FEW = 3
 _MOST_KINDS = 3

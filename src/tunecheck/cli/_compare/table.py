@@ -15,8 +15,6 @@ from tunecheck.comparison._wording import NOTHING, difference_text, interval_tex
 if TYPE_CHECKING:
     from rich.text import Text
 
-__all__ = ["metrics_table"]
-
 _BETWEEN, _INDENT = 2, 4
 _LEAST_NEEDED = ("p", "finds ≥")
 """What a narrow screen has no room for: the answer goes by Holm's p-value."""

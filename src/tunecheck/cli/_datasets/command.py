@@ -13,8 +13,6 @@ from tunecheck.cli._parameters import Debug
 if TYPE_CHECKING:
     from tunecheck.datasets._conversion import ConversionReport
 
-__all__ = ["make_app"]
-
 FORMATS = ("glaive",)
 
 _MOST_SHOWN = 20

@@ -15,8 +15,6 @@ from tunecheck.cli._parameters import Debug, Json
 if TYPE_CHECKING:
     from tunecheck.datasets._multi_turn.entry import Finding
 
-__all__ = ["check", "get"]
-
 BENCHMARKS = ("bfcl", "trivia")
 
 TRIVIA = Path("datasets/trivia.jsonl")

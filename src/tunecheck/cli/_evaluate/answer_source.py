@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
     from tunecheck.endpoints._base import Endpoint
 
-__all__ = ["AnswerSource", "choose_source", "load_named"]
-
 SIMULATED = "simulated"
 _OF_CONVERSATIONS = {"turns", "involved_classes"}
 """Columns that only rows of several turns with simulators have."""

@@ -34,8 +34,6 @@ from tunecheck.cli._parameters import (
 )
 from tunecheck.cli._upload import Mlflow, Project
 
-__all__ = ["evaluate", "score"]
-
 _DATA = "Data and answers"
 
 DatasetFile = Annotated[

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.pipeline._mapping import MappingLayers
 
-__all__ = ["Estimate", "estimate"]
-
 CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English text."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.endpoints._prices import Prices
 
-__all__ = ["DEFAULT_EVALUATORS", "asks_models", "give_prices", "make_evaluators"]
-
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 """Who judges where neither the command nor the data set says."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.runs._store import Run
 
-__all__ = ["Job", "completed", "prepare"]
-
 
 @dataclass(frozen=True)
 class Job:

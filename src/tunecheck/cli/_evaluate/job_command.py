@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.upload._foundry.upload import Uploaded
 
-__all__ = ["run_job"]
-
 DONE, FAILED, GATE_NOT_MET = 0, 1, 3
 
 

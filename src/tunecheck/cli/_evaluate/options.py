@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from tunecheck._json import JSON
 from tunecheck.cli._entries import parse_assignments, parse_names
 
-__all__ = ["OF_THE_OUTPUT", "Options"]
-
 OF_THE_OUTPUT = frozenset(
     {"quiet", "json", "debug", "dry_run", "resume", "reuse", "results_dir", "junit", "markdown"}
     | {"upload", "project", "mlflow"}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck._yaml import Document
     from tunecheck.endpoints._definition import Section
 
-__all__ = ["read_config", "recorded_options"]
-
 _MOST = 2**53
 
 

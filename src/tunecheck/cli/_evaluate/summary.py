@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["SIMULATED", "Summary", "show"]
-
 SIMULATED = "SIMULATED answers: no model was asked"
 
 _MOST_KINDS = 8

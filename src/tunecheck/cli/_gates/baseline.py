@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tunecheck.comparison._results import Comparison, MetricComparison
     from tunecheck.comparison._table import RunTable
 
-__all__ = ["Base", "RowKey", "check_margin", "gated_metrics", "read_base"]
-
 RowKey = tuple[str, str]
 """A row's id and the fingerprint of its content."""
 

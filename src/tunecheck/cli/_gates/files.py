@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tunecheck.cli._evaluate.options import Options
     from tunecheck.cli._evaluate.summary import Summary
 
-__all__ = ["check_folders", "write_files"]
-
 
 def check_folders(options: Options) -> None:
     """See before the run that the files can be written after it.

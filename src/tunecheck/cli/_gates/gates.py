@@ -13,8 +13,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 
-__all__ = ["Gate", "Outcome", "check_error_rate", "parse_gate"]
-
 ROW_KINDS = ("call", "answer")
 
 _GATE = re.compile(

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from tunecheck.cli._evaluate.summary import Summary
     from tunecheck.cli._gates.gates import Outcome
 
-__all__ = ["junit_xml"]
-
 # What XML 1.0 cannot hold, not even escaped (section 2.2, Char).
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MOST = 2_000

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tunecheck.comparison._table import RunTable
     from tunecheck.statistics._results import Estimate
 
-__all__ = ["markdown_summary"]
-
 _MOST_KINDS, _MOST_NOTES = 5, 20
 
 Intervals = Mapping[str, str]

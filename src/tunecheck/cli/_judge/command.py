@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck._progress import ProgressBar
     from tunecheck.cli._invocation import Invocation
-    from tunecheck.evaluation._calibration.calibrate import Calibration
+    from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.evaluation._calibration.labels import LabelKind
-
-__all__ = ["calibrate", "make_app"]
 
 DONE, FAILED = 0, 1
 

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from tunecheck.evaluation._calibration.calibrate import Calibration
+    from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.statistics._agreement import Kappa
-
-__all__ = ["SIMULATED", "show"]
 
 SIMULATED = "SIMULATED verdicts: no model judged"
 

@@ -8,8 +8,6 @@ from tunecheck.cli._memory.replay import replay
 from tunecheck.cli._memory.rescore import rescore
 from tunecheck.cli._memory.run import ResumingCommand, run
 
-__all__ = ["make_app"]
-
 
 def make_app() -> typer.Typer:
     """The commands about long-term memory."""

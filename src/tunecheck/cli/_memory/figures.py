@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._memory import MemoryOutcome
     from tunecheck.memory._figures import RunFigures
 
-__all__ = ["DONE", "FAILED", "print_figures", "write_json"]
-
 DONE, FAILED = 0, 1
 
 _MOST_ERRORS = 5

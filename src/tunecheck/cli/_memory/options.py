@@ -8,26 +8,6 @@ import typer
 
 from tunecheck.cli._parameters import RUNNING
 
-__all__ = [
-    "Clock",
-    "Config",
-    "Definitions",
-    "EndpointFile",
-    "Filler",
-    "Fresh",
-    "Generator",
-    "Isolated",
-    "MaxPromptSize",
-    "Regenerate",
-    "Repeat",
-    "Resume",
-    "ReuseDefinitions",
-    "Seed",
-    "Texts",
-    "TokenizerName",
-    "Wording",
-]
-
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
 Config = Annotated[

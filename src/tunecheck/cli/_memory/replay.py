@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck.memory._goodai.replay import Replayed
     from tunecheck.memory._goodai.run import LegacyRun
 
-__all__ = ["replay"]
-
 DONE, DIFFERENT = 0, 3
 
 _SHOWN = 400

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.memory._goodai.rescore import Summary, Tally
 
-__all__ = ["rescore"]
-
 DONE, FAILED = 0, 1
 
 File = Annotated[

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from tunecheck.memory._clock import ClockName
     from tunecheck.memory._making import Mode
 
-__all__ = ["MemoryRun", "ResumingCommand", "run"]
-
 _MOST_LOOKED_AT = 100
 """Runs, the newest first, among which an unfinished one of the same configuration is looked for."""
 

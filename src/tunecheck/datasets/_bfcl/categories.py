@@ -9,8 +9,6 @@ from typing import Literal
 from tunecheck._errors import DataError
 from tunecheck._messages import did_you_mean
 
-__all__ = ["CATEGORIES", "GROUPS", "Category", "Check", "Language", "category_of", "named_categories"]
-
 Check = Literal["simple", "multiple", "parallel", "irrelevance", "relevance", "multi_turn"]
 
 Language = Literal["python", "java", "javascript"]

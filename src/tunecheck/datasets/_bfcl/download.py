@@ -19,8 +19,6 @@ from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.datasets._bfcl.files import VERSION, default_folder, find_bfcl
 from tunecheck.datasets._bfcl.unpack import copy_tree, unpack_wheel
 
-__all__ = ["PACKAGE", "WHEEL_SHA256", "get_bfcl"]
-
 PACKAGE = f"bfcl-eval=={VERSION}"
 
 WHEEL_SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a"

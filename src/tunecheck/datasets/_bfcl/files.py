@@ -17,8 +17,6 @@ from pathlib import Path
 from tunecheck._errors import DataError
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
-__all__ = ["FUNCTION_DOCS", "TEXTS", "VERSION", "BfclFiles", "cache_folder", "find_bfcl"]
-
 VERSION = "2026.3.23"
 """The release of `bfcl-eval` that is fetched, and that our simulators are compared with."""
 

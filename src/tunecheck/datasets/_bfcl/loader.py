@@ -19,8 +19,6 @@ from tunecheck.datasets._json_files import JsonLinesSource
 from tunecheck.datasets._reading import Dataset
 from tunecheck.datasets._sources import Digest, Record, Source
 
-__all__ = ["BfclSource", "load_bfcl"]
-
 _DATA = "?data="
 
 

@@ -17,8 +17,6 @@ from tunecheck._json import JSON
 from tunecheck._literals import read_constants, text_constants
 from tunecheck.datasets._bfcl.files import HINTS, PROMPTS, TOOL_HINTS, find_bfcl
 
-__all__ = ["ADDED_FUNCTIONS", "ADDED_FUNCTIONS_TEXT", "Wording", "read_prompts", "system_prompt"]
-
 ADDED_FUNCTIONS = "DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC"
 """The prompt that is the user's message in a turn which adds functions, for models that are given tools."""
 

@@ -13,8 +13,6 @@ from tunecheck.datasets._bfcl.tools import Document, to_tools, with_hints
 from tunecheck.datasets._json_files import JsonLinesSource, kind
 from tunecheck.datasets._sources import Record
 
-__all__ = ["RowBuilder", "UnusableEntryError"]
-
 
 class UnusableEntryError(Exception):
     """An entry that does not have the shape of its category; its text says what is wrong with it."""

@@ -9,8 +9,6 @@ from tunecheck._json import JSON
 from tunecheck.datasets._bfcl.categories import Language
 from tunecheck.datasets._bfcl.prompts import Wording
 
-__all__ = ["Document", "to_tools", "tool_name", "with_hints"]
-
 Document = dict[str, JSON]
 
 MAX_DEPTH = 64

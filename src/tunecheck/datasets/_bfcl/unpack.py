@@ -11,8 +11,6 @@ from pathlib import Path, PurePosixPath
 from tunecheck._errors import DataError
 from tunecheck.datasets._bfcl.files import TEXTS, BfclFiles
 
-__all__ = ["copy_tree", "unpack_wheel"]
-
 MAX_BYTES = 256 << 20
 """Most bytes that are unpacked; the release has 16 MB."""
 

@@ -32,8 +32,6 @@ from tunecheck.simulators._base import Simulator
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["Finding", "Simulators", "check_multi_turn_data", "findings"]
-
 Simulators = Callable[[str], type[Simulator]]
 """Gives the simulator of a name, or raises PluginError."""
 

@@ -13,8 +13,6 @@ from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn.replay import Path, Replay, Step, leaves, path_text
 
-__all__ = ["AlreadyThere", "collision"]
-
 MAX_TRIALS = 20
 """Most replays of one entry without some part of its configuration."""
 

@@ -12,16 +12,6 @@ from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._json_files import kind
 
-__all__ = [
-    "PROBLEMS",
-    "Conversation",
-    "Finding",
-    "GroundTruthCall",
-    "UnusableRowError",
-    "call_text",
-    "read_conversation",
-]
-
 PROBLEMS: Final = {
     "row": "the row has not the shape of a conversation",
     "simulator": "a simulator is not there, or breaks",

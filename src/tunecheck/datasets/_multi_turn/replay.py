@@ -10,8 +10,6 @@ from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend
 from tunecheck.simulators._results import Result
 
-__all__ = ["Change", "Path", "Replay", "Step", "leaves", "path_text"]
-
 Path: TypeAlias = "tuple[str | int, ...]"
 
 MAX_CHANGES = 1_000

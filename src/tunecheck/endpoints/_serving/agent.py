@@ -21,8 +21,6 @@ from tunecheck.endpoints._serving.front import Front, json_reply
 from tunecheck.endpoints._serving.guards import AnswerStore
 from tunecheck.endpoints._serving.requests import BadRequestError
 
-__all__ = ["AgentMessage", "ServedAgent", "add_agent"]
-
 _MOST_NAME = 200
 """Longest name of a conversation, in characters."""
 

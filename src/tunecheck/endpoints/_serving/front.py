@@ -18,8 +18,6 @@ from tunecheck.endpoints._serving.guards import AnswerStore, Faults, key_is_righ
 from tunecheck.endpoints._serving.replies import Problem, ProblemError
 from tunecheck.endpoints._serving.requests import BadRequestError
 
-__all__ = ["REPLAYED", "REQUEST_ID", "Front", "ServeOptions", "Served", "json_reply"]
-
 REQUEST_ID = "x-request-id"
 
 REPLAYED = "Idempotent-Replayed"

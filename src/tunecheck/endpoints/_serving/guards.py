@@ -13,8 +13,6 @@ from typing import Generic, TypeVar
 from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._serving.requests import BadRequestError
 
-__all__ = ["AnswerStore", "Faults", "is_loopback", "key_is_right", "parse_faults"]
-
 T = TypeVar("T")
 
 MAX_STORED = 10_000

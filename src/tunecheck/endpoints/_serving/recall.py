@@ -11,8 +11,6 @@ from datetime import datetime
 from tunecheck._json import JSON
 from tunecheck.endpoints._serving.agent import AgentMessage
 
-__all__ = ["MAX_CHARACTERS", "MAX_CONVERSATIONS", "RecallAgent"]
-
 MAX_CONVERSATIONS = 256
 """Conversations that are remembered; the one that was quiet for longest gives way."""
 

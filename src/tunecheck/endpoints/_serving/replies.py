@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import Completion
 
-__all__ = ["Problem", "ProblemError", "Refusal", "chat_completion", "chat_pieces", "model_list", "score_reply"]
-
 _WORD = re.compile(r"\s*\S+|\s+")
 _ARGUMENT_PIECE = 24
 """Characters of a call's arguments in one piece of a stream."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON, canonical, loads
 
-__all__ = ["Asked", "BadRequestError", "chat_question", "score_question"]
-
 _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_options", "n"}
 
 

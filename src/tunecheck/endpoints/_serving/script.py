@@ -28,8 +28,6 @@ from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.endpoints._definition import Section
 from tunecheck.endpoints._serving.replies import Problem, Refusal
 
-__all__ = ["Question", "Rule", "Script", "Wanted", "Words", "read_script"]
-
 MAX_WAIT_S = 3_600
 _MOST = 2**53
 

@@ -14,8 +14,6 @@ from tunecheck.endpoints._recorded import NoAnswerError, content_key
 from tunecheck.endpoints._serving.replies import Problem, ProblemError
 from tunecheck.endpoints._serving.script import Question, Rule, Script, read_script
 
-__all__ = ["ScriptSource"]
-
 MAX_TURNS = 10_000
 """Questions whose turn is remembered, for rules with several answers; the oldest give way."""
 

@@ -31,8 +31,6 @@ from tunecheck.endpoints._serving.replies import chat_completion, chat_pieces, m
 from tunecheck.endpoints._serving.requests import Asked, chat_question, score_question
 from tunecheck.endpoints._serving.sources import AnswerSource, TellsHealth
 
-__all__ = ["ServeOptions", "Served", "make_app", "run_server", "running", "serve"]
-
 MAX_BODY_BYTES = 16 << 20
 """Largest request that is read."""
 

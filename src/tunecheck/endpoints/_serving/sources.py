@@ -15,8 +15,6 @@ from tunecheck.endpoints._recorded import NoAnswerError, content_key
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.endpoints._target import EndpointTarget
 
-__all__ = ["AnswerSource", "EndpointSource", "TellsHealth", "source_of"]
-
 
 class AnswerSource(Protocol):
     """What the server asks. `name` is offered as the model's name."""

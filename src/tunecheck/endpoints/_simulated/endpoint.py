@@ -26,8 +26,6 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._definition import Definition
 from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Mistake, Situation
 
-__all__ = ["SimulatedEndpoint", "default_definition"]
-
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
 """Columns looked at for the ground truth, in this order, where the definition names none."""
 

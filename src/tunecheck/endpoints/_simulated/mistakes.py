@@ -19,8 +19,6 @@ from tunecheck.endpoints._simulated.wordforms import (
     shifted_date_or_time,
 )
 
-__all__ = ["ANSWER_MISTAKES", "CALL_MISTAKES", "Draft", "Mistake", "Situation"]
-
 MAX_DEPTH = 20
 """How deep into arguments and schemas a mistake looks; real ones stay below ten."""
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from random import Random
 from types import MappingProxyType
 
-__all__ = ["paraphrase"]
-
 _BOTH_WAYS = (
     ("help you", "assist you"),
     ("find a", "locate a"),

@@ -11,8 +11,6 @@ from random import Random
 
 from tunecheck._json import JSON
 
-__all__ = ["as_number_text", "converted_number", "other_date_or_time", "shifted_date_or_time"]
-
 _LARGEST = 10**15
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

@@ -18,8 +18,6 @@ from tunecheck.evaluation._evaluate import RunLike, evaluate
 from tunecheck.runs._store import Run
 from tunecheck.statistics._proportions import CONFIDENCE
 
-__all__ = ["Calibration", "calibrate"]
-
 
 def calibrate(
     *,

@@ -16,8 +16,6 @@ from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion
 
-__all__ = ["Calibration", "ClassFigures", "Difference", "Labels", "read_calibration"]
-
 _NOT_APPLICABLE = ("not_applicable", "not applicable")
 _LISTED = 6
 

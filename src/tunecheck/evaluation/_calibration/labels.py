@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 
-__all__ = ["FAIL", "KINDS", "PASS", "LabelKind", "as_class", "as_number", "as_pass_or_fail", "is_empty", "kind_of"]
-
 LabelKind: TypeAlias = Literal["pass_fail", "score", "class"]
 
 KINDS: tuple[LabelKind, ...] = ("pass_fail", "score", "class")

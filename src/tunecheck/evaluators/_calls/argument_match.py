@@ -12,8 +12,6 @@ from tunecheck.calls._matching.match import Match, Pair
 from tunecheck.evaluators._base import Metric, Verdict, verdict
 from tunecheck.evaluators._calls.comparison import CallEvaluator
 
-__all__ = ["FAULTS", "ArgumentMatchEvaluator"]
-
 _METRIC = "argument_match"
 
 FAULTS = (*KINDS, "missing", "unexpected")

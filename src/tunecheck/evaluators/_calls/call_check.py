@@ -12,8 +12,6 @@ from tunecheck.calls._formats.reading import read_calls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._multi_turn_state import Compat, chosen, compat_for, scored
 
-__all__ = ["CallCheckEvaluator"]
-
 _METRIC = "call_check"
 
 

@@ -16,8 +16,6 @@ from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 from tunecheck.evaluators._base import Evaluator
 
-__all__ = ["CallComparison", "CallEvaluator"]
-
 _MOST_SHOWN = 200
 
 

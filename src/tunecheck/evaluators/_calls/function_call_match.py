@@ -10,8 +10,6 @@ from tunecheck._json import JSON
 from tunecheck.evaluators._base import Metric, Verdict, verdict
 from tunecheck.evaluators._calls.comparison import CallComparison, CallEvaluator
 
-__all__ = ["FunctionCallMatchEvaluator"]
-
 _METRIC = "function_call_match"
 _COUNTS = ("expected", "called", "matched", "unreadable", "checked", "schema_invalid", "unknown")
 _MOST_LISTED = 3

@@ -10,8 +10,6 @@ from tunecheck.calls._matching.policy import PolicyOptions
 from tunecheck.evaluators._base import Metric, Verdict, verdict
 from tunecheck.evaluators._calls.comparison import CallComparison, CallEvaluator
 
-__all__ = ["MatchEvaluator"]
-
 _METRIC = "match"
 
 

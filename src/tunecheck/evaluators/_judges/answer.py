@@ -11,8 +11,6 @@ from tunecheck.calls._schemas.check import check
 from tunecheck.evaluators._judges.output import ResolvedOutput, is_number
 from tunecheck.evaluators._judges.reply import JudgementError, ReplyKeys, read_reply
 
-__all__ = ["Answer", "AnswerForm"]
-
 _REFUSED_KEYWORDS = frozenset(
     [
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),

@@ -13,8 +13,6 @@ from tunecheck.endpoints._calling import ModelCalls
 from tunecheck.evaluators._judges.answer import Answer, AnswerForm
 from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, is_refusal, shortened
 
-__all__ = ["Asking", "Judgement"]
-
 _OF_FORMAT = re.compile(
     r"response.?format|json.?schema|json.?object|json.?mode|structured.?output|grammar|schema", re.I
 )

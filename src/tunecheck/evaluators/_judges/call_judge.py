@@ -13,8 +13,6 @@ from tunecheck.evaluators._judges.prompty import Settled
 from tunecheck.evaluators._judges.shipped import ShippedJudge
 from tunecheck.evaluators._judges.texts import defined_tools, shown
 
-__all__ = ["CallJudgeEvaluator"]
-
 _METRIC = "call_judge"
 
 

@@ -16,8 +16,6 @@ from tunecheck.evaluators._judges.prompty import Settled
 from tunecheck.evaluators._judges.shipped import ShippedJudge
 from tunecheck.evaluators._judges.texts import defined_tools, shown
 
-__all__ = ["KINDS", "DifferenceEvaluator"]
-
 KINDS = ("function", "argument", "number conversion", "date format", "missing", "extra", "wording")
 """What a difference can be."""
 

@@ -9,8 +9,6 @@ from tunecheck.evaluators._judges.prompty import Settled
 from tunecheck.evaluators._judges.shipped import ShippedJudge
 from tunecheck.evaluators._judges.texts import shown
 
-__all__ = ["GroundednessEvaluator"]
-
 
 class GroundednessEvaluator(ShippedJudge):
     """How far the context supports what the response says, from 1 (contradicted or made up) to 5 (all of it).

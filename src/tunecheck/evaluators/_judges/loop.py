@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 
 from tunecheck._errors import EndpointError
 
-__all__ = ["JudgeLoop"]
-
 T = TypeVar("T")
 
 _CLOSING_S = 5.0

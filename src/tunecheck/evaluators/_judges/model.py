@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._http_endpoint import GivenSecrets
     from tunecheck.prompts._prompt import Prompt
 
-__all__ = ["ModelConfig", "Packed", "judge_endpoint", "model_name", "packed"]
-
 ModelConfig: TypeAlias = Endpoint | Mapping[str, object] | str | os.PathLike[str]
 """An endpoint; the mapping, file or name of its definition; Azure's `AzureOpenAIModelConfiguration` or
 `OpenAIModelConfiguration`."""

@@ -15,8 +15,6 @@ from tunecheck.evaluators._base import Metric
 if TYPE_CHECKING:
     from tunecheck.prompts._prompt import Prompt
 
-__all__ = ["JudgeOutput", "ResolvedOutput", "is_number", "resolve_output", "where"]
-
 Kind: TypeAlias = Literal["score", "binary", "count"]
 
 _SCORE_NAMES = ("score", "rating", "label", "verdict", "result")

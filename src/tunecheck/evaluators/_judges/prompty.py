@@ -20,13 +20,11 @@ from tunecheck.evaluators._judges.asking import Asking, Judgement
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, model_name, packed
 from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output, where
-from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError
+from tunecheck.evaluators._judges.reply import JudgementError
 from tunecheck.evaluators._judges.samples import check_combine, check_samples, combined, tokens_of
 from tunecheck.evaluators._judges.texts import data_mark, given
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt
-
-__all__ = ["JudgeOutput", "JudgeRefusalError", "JudgementError", "PromptyEvaluator", "Settled"]
 
 _MARK = "data_mark"
 """An input that prompts may have and rows never give: what to put around data; see `judge_texts.data_mark`."""

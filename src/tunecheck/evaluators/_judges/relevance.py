@@ -9,8 +9,6 @@ from tunecheck.evaluators._judges.prompty import Settled
 from tunecheck.evaluators._judges.shipped import ShippedJudge
 from tunecheck.evaluators._judges.texts import shown
 
-__all__ = ["RelevanceEvaluator"]
-
 
 class RelevanceEvaluator(ShippedJudge):
     """How well the response answers what was asked, from 1 (not at all) to 5 (fully, and nothing beside it).

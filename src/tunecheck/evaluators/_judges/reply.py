@@ -11,8 +11,6 @@ from tunecheck._errors import ReplyError
 from tunecheck._json import JSON, plain
 from tunecheck.endpoints._faults import one_line
 
-__all__ = ["JudgeRefusalError", "JudgementError", "ReplyKeys", "is_refusal", "read_reply", "shortened"]
-
 _MOST_CHARACTERS = 1_000_000
 _WORK = 20_000_000
 """Characters gone through in vain at most: a reply may be full of braces that open nothing."""

@@ -15,8 +15,6 @@ from tunecheck.endpoints._base import Completion
 from tunecheck.evaluators._judges.asking import Judgement
 from tunecheck.evaluators._judges.output import ResolvedOutput
 
-__all__ = ["Combine", "Combined", "check_combine", "check_samples", "combined"]
-
 Combine: TypeAlias = Literal["mean", "majority"]
 
 _WAYS = ("mean", "majority")

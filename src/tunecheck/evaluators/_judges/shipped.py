@@ -11,8 +11,6 @@ from tunecheck._json import JSON
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 
-__all__ = ["ShippedJudge"]
-
 
 class ShippedJudge(PromptyEvaluator):
     """Base of the judges that come with the package.

@@ -15,8 +15,6 @@ from tunecheck.calls._model import FunctionCall
 if TYPE_CHECKING:
     from tunecheck.calls._schemas.definitions import ToolDefinitions
 
-__all__ = ["data_mark", "defined_tools", "given", "shown"]
-
 _MOST_TOOLS = 20_000
 """Characters of tool definitions that a prompt shows."""
 

@@ -17,8 +17,6 @@ from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.memory._model import Given
 from tunecheck.memory._scoring import plain_title
 
-__all__ = ["MemoryJudges", "Question"]
-
 _RECALL = "memory_recall"
 _PROMPTS: Mapping[str, str] = MappingProxyType(
     {

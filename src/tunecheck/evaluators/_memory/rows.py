@@ -9,8 +9,6 @@ from tunecheck._json import JSON, loads, plain
 from tunecheck.evaluators._judges.texts import given
 from tunecheck.memory._model import Given, Points
 
-__all__ = ["read_test"]
-
 
 def read_test(
     dataset: object,

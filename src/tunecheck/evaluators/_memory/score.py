@@ -20,8 +20,6 @@ from tunecheck.memory._scoring import Undecided, judge_by_words, plain_title
 if TYPE_CHECKING:
     from tunecheck.evaluators._memory.judges import MemoryJudges, Question
 
-__all__ = ["MemoryEvaluator"]
-
 _METRIC = "memory"
 _RULES = 1
 """Goes up where a rule changes, so that recorded verdicts are made anew."""

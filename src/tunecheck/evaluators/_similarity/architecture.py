@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 
-__all__ = ["Architecture", "LayerNames", "read_architecture"]
-
 
 @dataclass(frozen=True, slots=True)
 class LayerNames:

@@ -15,8 +15,6 @@ from tunecheck.evaluators._text.inputs import TextPair
 if TYPE_CHECKING:
     from tunecheck.evaluators._similarity.local import Encoded
 
-__all__ = ["BertScoreEvaluator"]
-
 
 class BertScoreEvaluator(SemanticEvaluator):
     """BERTScore of Zhang et al. (2020), from -1 to 1: the F1 of precision and recall, which stand in the properties.

@@ -13,8 +13,6 @@ from tunecheck._json import JSON, loads
 from tunecheck.evaluators._similarity.architecture import Architecture, read_architecture
 from tunecheck.evaluators._similarity.places import WEIGHTS, find_model
 
-__all__ = ["POOLINGS", "Blueprint", "read_blueprint"]
-
 POOLINGS = {
     "mean": "mean",
     "mean_tokens": "mean",

@@ -23,8 +23,6 @@ from tunecheck.evaluators._similarity.places import is_file, is_folder
 from tunecheck.evaluators._similarity.vectors import cosine, unpacked_vector
 from tunecheck.evaluators._text.inputs import TextPair
 
-__all__ = ["EmbeddingSimilarityEvaluator"]
-
 _DEFINITIONS = (".yaml", ".yml")
 _MOST_ROWS = 512
 _REMEMBERED = 4096

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from tunecheck.evaluators._similarity.architecture import Architecture
 
-__all__ = ["Encoder", "Matrix"]
-
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 _WORDS = "embeddings.word_embeddings.weight"

@@ -21,8 +21,6 @@ from tunecheck.endpoints._chat import OpenAIEndpoint
 from tunecheck.endpoints._client import Exchange
 from tunecheck.evaluators._similarity.vectors import packed_vector, read_embeddings
 
-__all__ = ["EmbeddingEndpoint", "text_request"]
-
 _MOST_CHARACTERS = 200_000
 _GATHER_S = 0.005
 """How long the first text of a batch waits for others."""

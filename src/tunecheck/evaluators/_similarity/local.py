@@ -19,8 +19,6 @@ from tunecheck.evaluators._similarity.encoder import Encoder, Matrix
 from tunecheck.evaluators._similarity.places import WEIGHTS
 from tunecheck.evaluators._similarity.threads import OneThread
 
-__all__ = ["Encoded", "LocalModel", "load_model"]
-
 _MOST_CHARACTERS = 100_000
 """Of a longer text only so many are looked at; the limit in tokens is reached long before."""
 

@@ -11,8 +11,6 @@ from tunecheck._json import JSON
 from tunecheck.evaluators._base import Evaluator, Verdict, verdict
 from tunecheck.evaluators._text.inputs import TextPair, read_pair
 
-__all__ = ["SemanticEvaluator", "check_installed", "cut_texts"]
-
 _NOT_APPLICABLE = "the ground truth is a function call; render_calls=True compares calls as text"
 _PACKAGES = ("numpy", "safetensors", "tokenizers", "threadpoolctl")
 

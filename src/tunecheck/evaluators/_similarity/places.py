@@ -13,8 +13,6 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 
-__all__ = ["WEIGHTS", "find_model", "is_file", "is_folder"]
-
 WEIGHTS = "model.safetensors"
 _NEEDED = ("config.json", "tokenizer.json", WEIGHTS)
 _PICKLED = "pytorch_model.bin"

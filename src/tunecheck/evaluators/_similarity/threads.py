@@ -11,8 +11,6 @@ from types import TracebackType
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["OneThread"]
-
 
 class OneThread:
     """A context that several threads may be in at once: the first to enter sets the limit, the last one lifts it."""

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from tunecheck._json import JSON
 from tunecheck.endpoints._answers import UnreadableError
 
-__all__ = ["cosine", "packed_vector", "read_embeddings", "unpacked_vector"]
-
 _MOST_NUMBERS = 1 << 16
 
 

@@ -19,16 +19,6 @@ from tunecheck.evaluators._text import meteor, ngrams, rouge, squad
 from tunecheck.evaluators._text.inputs import TextPair, read_pair
 from tunecheck.evaluators._text.words import tokens_of
 
-__all__ = [
-    "BleuScoreEvaluator",
-    "F1ScoreEvaluator",
-    "GleuScoreEvaluator",
-    "MeteorScoreEvaluator",
-    "RougeScoreEvaluator",
-    "RougeType",
-    "rouge_l_f",
-]
-
 _NOT_APPLICABLE = "the ground truth is a function call; render_calls=True scores calls as text"
 
 

@@ -9,8 +9,6 @@ from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import Reading
 
-__all__ = ["TextPair", "read_pair"]
-
 
 class TextPair(NamedTuple):
     """The two texts to compare, and what is to be said about them."""

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["TextMemory"]
-
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 

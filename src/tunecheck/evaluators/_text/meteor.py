@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from tunecheck.evaluators._text.porter import stem
 from tunecheck.evaluators._text.wordnet import synonyms
 
-__all__ = ["align", "meteor"]
-
 Tokens = tuple[str, ...]
 Places = dict[str, list[int]]
 

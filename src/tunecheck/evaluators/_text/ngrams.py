@@ -14,8 +14,6 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from tunecheck.evaluators._text.memory import TextMemory
 
-__all__ = ["bleu", "common_ngrams", "gleu"]
-
 ORDERS = (1, 2, 3, 4)
 
 _SMOOTHING_K = 5

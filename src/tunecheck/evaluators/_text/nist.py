@@ -12,8 +12,6 @@ from functools import lru_cache
 
 from tunecheck.evaluators._text.resources import read_lines
 
-__all__ = ["nist_tokens"]
-
 _MAX_REMEMBERED = 48
 """Longest word, in characters, that is remembered."""
 

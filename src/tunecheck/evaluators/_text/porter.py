@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-__all__ = ["stem"]
-
 _MAX_REMEMBERED = 48
 """Longest word, in characters, whose stem is remembered."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-__all__ = ["read_data", "read_lines"]
-
 
 def read_data(name: str) -> bytes:
     """The content of one data file."""

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from tunecheck.evaluators._text.porter import stem
 
-__all__ = ["RougeScore", "rouge_l", "rouge_lsum", "rouge_n", "rouge_tokens"]
-
 _WORD = re.compile("[a-z0-9]+")
 _MIN_STEMMED = 4
 _MAX_CELLS = 10_000_000

@@ -14,8 +14,6 @@ from tunecheck.evaluators._text.resources import read_lines
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-__all__ = ["is_abbreviation", "split_sentences"]
-
 _BOUNDARY_CANDIDATE = re.compile(r"[.?!](?:[)\";}\]*:@'({\[!?]|\s+\S)")
 
 

@@ -9,8 +9,6 @@ import re
 import string
 from collections import Counter
 
-__all__ = ["token_f1"]
-
 _ARTICLES = re.compile(r"\b(?:an?|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 

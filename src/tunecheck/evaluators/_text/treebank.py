@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from tunecheck.evaluators._text.sentences import is_abbreviation, split_sentences
 
-__all__ = ["sentence_tokens", "treebank_tokens"]
-
 _MAX_REMEMBERED = 48
 """Longest piece of text, in characters, that is remembered."""
 

@@ -20,8 +20,6 @@ from functools import lru_cache
 
 from tunecheck.evaluators._text.resources import read_data
 
-__all__ = ["Lemma", "Synset", "WordNet", "synonyms", "wordnet"]
-
 _HEADER = struct.Struct("<8s10I")
 _MARK = b"WORDNET1"
 _LONGEST = 80

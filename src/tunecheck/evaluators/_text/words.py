@@ -6,8 +6,6 @@ from tunecheck.evaluators._text.memory import TextMemory
 from tunecheck.evaluators._text.nist import nist_tokens
 from tunecheck.evaluators._text.treebank import treebank_tokens
 
-__all__ = ["tokens_of"]
-
 _ENTRY_LENGTH = 64
 """What remembering a text costs beside its characters, in characters."""
 

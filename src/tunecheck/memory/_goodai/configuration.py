@@ -11,8 +11,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind
 
-__all__ = ["LegacyConfiguration"]
-
 
 @dataclass(frozen=True)
 class LegacyConfiguration:

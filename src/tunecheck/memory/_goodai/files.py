@@ -22,8 +22,6 @@ from tunecheck.memory._kept_definitions import safe_name
 from tunecheck.memory._model import Definition
 from tunecheck.memory._test_states import SessionBook, TestBook
 
-__all__ = ["LegacyScore", "agent_folder", "write_results"]
-
 
 @dataclass(frozen=True, slots=True)
 class LegacyScore:

@@ -6,8 +6,6 @@ import re
 
 from tunecheck._json import JSON, loads
 
-__all__ = ["read_lenient"]
-
 MAX_CHARACTERS = 200_000
 """Longest text that is looked into; a reply that holds a list is a hundred times shorter."""
 

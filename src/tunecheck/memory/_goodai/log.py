@@ -22,8 +22,6 @@ from tunecheck.memory._effects import (
     Waiting,
 )
 
-__all__ = ["EventType", "LogEvent", "LogFile", "log_events", "log_line", "read_log"]
-
 _MICROSECONDS = 1_000_000
 
 _LAST_TIMESTAMP = 253_402_300_800.0

@@ -11,8 +11,6 @@ from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent
 from tunecheck.memory._goodai.log import LogEvent, log_events
 from tunecheck.memory._scheduler import Course
 
-__all__ = ["Difference", "Kept", "Walk"]
-
 _DAY = 86_400
 
 _MOST_STATES = 40

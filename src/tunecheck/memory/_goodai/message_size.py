@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from tunecheck.memory._filler import FillerPool, FillerWriter
 from tunecheck.memory._goodai.log import EventType
-from tunecheck.memory._goodai.replay import Difference, Replayed, replay
+from tunecheck.memory._goodai.log_walk import Difference
+from tunecheck.memory._goodai.replay import Replayed, replay
 from tunecheck.memory._goodai.run import LegacyRun
 from tunecheck.memory._scheduler import MAX_MESSAGE_TOKENS
 from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording
-
-__all__ = ["replay_any_size"]
 
 _MOST_TRIES = 12
 

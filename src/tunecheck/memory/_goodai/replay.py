@@ -17,9 +17,8 @@ from tunecheck.memory._goodai.resumed import registered_again, take_up
 from tunecheck.memory._kind import Scene
 from tunecheck.memory._kinds.jokes import Jokes
 from tunecheck.memory._model import Definition
-from tunecheck.memory._scheduler import Course, Settings, Test
-
-__all__ = ["Difference", "Replayed", "replay"]
+from tunecheck.memory._scheduler import Course, Settings
+from tunecheck.memory._tasks import Test
 
 _DAY_US = 86_400_000_000
 

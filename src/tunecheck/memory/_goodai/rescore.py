@@ -18,8 +18,6 @@ from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.memory._model import Given
 from tunecheck.memory._scoring import Undecided, judge_by_words
 
-__all__ = ["Rescored", "Summary", "Tally", "given_of_row", "rescore_file", "rescore_line", "rescore_row"]
-
 MAX_LINE_BYTES = 64 << 20
 """Longest line that is read; the longest recorded row has 40 KB."""
 

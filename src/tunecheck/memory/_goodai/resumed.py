@@ -15,10 +15,8 @@ from typing import cast
 from tunecheck.memory._goodai.log import EventType, LogEvent
 from tunecheck.memory._goodai.log_walk import Kept
 from tunecheck.memory._model import Say, Step, Wait
-from tunecheck.memory._scheduler import Course, Settings, Test
-from tunecheck.memory._tasks import Task
-
-__all__ = ["registered_again", "take_up"]
+from tunecheck.memory._scheduler import Course, Settings
+from tunecheck.memory._tasks import Task, Test
 
 
 def take_up(events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings, kept: Kept, now_us: int) -> Course:

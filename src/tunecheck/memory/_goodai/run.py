@@ -16,11 +16,10 @@ from tunecheck.memory._goodai.configuration import LegacyConfiguration
 from tunecheck.memory._goodai.log import EventType, LogFile, read_log
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._model import Definition
-from tunecheck.memory._scheduler import Settings, Test
+from tunecheck.memory._scheduler import Settings
+from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording
-
-__all__ = ["LOG", "LegacyRun", "ScriptedKind", "read_legacy_run"]
 
 LOG = "master_log.jsonl"
 

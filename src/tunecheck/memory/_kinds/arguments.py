@@ -10,8 +10,6 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.memory._kind import Kind
 
-__all__ = ["argument_names", "check_names", "choice", "share", "text", "whole"]
-
 
 def argument_names(kind: type[Kind]) -> frozenset[str]:
     """The names of the keyword arguments that a kind is made with."""

@@ -22,8 +22,6 @@ from typing import Protocol
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, loads
 
-__all__ = ["OPTIONS", "Passage", "find_passages", "pages_of"]
-
 OPTIONS = 6
 """How many beginnings there are to choose from."""
 

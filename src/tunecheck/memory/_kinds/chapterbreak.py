@@ -13,8 +13,6 @@ from tunecheck.memory._kinds.books import OPTIONS, Passage, find_passages, pages
 from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition, Wait
 
-__all__ = ["ChapterBreak", "MissingTextsError"]
-
 _OPENING = "I would like to read some pages of a book to you. You need not comment on them, just listen."
 _PAGE = "Page {number} of {count}:\n\n{text}"
 _BETWEEN = (

@@ -11,8 +11,6 @@ from tunecheck.memory._kinds.arguments import whole
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["Colours"]
-
 _STATEMENTS = (
     "These days the colour I like best is {colour}.",
     "If you ask me for my favourite colour, it is {colour}.",

@@ -16,8 +16,6 @@ from tunecheck.memory._model import Definition
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
 
-__all__ = ["ConflictingPersonalInfo"]
-
 ATTEMPTS = 5
 """How often content is asked for until it can be read."""
 

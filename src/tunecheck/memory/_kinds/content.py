@@ -10,8 +10,6 @@ import msgspec
 
 from tunecheck.memory._wording import fill
 
-__all__ = ["Fact", "FactTemplate", "draw_values", "invented_name", "told_facts"]
-
 _STARTS = ("B", "Br", "C", "D", "Dr", "F", "G", "Gl", "H", "J", "K", "L", "M", "N", "P", "Qu", "R", "S", "T", "V", "Z")
 _VOWELS = ("a", "e", "i", "o", "u", "ae", "ia", "ou")
 _MIDDLES = ("b", "d", "ff", "g", "l", "ld", "m", "nd", "r", "rr", "sh", "st", "t", "v", "x")

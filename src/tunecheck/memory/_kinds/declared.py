@@ -38,8 +38,6 @@ from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition, Given, Score, Wait
 from tunecheck.memory._wording import fill
 
-__all__ = ["SCORES", "declared_kind"]
-
 SCORES = ("words", "exact", "judge")
 
 _KEYS = ("title", "topics", "values", "cases", "script", "questions", "score")

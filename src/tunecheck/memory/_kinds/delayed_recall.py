@@ -13,8 +13,6 @@ from tunecheck.memory._kinds.content import FactTemplate, draw_values, told_fact
 from tunecheck.memory._kinds.scripts import read_data, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["DelayedRecall"]
-
 _FACTS, _QUESTIONS = 10, 3
 
 

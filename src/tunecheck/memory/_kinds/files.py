@@ -8,8 +8,6 @@ from pathlib import Path
 from tunecheck._errors import PluginError
 from tunecheck.memory._kind import Kind
 
-__all__ = ["is_kind_file", "kind_from_file"]
-
 _PYTHON, _YAML = (".py",), (".yaml", ".yml")
 
 

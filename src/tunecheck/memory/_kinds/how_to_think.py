@@ -15,8 +15,6 @@ from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["DAYS", "HowToThink", "Rule"]
-
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 _OPENING = "I want you to think in a way of my own about a certain sort of question. {rule} Keep to it from now on."

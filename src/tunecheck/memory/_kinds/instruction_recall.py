@@ -14,8 +14,6 @@ from tunecheck.memory._kinds.content import Fact, FactTemplate, draw_values, tol
 from tunecheck.memory._kinds.scripts import read_data, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["InstructionRecall"]
-
 _STEPS, _RULES = 6, 4
 
 _NEXT = "When working the {machine}: what do I do right after this step: “{step}”?"

@@ -16,8 +16,6 @@ from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition, Wait
 from tunecheck.memory._wording import fill
 
-__all__ = ["Jokes"]
-
 _WEEK = 7 * 24 * 60
 _MINUTE_US = 60_000_000
 

@@ -14,8 +14,6 @@ from tunecheck.memory._kinds.arguments import whole
 from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["KeyValuePairs"]
-
 _STATEMENT = "Keep this JSON object in mind, I am going to ask for one of its values:\n{pairs}"
 _QUESTION = "In the JSON object that I gave you, which value stands under the key {path}? Answer with the value only."
 _INNER = " within the key "

@@ -9,8 +9,6 @@ from tunecheck.memory._kinds.places import TownKind, walk
 from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["Locations"]
-
 _STATEMENTS = (
     "In my town the {end} lies {kilometres} km {direction} of the {start}.",
     "Go {kilometres} km {direction} from the {start} of my town, and you stand before the {end}.",

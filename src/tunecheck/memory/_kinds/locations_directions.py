@@ -9,8 +9,6 @@ from tunecheck.memory._kinds.places import TownKind, walk
 from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["LocationsDirections"]
-
 _FIRST = "Right in the middle of the town where I grew up stands the {start}."
 _NEXT = (
     "The {end} of that town is {kilometres} km {direction} of the {start}.",

@@ -12,8 +12,6 @@ from tunecheck.memory._kinds.names import USER_NAME, say_names
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["NameList"]
-
 _QUESTION = "List every name that I have called myself so far, and no other, as a JSON list of texts."
 
 

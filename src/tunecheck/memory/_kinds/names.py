@@ -12,8 +12,6 @@ from tunecheck.memory._kinds.arguments import whole
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["USER_NAME", "Names", "say_names"]
-
 USER_NAME = "name of the user"
 """The topic of tests in which the user gives a name."""
 

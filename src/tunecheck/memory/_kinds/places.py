@@ -13,8 +13,6 @@ from tunecheck.memory._kind import Kind
 from tunecheck.memory._kinds.arguments import whole
 from tunecheck.memory._kinds.scripts import read_words
 
-__all__ = ["OPPOSITE", "Leg", "TownKind", "walk"]
-
 TOWN = "places of a town"
 """The topic of tests in which the user tells of a town."""
 

@@ -11,8 +11,6 @@ from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["ProspectiveMemory"]
-
 FEWEST, MOST = 2, 8
 """The reply that must hold the saying is one of these; the one to the instruction counts as the first."""
 

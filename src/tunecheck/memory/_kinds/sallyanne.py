@@ -12,8 +12,6 @@ from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._kinds.stories import QUESTION_TYPES, tell_story
 from tunecheck.memory._model import Definition
 
-__all__ = ["SallyAnne"]
-
 _OPENING = (
     "A radio play is on. I am going to tell you, as it goes on, what happens in it, and when it is over I will ask you "
     "a question about it."

@@ -14,8 +14,6 @@ from tunecheck.memory._definitions import default_waits
 from tunecheck.memory._kind import Kind
 from tunecheck.memory._model import Definition, Wait
 
-__all__ = ["read_data", "read_words", "scripted_test"]
-
 DATA = Path(__file__).parent / "data"
 
 T = TypeVar("T")

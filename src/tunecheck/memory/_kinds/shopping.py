@@ -12,8 +12,6 @@ from tunecheck.memory._kinds.arguments import whole
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["Shopping"]
-
 _ADDED = (
     "Put {count} × {item} on my shopping list.",
     "I need {count} × {item}, so add that to my shopping list.",

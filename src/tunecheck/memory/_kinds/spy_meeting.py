@@ -12,8 +12,6 @@ from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["SpyMeeting", "spy_words"]
-
 _OPENING = "Three people are going to send you a message in veiled words: {names}. Keep them, they belong together."
 _MESSAGE = "Message from {name}: {message}"
 _QUESTION = (

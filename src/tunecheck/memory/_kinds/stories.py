@@ -16,8 +16,6 @@ import msgspec
 
 from tunecheck.memory._kinds.scripts import read_data, read_words
 
-__all__ = ["QUESTION_TYPES", "Question", "Story", "tell_story"]
-
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")
 """What may be asked: where the thing is or was, where somebody believes that it is, or either."""
 

@@ -13,8 +13,6 @@ from tunecheck.memory._kinds.arguments import share, whole
 from tunecheck.memory._kinds.scripts import read_data, scripted_test
 from tunecheck.memory._model import Definition
 
-__all__ = ["TriggerResponse"]
-
 _ORDERS = (
     "Each time that I {occasion}, say this sentence to me: “{response}”",
     "Make it a habit: as soon as I {occasion}, you answer with the words “{response}”",

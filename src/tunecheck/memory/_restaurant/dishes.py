@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from tunecheck.memory._spoken import stem, words
 
-__all__ = ["Dishes", "Mention"]
-
 _ENOUGH = 0.6
 """Share of what an entry's name weighs from which on it counts as named."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck.memory._spoken import stem, words
 
-__all__ = ["Drinks", "is_recalled"]
-
 _EVERYWHERE = frozenset(
     "water tea coffee espresso cappuccino latte milk juice lemonade soda cola coke sprite beer ale lager cider wine "
     "champagne prosecco cocktail margarita mojito martini whiskey whisky gin vodka rum smoothie milkshake kombucha "

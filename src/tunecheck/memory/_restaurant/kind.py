@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.memory._wording import Wording
 
-__all__ = ["Restaurant"]
-
 _MOST = 5.0
 _MOST_CHARACTERS = 20_000
 """How much of a reply the judge is shown."""

@@ -11,8 +11,6 @@ from typing import TypeGuard
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 
-__all__ = ["DRINKS", "Menu"]
-
 DRINKS = "Beverages"
 """The section whose entries are no dishes."""
 

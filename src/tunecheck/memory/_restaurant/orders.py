@@ -11,8 +11,6 @@ from tunecheck._json import JSON
 from tunecheck.memory._goodai.lenient_json import read_lenient
 from tunecheck.memory._restaurant.menu import Menu
 
-__all__ = ["OrderFailedError", "Wanted", "read_order", "read_yes"]
-
 Wanted = Literal["drinks", "dishes"]
 
 _MOST_ITEMS = 50

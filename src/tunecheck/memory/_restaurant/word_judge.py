@@ -13,8 +13,6 @@ from tunecheck.memory._restaurant.drinks import Drinks, is_recalled
 from tunecheck.memory._restaurant.menu import Menu
 from tunecheck.memory._spoken import Clause, clauses, spoken, words
 
-__all__ = ["WordJudge"]
-
 _NO_GUEST = re.compile(
     r"\b(?:i'm|i am|as) (?:just |only )?an? (?:\w+ )?"
     r"(?:ai|artificial|language model|virtual|digital|assistant|chatbot)\b"

@@ -10,8 +10,6 @@ from typing import TypeAlias
 from tunecheck._json import JSON
 from tunecheck.memory._model import Given, Score
 
-__all__ = ["Scorer", "Undecided", "Verdict", "expected_text", "expected_texts", "last_reply", "mentions", "plain_words"]
-
 MAX_CHARACTERS = 50_000
 """As much of a reply as is looked at; the longest recorded one has 8,000."""
 

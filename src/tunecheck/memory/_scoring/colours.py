@@ -10,8 +10,6 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Verdict, expected_text, last_reply, plain_words
 from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
 
-__all__ = ["score_colour"]
-
 _NAMES = (
     "amber|apricot|aqua|aquamarine|azure|beige|black|blue|bronze|brown|burgundy|chartreuse|copper|coral|cream|crimson"
     "|cyan|emerald|fuchsia|gold|golden|gray|green|grey|indigo|ivory|jade|khaki|lavender|lilac|lime|magenta|maroon|mauve"

@@ -8,8 +8,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Direction", "Distance", "Mark", "Move", "marks", "moves"]
-
 _EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
 _UNITS = {"k": 1.0, "m": 0.001, "mi": 1.609344}
 _WORDS = {

@@ -11,8 +11,6 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words, texts
 from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
 
-__all__ = ["score_joke"]
-
 LIKENESS = 0.8
 """How many of a joke's words a passage has, in order, to be that joke."""
 

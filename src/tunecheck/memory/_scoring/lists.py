@@ -11,8 +11,6 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_texts, last_reply
 from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
 
-__all__ = ["score_name_list", "score_shopping"]
-
 MAX_ITEMS = 2_000
 """Longest list that is compared."""
 

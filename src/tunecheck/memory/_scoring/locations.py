@@ -11,8 +11,6 @@ from tunecheck.memory._scoring.directions import Move, moves
 from tunecheck.memory._scoring.routes import Places, Route, read_routes, where_it_lies
 from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
 
-__all__ = ["score_directions", "score_location"]
-
 _STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
 _MOST_STEPS = 60
 _LONGEST_STEP = 250

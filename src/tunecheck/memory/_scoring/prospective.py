@@ -9,8 +9,6 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, texts
 from tunecheck.memory._scoring.simple import NO_EXPECTATION
 
-__all__ = ["score_prospective"]
-
 
 def score_prospective(given: Given, compat: bool) -> Verdict:
     """Whether the quote stands in the nth reply since the request, its own reply counted, and in none of the others.

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from tunecheck.memory._scoring.directions import Move, moves
 
-__all__ = ["Place", "Places", "Route", "read_routes", "where_it_lies"]
-
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
 _BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")

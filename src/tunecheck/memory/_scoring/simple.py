@@ -9,8 +9,6 @@ from tunecheck.memory._goodai.lenient_json import read_lenient
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, mentions
 
-__all__ = ["NO_EXPECTATION", "NO_REPLY", "score_chapter", "score_key_value", "score_name", "score_sally_anne"]
-
 NO_REPLY = Undecided("there is no reply to score")
 NO_EXPECTATION = Undecided("what was expected cannot be read")
 

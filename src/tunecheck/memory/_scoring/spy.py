@@ -8,8 +8,6 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Verdict, last_reply, mentions
 from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
 
-__all__ = ["CODES", "score_spy"]
-
 CODES: tuple[tuple[str, ...], ...] = (
     ("noon", "midday"),
     ("night", "midnight", "nighttime"),

@@ -9,8 +9,6 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_texts, plain_words, texts
 from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
 
-__all__ = ["score_trigger"]
-
 THRESHOLD = 0.75
 """ROUGE-L F1, with stems, from which on a sentence is the agreed one; `rouge_score_threshold` in the configuration."""
 

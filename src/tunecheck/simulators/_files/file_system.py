@@ -17,8 +17,6 @@ from tunecheck.simulators._files.volume import Volume
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["GorillaFileSystem"]
-
 _LONGEST_NAME = 1_000
 _FORBIDDEN = frozenset('"%*/:<>?\\|')
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["count", "differing_lines", "last_lines", "readable_size"]
-
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 

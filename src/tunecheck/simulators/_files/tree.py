@@ -14,21 +14,6 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.simulators._base import SimulatorError
 
-__all__ = [
-    "MAX_CHARACTERS",
-    "MAX_DEPTH",
-    "MAX_ENTRIES",
-    "Directory",
-    "File",
-    "Node",
-    "descendants",
-    "measure",
-    "pad",
-    "plain",
-    "read_directory",
-    "shown",
-]
-
 MAX_ENTRIES = 20_000
 """Most files and directories in a tree; those of BFCL with long context stay below 1,000."""
 

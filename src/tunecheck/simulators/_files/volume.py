@@ -10,8 +10,6 @@ from tunecheck.simulators._base import SimulatorError
 from tunecheck.simulators._files import tree as file_tree
 from tunecheck.simulators._files.tree import Directory, File, Node
 
-__all__ = ["Volume"]
-
 MAX_MEASURED = 3_000_000
 """Entries that are gone through in one conversation to see whether there is room; some seconds of work."""
 

@@ -17,8 +17,6 @@ from tunecheck._json import JSON
 from tunecheck.calls._bounds import quoted
 from tunecheck.simulators._base import SimulatorError
 
-__all__ = ["MAX_PRECISION", "Shown", "logarithm"]
-
 MAX_PRECISION = 1_000
 """Most decimal digits: beyond them a single call would take too long."""
 

@@ -14,8 +14,6 @@ from tunecheck.simulators._math.logarithms import Shown, logarithm
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["MathAPI"]
-
 _Result = TypeVar("_Result")
 
 _MAX_ROOT_DIGITS = 10_000

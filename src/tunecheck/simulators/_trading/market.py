@@ -10,8 +10,6 @@ from tunecheck.simulators._figures import figures
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["StockMarket"]
-
 Stock = TypedDict(
     "Stock",
     {"price": float, "percent_change": float, "volume": float, "MA(5)": object, "MA(20)": object},

@@ -15,8 +15,6 @@ from tunecheck.simulators._trading.market import StockMarket
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["TradingBot"]
-
 _SEED = 1053520
 _DAY_S = 86_400
 _OPENING = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - the exchange has one clock and names no zone

@@ -10,8 +10,6 @@ from tunecheck.simulators._base import SimulatorError, tool
 from tunecheck.simulators._figures import copied, figures
 from tunecheck.simulators._travel.flights import TravelGuide
 
-__all__ = ["Card", "TravelAccount", "day"]
-
 _ADULT_YEARS = 18
 
 

@@ -10,8 +10,6 @@ from tunecheck.simulators._figures import figures
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["TravelClass", "TravelGuide", "fare"]
-
 TravelClass = Literal["economy", "business", "first"]
 Currency = Literal["USD", "RMB", "EUR", "JPY", "GBP", "CAD", "AUD", "INR", "RUB", "BRL", "MXN"]
 

@@ -15,8 +15,6 @@ from tunecheck.simulators._travel.flights import TravelClass, fare
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["TravelAPI"]
-
 _DEFAULTS: dict[str, JSON] = {
     "credit_card_list": {},
     "booking_record": {},

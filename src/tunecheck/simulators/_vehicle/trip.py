@@ -11,8 +11,6 @@ from tunecheck.simulators._figures import figures
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["RoadTrip"]
-
 _MILES_PER_GALLON = 20.0
 _TEMPERATURES_C = (-10, 40)
 _SPEEDS_KMH = (0, 120)

@@ -14,8 +14,6 @@ from tunecheck.simulators._vehicle.trip import RoadTrip
 if TYPE_CHECKING:
     from tunecheck.simulators._long_context import LongContext
 
-__all__ = ["VehicleControlAPI"]
-
 _SEED = 141053
 _TANK_GALLONS = 50
 _FULL_BRAKE_N = 1000

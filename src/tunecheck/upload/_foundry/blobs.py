@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from azure.storage.blob import ContentSettings
     from azure.storage.blob.aio import BlobClient, ContainerClient
 
-__all__ = ["BLOCK_BYTES", "BlobFolder", "StorageToken", "hide_sas"]
-
 BLOCK_BYTES = 8 << 20
 """Size of a block, and of the largest file that goes whole: what an upload holds in memory."""
 

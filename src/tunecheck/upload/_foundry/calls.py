@@ -26,8 +26,6 @@ from tunecheck.endpoints._transport import Bounds, exchange, open_session
 from tunecheck.endpoints._urls import proxy_for
 from tunecheck.upload._foundry.faults import AttemptFailed, UploadError, field, said, status_name
 
-__all__ = ["Answer", "Calls", "Step"]
-
 _TIMEOUT_S = 100.0
 _LEAST_BYTES_PER_S = 32 << 10
 """A slower line than that is taken for a dead one."""

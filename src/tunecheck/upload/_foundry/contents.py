@@ -12,8 +12,6 @@ from tunecheck._json import JSON, canonical, dumps
 from tunecheck.runs._store import Run
 from tunecheck.upload._foundry.files import TABLE, Artifact
 
-__all__ = ["Contents", "collect", "finite_metrics", "metric_keys", "name_map", "properties", "refuse_simulated"]
-
 _SEGMENT, _MOST_SEGMENTS = 950, 10
 
 _BUILT_IN: Mapping[str, str] = {

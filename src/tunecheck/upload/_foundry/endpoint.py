@@ -14,8 +14,6 @@ from tunecheck.upload._foundry.faults import UploadError, field
 from tunecheck.upload._foundry.projects import FoundryProject
 from tunecheck.upload._foundry.record import UploadRecord
 
-__all__ = ["FoundryUpload"]
-
 API_VERSION = "2025-11-15-preview"
 
 RESERVE = Step("reserve a place for the results")

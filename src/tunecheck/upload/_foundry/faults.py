@@ -10,8 +10,6 @@ from tunecheck._errors import RunError
 from tunecheck._json import JSON
 from tunecheck.endpoints._retry import is_passing
 
-__all__ = ["AttemptFailed", "UploadError", "field", "said", "status_name"]
-
 
 class UploadError(RunError):
     """An upload that did not get through.

@@ -12,8 +12,6 @@ from tunecheck._json import JSON, dumps_line
 from tunecheck.runs._store import Run
 from tunecheck.upload._foundry.images import take_images_out
 
-__all__ = ["TABLE", "Artifact", "artifact", "cell", "common_artifacts", "portal_artifacts", "table_columns"]
-
 TABLE, LOGS, REPORT = "instance_results.jsonl", "multi_turn_logs.jsonl", "report.html"
 
 _LOG_COLUMN = "outputs.inference_log"

@@ -17,8 +17,6 @@ from tunecheck.upload._foundry.files import Artifact
 from tunecheck.upload._foundry.projects import HubProject
 from tunecheck.upload._foundry.record import UploadRecord
 
-__all__ = ["STORAGE_SCOPE", "HubUpload"]
-
 API_VERSION = "2024-07-01-preview"
 
 STORAGE_SCOPE = "https://storage.azure.com/.default"

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tunecheck._json import JSON
 
-__all__ = ["take_images_out"]
-
 _COLUMN = "inputs.conversation"
 _IMAGE = re.compile(r"data:image/([a-z0-9.+-]{1,20});base64,", re.IGNORECASE)
 

@@ -14,8 +14,6 @@ from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 
-__all__ = ["FoundryProject", "HubProject", "Project", "read_project"]
-
 ARM = "https://management.azure.com"
 """Azure Resource Manager in the public cloud."""
 

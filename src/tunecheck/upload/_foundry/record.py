@@ -12,8 +12,6 @@ from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._json import JSON, loads
 from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
 
-__all__ = ["UploadRecord", "one_at_a_time"]
-
 _FILE = "upload.json"
 
 

@@ -31,8 +31,6 @@ from tunecheck.upload._foundry.hub import STORAGE_SCOPE, HubUpload
 from tunecheck.upload._foundry.projects import FoundryProject, Project, read_project
 from tunecheck.upload._foundry.record import UploadRecord, one_at_a_time
 
-__all__ = ["FoundryUploader", "UploadError", "Uploaded", "run_in_loop", "user_agent"]
-
 T = TypeVar("T")
 
 

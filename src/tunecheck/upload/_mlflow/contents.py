@@ -10,8 +10,6 @@ from tunecheck.runs._store import Run
 from tunecheck.upload._foundry.contents import metric_keys
 from tunecheck.upload._foundry.files import Artifact, artifact, cell, common_artifacts, table_columns
 
-__all__ = ["TABLE", "mlflow_artifacts", "parameters"]
-
 TABLE = "eval_results.json"
 
 _PARTS = ("dataset", "target", "evaluators", "mapping", "group_by", "command", "versions")

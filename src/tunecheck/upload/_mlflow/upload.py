@@ -26,8 +26,6 @@ from tunecheck.upload._foundry.record import UploadRecord, one_at_a_time
 from tunecheck.upload._foundry.upload import Uploaded, run_in_loop, user_agent
 from tunecheck.upload._mlflow.contents import TABLE, mlflow_artifacts, parameters
 
-__all__ = ["MlflowUploader"]
-
 DEFAULT_EXPERIMENT = "tunecheck"
 
 _MOST_PARAMETERS, _MOST_METRICS = 100, 1000
