@@ -15,7 +15,7 @@ import numpy
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
+from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
 
 from tunecheck.statistics._binary import paired_binary
 from tunecheck.statistics._power import smallest_difference

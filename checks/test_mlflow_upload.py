@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from checks.foundry_mlflow import MLFLOW, mlflow_server
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.foundry_fake import Failure, Fake
-from tests.foundry_mlflow import MLFLOW, mlflow_server
 from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
 
 from tunecheck._errors import ConfigurationError, MissingExtraError

@@ -6,7 +6,7 @@ With 4,000 draws a share of 95% is known to ± 0.7 points, one of 5% too; the se
 from __future__ import annotations
 
 import pytest
-from tests.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
+from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
 
 pytestmark = pytest.mark.slow
 
