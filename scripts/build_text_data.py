@@ -59,7 +59,7 @@ def write_text(path: Path, lines: Iterable[str]) -> None:
 def fetch(package: str, folder: Path) -> Path:
     """Download one package, without its dependencies, and give the path of its archive."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), package]
-    subprocess.run(command, check=True)  # noqa: S603 - fixed command
+    subprocess.run(command, check=True)
     return next(folder.iterdir())
 
 

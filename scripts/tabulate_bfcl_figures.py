@@ -8,7 +8,7 @@ called; where an operation compares its argument with one name after another, an
 names. No source is read.
 """
 
-# ruff: noqa: ANN401, D103, T201 - the reference is not typed, and this prints what it finds
+# ruff: noqa: ANN401, D103 - the reference is not typed, and this prints what it finds
 
 from __future__ import annotations
 

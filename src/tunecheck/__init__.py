@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tunecheck._version import __version__
+
 if TYPE_CHECKING:
     from tunecheck._errors import ConfigurationError, DataError, EndpointError, RunError, TunecheckError
     from tunecheck._targets import CallContext, Row, Target
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
         RougeScoreEvaluator,
         RougeType,
     )
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "tunecheck._errors": (
@@ -144,6 +144,7 @@ __all__ = [
     "RunError",
     "Target",
     "TunecheckError",
+    "__version__",
     "calibrate",
     "compare",
     "evaluate",

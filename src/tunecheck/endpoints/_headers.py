@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tunecheck import __version__
 from tunecheck._json import JSON
+from tunecheck._version import __version__
 from tunecheck.endpoints._definition import Definition, Section
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, Secret, environment, looks_secret, secret, sent_text
 

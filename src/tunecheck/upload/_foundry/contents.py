@@ -147,7 +147,7 @@ def name_map(evaluators: JSON) -> dict[str, str]:
 
 def properties(contents: Contents, marker: str) -> dict[str, JSON]:
     """What tells the portal that a run is an evaluation, and where its table is."""
-    from tunecheck import __version__
+    from tunecheck._version import __version__
 
     table: list[JSON] = [{"path": TABLE, "type": "table"}]
     return {

@@ -151,7 +151,7 @@ class FoundryUploader:
 
 def user_agent(appended: str | None) -> str:
     """What our calls say they are."""
-    from tunecheck import __version__
+    from tunecheck._version import __version__
 
     return f"tunecheck/{__version__}{' ' if appended else ''}{appended or ''}"
 
