@@ -11,13 +11,31 @@ from typing import TYPE_CHECKING
 from tunecheck._version import __version__
 
 if TYPE_CHECKING:
-    from tunecheck._errors import ConfigurationError, DataError, EndpointError, RunError, TunecheckError
+    from tunecheck._errors import (
+        ConfigurationError,
+        ContentFilterError,
+        DataError,
+        EndpointError,
+        MissingExtraError,
+        PluginError,
+        RefusedError,
+        ReplyError,
+        RunError,
+        RunInterruptedError,
+        StopRunError,
+        ThrottledError,
+        TimedOutError,
+        TunecheckError,
+    )
+    from tunecheck._faults import Fault
+    from tunecheck._pytest_plugin import assert_no_regression
     from tunecheck._targets import CallContext, Row, Target
     from tunecheck.calls._formats.reading import read_calls
     from tunecheck.calls._formats.writing import write_calls
     from tunecheck.calls._model import FunctionCall, Reading
     from tunecheck.comparison._compare import compare
     from tunecheck.comparison._results import Comparison, MetricComparison
+    from tunecheck.conversations._target import ConversationTarget
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.endpoints._definition import load_endpoint
     from tunecheck.endpoints._target import EndpointTarget
@@ -26,6 +44,7 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, score
     from tunecheck.evaluators._base import Evaluator, Metric, verdict
     from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
+    from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
     from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
     from tunecheck.evaluators._calls.match import MatchEvaluator
     from tunecheck.evaluators._judges.call_judge import CallJudgeEvaluator
@@ -34,7 +53,8 @@ if TYPE_CHECKING:
     from tunecheck.evaluators._judges.output import JudgeOutput
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.evaluators._judges.relevance import RelevanceEvaluator
-    from tunecheck.evaluators._judges.reply import JudgementError
+    from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError
+    from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
     from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
     from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
     from tunecheck.evaluators._text.evaluators import (
@@ -45,15 +65,29 @@ if TYPE_CHECKING:
         RougeScoreEvaluator,
         RougeType,
     )
+    from tunecheck.prompts._prompt import PromptError, PromptRenderError
+    from tunecheck.report._writing import write_report
+    from tunecheck.upload._foundry.faults import UploadError
 
 _HOMES = {
     "tunecheck._errors": (
         "ConfigurationError",
+        "ContentFilterError",
         "DataError",
         "EndpointError",
+        "MissingExtraError",
+        "PluginError",
+        "RefusedError",
+        "ReplyError",
         "RunError",
+        "RunInterruptedError",
+        "StopRunError",
+        "ThrottledError",
+        "TimedOutError",
         "TunecheckError",
     ),
+    "tunecheck._faults": ("Fault",),
+    "tunecheck._pytest_plugin": ("assert_no_regression",),
     "tunecheck._targets": (
         "CallContext",
         "Row",
@@ -70,6 +104,7 @@ _HOMES = {
         "Comparison",
         "MetricComparison",
     ),
+    "tunecheck.conversations._target": ("ConversationTarget",),
     "tunecheck.endpoints._base": ("Endpoint",),
     "tunecheck.endpoints._definition": ("load_endpoint",),
     "tunecheck.endpoints._target": ("EndpointTarget",),
@@ -86,6 +121,7 @@ _HOMES = {
         "verdict",
     ),
     "tunecheck.evaluators._calls.argument_match": ("ArgumentMatchEvaluator",),
+    "tunecheck.evaluators._calls.call_check": ("CallCheckEvaluator",),
     "tunecheck.evaluators._calls.function_call_match": ("FunctionCallMatchEvaluator",),
     "tunecheck.evaluators._calls.match": ("MatchEvaluator",),
     "tunecheck.evaluators._judges.call_judge": ("CallJudgeEvaluator",),
@@ -94,7 +130,11 @@ _HOMES = {
     "tunecheck.evaluators._judges.output": ("JudgeOutput",),
     "tunecheck.evaluators._judges.prompty": ("PromptyEvaluator",),
     "tunecheck.evaluators._judges.relevance": ("RelevanceEvaluator",),
-    "tunecheck.evaluators._judges.reply": ("JudgementError",),
+    "tunecheck.evaluators._judges.reply": (
+        "JudgeRefusalError",
+        "JudgementError",
+    ),
+    "tunecheck.evaluators._multi_turn_state": ("MultiTurnStateEvaluator",),
     "tunecheck.evaluators._similarity.bert_score": ("BertScoreEvaluator",),
     "tunecheck.evaluators._similarity.embedding_similarity": ("EmbeddingSimilarityEvaluator",),
     "tunecheck.evaluators._text.evaluators": (
@@ -105,6 +145,12 @@ _HOMES = {
         "RougeScoreEvaluator",
         "RougeType",
     ),
+    "tunecheck.prompts._prompt": (
+        "PromptError",
+        "PromptRenderError",
+    ),
+    "tunecheck.report._writing": ("write_report",),
+    "tunecheck.upload._foundry.faults": ("UploadError",),
 }
 
 __all__ = [
@@ -112,10 +158,13 @@ __all__ = [
     "BertScoreEvaluator",
     "BleuScoreEvaluator",
     "Calibration",
+    "CallCheckEvaluator",
     "CallContext",
     "CallJudgeEvaluator",
     "Comparison",
     "ConfigurationError",
+    "ContentFilterError",
+    "ConversationTarget",
     "DataError",
     "DifferenceEvaluator",
     "EmbeddingSimilarityEvaluator",
@@ -125,26 +174,41 @@ __all__ = [
     "EvaluationResult",
     "Evaluator",
     "F1ScoreEvaluator",
+    "Fault",
     "FunctionCall",
     "FunctionCallMatchEvaluator",
     "GleuScoreEvaluator",
     "GroundednessEvaluator",
     "JudgeOutput",
+    "JudgeRefusalError",
     "JudgementError",
     "MatchEvaluator",
     "MeteorScoreEvaluator",
     "Metric",
     "MetricComparison",
+    "MissingExtraError",
+    "MultiTurnStateEvaluator",
+    "PluginError",
+    "PromptError",
+    "PromptRenderError",
     "PromptyEvaluator",
     "Reading",
+    "RefusedError",
     "RelevanceEvaluator",
+    "ReplyError",
     "RougeScoreEvaluator",
     "RougeType",
     "Row",
     "RunError",
+    "RunInterruptedError",
+    "StopRunError",
     "Target",
+    "ThrottledError",
+    "TimedOutError",
     "TunecheckError",
+    "UploadError",
     "__version__",
+    "assert_no_regression",
     "calibrate",
     "compare",
     "evaluate",
@@ -153,6 +217,7 @@ __all__ = [
     "score",
     "verdict",
     "write_calls",
+    "write_report",
 ]
 
 
@@ -160,9 +225,9 @@ def __getattr__(name: str) -> object:
     """Load a public name from the module it lives in."""
     for module, names in _HOMES.items():
         if name in names:
-            found: object = getattr(import_module(module), name)
-            globals()[name] = found
-            return found
+            value: object = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"module 'tunecheck' has no attribute {name!r}")
 
 
