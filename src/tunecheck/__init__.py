@@ -30,14 +30,17 @@ if TYPE_CHECKING:
     from tunecheck._faults import Fault
     from tunecheck._pytest_plugin import assert_no_regression
     from tunecheck._targets import CallContext, Row, Target
+    from tunecheck.bfcl._scoring import score_results
     from tunecheck.calls._formats.reading import read_calls
     from tunecheck.calls._formats.writing import write_calls
     from tunecheck.calls._model import FunctionCall, Reading
     from tunecheck.comparison._compare import compare
+    from tunecheck.comparison._pairing import NothingPairsError
     from tunecheck.comparison._results import Comparison, MetricComparison
     from tunecheck.conversations._target import ConversationTarget
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.endpoints._recorded import NoAnswerError
     from tunecheck.endpoints._target import EndpointTarget
     from tunecheck.evaluation._calibration.calibrate import calibrate
     from tunecheck.evaluation._calibration.labelled_run import Calibration
@@ -65,9 +68,15 @@ if TYPE_CHECKING:
         RougeScoreEvaluator,
         RougeType,
     )
+    from tunecheck.memory._kinds.chapterbreak import MissingTextsError
+    from tunecheck.memory._session import SessionStoppedError
+    from tunecheck.prompts._bounds import TooMuchError
     from tunecheck.prompts._prompt import PromptError, PromptRenderError
     from tunecheck.report._writing import write_report
+    from tunecheck.runs._export import text_of_cell
+    from tunecheck.runs._store import Run, find_run
     from tunecheck.upload._foundry.faults import UploadError
+    from tunecheck.upload._foundry.upload import FoundryUploader
 
 _HOMES = {
     "tunecheck._errors": (
@@ -93,6 +102,7 @@ _HOMES = {
         "Row",
         "Target",
     ),
+    "tunecheck.bfcl._scoring": ("score_results",),
     "tunecheck.calls._formats.reading": ("read_calls",),
     "tunecheck.calls._formats.writing": ("write_calls",),
     "tunecheck.calls._model": (
@@ -100,6 +110,7 @@ _HOMES = {
         "Reading",
     ),
     "tunecheck.comparison._compare": ("compare",),
+    "tunecheck.comparison._pairing": ("NothingPairsError",),
     "tunecheck.comparison._results": (
         "Comparison",
         "MetricComparison",
@@ -107,6 +118,7 @@ _HOMES = {
     "tunecheck.conversations._target": ("ConversationTarget",),
     "tunecheck.endpoints._base": ("Endpoint",),
     "tunecheck.endpoints._definition": ("load_endpoint",),
+    "tunecheck.endpoints._recorded": ("NoAnswerError",),
     "tunecheck.endpoints._target": ("EndpointTarget",),
     "tunecheck.evaluation._calibration.calibrate": ("calibrate",),
     "tunecheck.evaluation._calibration.labelled_run": ("Calibration",),
@@ -145,12 +157,21 @@ _HOMES = {
         "RougeScoreEvaluator",
         "RougeType",
     ),
+    "tunecheck.memory._kinds.chapterbreak": ("MissingTextsError",),
+    "tunecheck.memory._session": ("SessionStoppedError",),
+    "tunecheck.prompts._bounds": ("TooMuchError",),
     "tunecheck.prompts._prompt": (
         "PromptError",
         "PromptRenderError",
     ),
     "tunecheck.report._writing": ("write_report",),
+    "tunecheck.runs._export": ("text_of_cell",),
+    "tunecheck.runs._store": (
+        "Run",
+        "find_run",
+    ),
     "tunecheck.upload._foundry.faults": ("UploadError",),
+    "tunecheck.upload._foundry.upload": ("FoundryUploader",),
 }
 
 __all__ = [
@@ -175,6 +196,7 @@ __all__ = [
     "Evaluator",
     "F1ScoreEvaluator",
     "Fault",
+    "FoundryUploader",
     "FunctionCall",
     "FunctionCallMatchEvaluator",
     "GleuScoreEvaluator",
@@ -187,7 +209,10 @@ __all__ = [
     "Metric",
     "MetricComparison",
     "MissingExtraError",
+    "MissingTextsError",
     "MultiTurnStateEvaluator",
+    "NoAnswerError",
+    "NothingPairsError",
     "PluginError",
     "PromptError",
     "PromptRenderError",
@@ -199,12 +224,15 @@ __all__ = [
     "RougeScoreEvaluator",
     "RougeType",
     "Row",
+    "Run",
     "RunError",
     "RunInterruptedError",
+    "SessionStoppedError",
     "StopRunError",
     "Target",
     "ThrottledError",
     "TimedOutError",
+    "TooMuchError",
     "TunecheckError",
     "UploadError",
     "__version__",
@@ -212,9 +240,12 @@ __all__ = [
     "calibrate",
     "compare",
     "evaluate",
+    "find_run",
     "load_endpoint",
     "read_calls",
     "score",
+    "score_results",
+    "text_of_cell",
     "verdict",
     "write_calls",
     "write_report",
