@@ -31,7 +31,7 @@ LATE = (
     "yaml",
     "tunecheck.endpoints._chat",
     "tunecheck.endpoints._memory_agent",
-    "tunecheck.evaluators._memory.score",
+    "tunecheck.memory._evaluator",
     "tunecheck.memory._judging",
     "tunecheck.memory._run_files",
     *(f"tunecheck.memory._kinds.{module.name}" for module in iter_modules(kinds.__path__)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tunecheck._json import JSON
 from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds import find_kind
+from tunecheck.memory._kinds.registry import find_kind
 from tunecheck.memory._model import Definition
 
 SCRIPTED = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring import judge_by_words
+from tunecheck.memory._scoring.by_words import judge_by_words
 
 __all__ = ["ROUTE", "recorded", "score", "told", "verdict_of"]
 

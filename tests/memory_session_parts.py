@@ -13,10 +13,9 @@ from tunecheck.memory._clock import Clock, VirtualClock
 from tunecheck.memory._event_log import EventLog, read_events
 from tunecheck.memory._filler import FillerPool
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._kinds.instructions import ProspectiveMemory
 from tunecheck.memory._kinds.jokes import Jokes
-from tunecheck.memory._kinds.prospective_memory import ProspectiveMemory
-from tunecheck.memory._kinds.shopping import Shopping
+from tunecheck.memory._kinds.statements import Colours, Shopping
 from tunecheck.memory._model import AskJudge, Definition, Wait
 from tunecheck.memory._restaurant.kind import Restaurant
 from tunecheck.memory._restaurant.word_judge import WordJudge

@@ -41,8 +41,15 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._chat import OpenAIEndpoint
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.memory._agents import MAX_REPLY_CHARACTERS, AgentReply, EndpointAgent, RememberingAgent, agent_for
-from tunecheck.memory._window import MESSAGE_TOKENS, Window
+from tunecheck.memory._agents import (
+    MAX_REPLY_CHARACTERS,
+    MESSAGE_TOKENS,
+    AgentReply,
+    EndpointAgent,
+    RememberingAgent,
+    Window,
+    agent_for,
+)
 
 WORDS = st.text(alphabet="ab ", max_size=60)
 TALK = st.lists(st.tuples(WORDS, WORDS), max_size=30)

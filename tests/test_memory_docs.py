@@ -27,7 +27,7 @@ from tunecheck._plugins import discover, find
 from tunecheck.memory._configuration import read_configuration
 from tunecheck.memory._filler import load_filler
 from tunecheck.memory._goodai.rescore import rescore_file
-from tunecheck.memory._kinds.books import OPTIONS, find_passages
+from tunecheck.memory._kinds.chapterbreak import OPTIONS, find_passages
 from tunecheck.runs._store import Run, list_runs
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tests.reference_environments import AZURE
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._plugins import find
-from tunecheck.evaluators._memory.score import MemoryEvaluator
+from tunecheck.memory._evaluator import MemoryEvaluator
 from tunecheck.prompts._loading import load_prompt
 
 RECALL: dict[str, Any] = {
@@ -194,9 +194,9 @@ def test_another_prompt_in_the_workspace_is_taken(tmp_path: Path, monkeypatch: p
 
 
 def load_prompt_file(name: str) -> str:
-    from tunecheck.evaluators._memory import judges as memory_judges
+    import tunecheck
 
-    return str(Path(memory_judges.__file__).parents[2] / "prompts" / "files" / f"memory_{name}.prompty")
+    return str(Path(tunecheck.__file__).parent / "prompts" / "files" / f"memory_{name}.prompty")
 
 
 @pytest.mark.parametrize("name", PROMPTS)
@@ -259,7 +259,7 @@ def test_azures_evaluate_takes_it_unchanged(tmp_path: Path, reference_env: Refer
     program = (
         "import sys, json\n"
         "from azure.ai.evaluation import evaluate\n"
-        "from tunecheck.evaluators._memory.score import MemoryEvaluator\n"
+        "from tunecheck.memory._evaluator import MemoryEvaluator\n"
         "if __name__ == '__main__':\n"
         "    found = evaluate(data=sys.argv[1], evaluators={'memory': MemoryEvaluator()})\n"
         "    open(sys.argv[2], 'w').write(json.dumps([row['outputs.memory.memory'] for row in found['rows']]))\n"

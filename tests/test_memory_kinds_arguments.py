@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._plugins import discover
-from tunecheck.memory._kinds import Kinds, find_kind, kind_by_title
+from tunecheck.memory._kinds.registry import Kinds, find_kind, kind_by_title
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
     "colours": {"colour_changes": 3},

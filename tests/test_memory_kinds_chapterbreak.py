@@ -12,11 +12,10 @@ from tests.memory_kinds_parts import as_rows
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON
 from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds import find_kind
-from tunecheck.memory._kinds.books import CONTEXT_CHARACTERS, OPTION_CHARACTERS, pages_of
-from tunecheck.memory._kinds.chapterbreak import MissingTextsError
+from tunecheck.memory._kinds.chapterbreak import CONTEXT_CHARACTERS, OPTION_CHARACTERS, MissingTextsError, pages_of
+from tunecheck.memory._kinds.registry import find_kind
 from tunecheck.memory._model import Definition, Given
-from tunecheck.memory._scoring import score_by_words
+from tunecheck.memory._scoring.by_words import score_by_words
 
 
 def sentence(book: str, chapter: int, number: int) -> str:

@@ -10,8 +10,8 @@ import pytest
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds import find_kind
 from tunecheck.memory._kinds.conflicting_personal_info import read_content
+from tunecheck.memory._kinds.registry import find_kind
 from tunecheck.memory._model import Definition
 
 WRITER = '''

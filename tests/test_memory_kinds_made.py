@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.memory_kinds_parts import DATA, SCRIPTED, replies_since, right_replies, test_of, tests_of
 
 from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds import find_kind, kind_by_title
+from tunecheck.memory._kinds.registry import find_kind, kind_by_title
 from tunecheck.memory._model import Definition, Given
-from tunecheck.memory._scoring import score_by_words
+from tunecheck.memory._scoring.by_words import score_by_words
 
 kinds = st.sampled_from(SCRIPTED)
 seeds = st.integers(-(2**63), 2**63)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds import find_kind
+from tunecheck.memory._kinds.registry import find_kind
 from tunecheck.memory._model import Definition, Given, Wait
 
 HAIKU = """

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.memory._goodai.lenient_json import read_lenient
+from tunecheck.memory._lenient_json import read_lenient
 
 READ: dict[str, tuple[str, Any]] = {
     "plain": ('{"a": [1, 2.5, true, null]}', {"a": [1, 2.5, True, None]}),

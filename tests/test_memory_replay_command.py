@@ -14,7 +14,7 @@ from tests.memory_core_parts import logged, run, settings
 from tunecheck.memory._definitions import write_definitions
 from tunecheck.memory._filler import load_filler
 from tunecheck.memory._goodai.log import LogEvent, log_line
-from tunecheck.memory._kinds import kind_by_title
+from tunecheck.memory._kinds.registry import kind_by_title
 from tunecheck.memory._model import Definition, Wait
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import load_tokenizer
@@ -185,7 +185,7 @@ def test_a_run_of_ours_says_the_seed_of_its_filler_itself(tmp_path: Path, capsys
 def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tunecheck.memory._kinds import find_kind
+    from tunecheck.memory._kinds.registry import find_kind
 
     (tmp_path / "mine.py").write_text(
         "from tunecheck.memory._kind import Kind\n"

@@ -14,8 +14,7 @@ from tests.memory_core_parts import replayable_runs
 
 from tunecheck.memory._filler import load_filler
 from tunecheck.memory._goodai.log import EventType, LogEvent
-from tunecheck.memory._goodai.message_size import replay_any_size
-from tunecheck.memory._goodai.replay import Replayed, replay
+from tunecheck.memory._goodai.replay import Replayed, replay, replay_any_size
 from tunecheck.memory._goodai.run import LegacyRun, read_legacy_run
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._tokens import load_tokenizer

@@ -14,8 +14,8 @@ from tests.memory_restaurant_parts import GUEST_WORDS, reference_replays, visit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
+from tunecheck.memory._menu import Menu
 from tunecheck.memory._model import AskJudge
-from tunecheck.memory._restaurant.menu import Menu
 from tunecheck.memory._restaurant.word_judge import WordJudge
 from tunecheck.memory._wording import load_wording
 

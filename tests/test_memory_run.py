@@ -361,7 +361,7 @@ def test_a_data_set_without_its_texts_is_left_out_visibly(workspace: Path) -> No
 
 
 def test_the_recorded_replies_can_be_judged_again_without_asking_the_agent() -> None:
-    from tunecheck.evaluators._memory.score import MemoryEvaluator
+    from tunecheck.memory._evaluator import MemoryEvaluator
 
     outcome = had()
     again = score(outcome.result.run_dir, evaluators={"strict": MemoryEvaluator(threshold=1.0)})

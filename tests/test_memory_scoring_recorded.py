@@ -12,8 +12,8 @@ from tests.memory_scoring_parts import recorded
 
 from tunecheck.memory._goodai.rescore import given_of_row
 from tunecheck.memory._model import Score
-from tunecheck.memory._scoring import judge_by_words
-from tunecheck.memory._scoring.spy import CODES
+from tunecheck.memory._scoring.by_words import judge_by_words
+from tunecheck.memory._scoring.single import CODES
 
 AGREEMENT = {"Locations Directions": 0.92, "Jokes": 0.97, "Trigger Response": 0.85}
 

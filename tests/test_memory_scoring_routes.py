@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_scoring_parts import ROUTE, score, verdict_of
 
-from tunecheck.memory._scoring import Undecided
+from tunecheck.memory._scoring.by_words import Undecided
 from tunecheck.memory._scoring.directions import moves
 from tunecheck.memory._scoring.routes import Places, read_routes
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.memory_scoring_parts import score, verdict_of
 
-from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._kinds.statements import Colours
 from tunecheck.memory._model import Points, Score
-from tunecheck.memory._scoring import Undecided, score_by_words
 from tunecheck.memory._scoring.base import Verdict
+from tunecheck.memory._scoring.by_words import Undecided, score_by_words
 
 SOAP = [["soap", 2], ["milk", 1], ["leek", 3]]
 SPY = [["boat", "bridge", "raft", "kayak"], ["orchard"], ["noon", "midday"]]

@@ -15,9 +15,9 @@ from tunecheck._records import RecordFile
 from tunecheck.memory._clock import START_US, RealClock, VirtualClock
 from tunecheck.memory._effects import Consult, Jump, Register, ResetAgent, Send
 from tunecheck.memory._event_log import EventLog, read_events
-from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._kinds.instructions import ProspectiveMemory
 from tunecheck.memory._kinds.jokes import Jokes
-from tunecheck.memory._kinds.prospective_memory import ProspectiveMemory
+from tunecheck.memory._kinds.statements import Colours
 from tunecheck.memory._model import Definition, Say, Steps, Wait
 from tunecheck.memory._tasks import Test
 

@@ -21,7 +21,7 @@ from tunecheck.evaluation._evaluate import EvaluationResult
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._effects import Send
 from tunecheck.memory._event_log import read_events
-from tunecheck.memory._kinds.colours import Colours
+from tunecheck.memory._kinds.statements import Colours
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._target import MemoryTarget, event_log_path
 from tunecheck.memory._tasks import Test

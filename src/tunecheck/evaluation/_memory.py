@@ -21,7 +21,7 @@ from tunecheck.memory._kept_definitions import benchmark_folder, keep_definition
 from tunecheck.memory._kind import Making
 from tunecheck.memory._making import LeftOut, Made, Mode, make_definitions
 from tunecheck.memory._scheduler import Settings
-from tunecheck.memory._scoring import needs_judge
+from tunecheck.memory._scoring.by_words import needs_judge
 from tunecheck.memory._target import MemoryTarget
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import Tokenizer, load_tokenizer
@@ -228,7 +228,7 @@ def _row(test: Test) -> dict[str, object]:
 
 
 def _evaluator(judge: Endpoint | None) -> object:
-    from tunecheck.evaluators._memory.score import MemoryEvaluator
+    from tunecheck.memory._evaluator import MemoryEvaluator
 
     return MemoryEvaluator(judge)
 

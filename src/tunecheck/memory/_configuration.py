@@ -23,8 +23,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.memory._kind import Kind
-from tunecheck.memory._kinds import Kinds
-from tunecheck.memory._kinds.files import is_kind_file
+from tunecheck.memory._kinds.registry import Kinds, is_kind_file
 
 MAX_EXAMPLES = 10_000
 MAX_SPAN = 1_000_000_000

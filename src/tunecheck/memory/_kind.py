@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._json import JSON
-from tunecheck.memory._model import Definition, Given, Score, Steps
+from tunecheck.memory._model import Definition, Given, Say, Score, Steps
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.memory._wording import Wording
+
 
 GROUP = "tunecheck.memory"
 """The entry points by which kinds of tests are found."""
@@ -89,8 +90,6 @@ class Kind:
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
         """The test at work: by default its script, with its waits; a temporal one asks `question` at the end."""
-        from tunecheck.memory._scripted import scripted_steps
-
         return scripted_steps(self, definition, scene)
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
@@ -103,6 +102,19 @@ class Kind:
 
     def score(self, given: Given, *, compat: bool = False) -> Score | None:
         """Score a finished test by words alone; None where only a judge can."""
-        from tunecheck.memory._scoring import score_by_words
+        from tunecheck.memory._scoring.by_words import score_by_words
 
         return score_by_words(given, compat=compat)
+
+
+def scripted_steps(kind: Kind, definition: Definition, scene: Scene) -> Steps:
+    """Each line of the script and its wait; the last question of a temporal test is worded when it is asked."""
+    said_us: list[int] = []
+    for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
+        replied = yield Say(message, question=question, register=question and definition.uses_callback)
+        said_us.append(replied.sent_us)
+        if not wait.is_none:
+            yield wait
+    if definition.is_temporal and len(definition.is_question) > len(definition.script):
+        yield Say(kind.temporal_question(definition, said_us, scene), question=True)
+    return None

@@ -19,12 +19,12 @@ from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.memory._agents import agent_for
 from tunecheck.memory._clock import ClockName, make_clock
-from tunecheck.memory._counting import CountingOnce
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._event_log import EventLog
 from tunecheck.memory._results import OUTPUT_COLUMNS, output_columns, share_of
 from tunecheck.memory._session import Judging, Session
 from tunecheck.memory._test_states import SessionBook, TestBook
+from tunecheck.memory._tokens import CountingOnce
 
 if TYPE_CHECKING:
     from tunecheck.memory._agents import Agent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import lru_cache
 from importlib import machinery, util
 from types import ModuleType
 from typing import Protocol, cast
@@ -83,3 +84,21 @@ class _Encoding:
             return self._count(text)
         except UnicodeEncodeError:
             return self._count(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+_TEXTS_KEPT = 64
+
+
+class CountingOnce:
+    """A tokenizer that does not count again what it has just counted.
+
+    The scheduler, the agent's window and the books each need the tokens of the same message.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.name = tokenizer.name
+        self._count = lru_cache(maxsize=_TEXTS_KEPT)(tokenizer.count)
+
+    def count(self, text: str) -> int:
+        """See Tokenizer."""
+        return self._count(text)

@@ -15,7 +15,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 
 if TYPE_CHECKING:
-    from tunecheck.memory._restaurant.menu import Menu
+    from tunecheck.memory._menu import Menu
 
 OWN = Path(__file__).with_name("data") / "wording.yml"
 """The wording that ships."""
@@ -71,7 +71,7 @@ class RestaurantWording:
             ConfigurationError: the file cannot be read, or holds no menu.
         """
         from tunecheck._json import loads
-        from tunecheck.memory._restaurant.menu import Menu
+        from tunecheck.memory._menu import Menu
 
         try:
             value = loads(self.menu_file.read_bytes())

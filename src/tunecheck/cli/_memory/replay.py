@@ -95,7 +95,7 @@ def replay(
     the reference.
     """
     from tunecheck.memory._filler import load_filler
-    from tunecheck.memory._goodai.message_size import replay_any_size
+    from tunecheck.memory._goodai.replay import replay_any_size
     from tunecheck.memory._goodai.run import read_legacy_run
     from tunecheck.memory._tokens import load_tokenizer
     from tunecheck.memory._wording import load_wording

@@ -1,24 +1,238 @@
 """Replay: a logged run's replies are fed to the scheduler, whose events must then be the logged ones.
 
 Of each event its type, test, words, question mark, tokens and seconds are compared; replies, judgements and times are
-taken from the log. A log that was interrupted and taken up again is replayed by the reference's rules for that
-(`tunecheck.memory._goodai.resumed`).
+taken from the log. A log that was interrupted and resumed is replayed by the reference's rules for resuming.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
 
-from tunecheck.memory._effects import Register, Schedule, SuiteReset
-from tunecheck.memory._goodai.log import EventType, LogEvent
-from tunecheck.memory._goodai.log_walk import Difference, Kept, Walk
-from tunecheck.memory._goodai.resumed import registered_again, take_up
+from tunecheck.memory._effects import (
+    Consult,
+    Effect,
+    Jump,
+    Outcome,
+    Register,
+    ResetAgent,
+    Schedule,
+    Send,
+    SuiteReset,
+    Waiting,
+)
+from tunecheck.memory._filler import FillerPool, FillerWriter
+from tunecheck.memory._goodai.log import EventType, LogEvent, log_events
+from tunecheck.memory._goodai.run import LegacyRun
 from tunecheck.memory._kind import Scene
 from tunecheck.memory._kinds.jokes import Jokes
-from tunecheck.memory._model import Definition
-from tunecheck.memory._scheduler import Course, Settings
-from tunecheck.memory._tasks import Test
+from tunecheck.memory._model import Definition, Say, Step, Wait
+from tunecheck.memory._scheduler import MAX_MESSAGE_TOKENS, Course, Settings
+from tunecheck.memory._tasks import Task, Test
+from tunecheck.memory._tokens import Tokenizer
+from tunecheck.memory._wording import Wording
+
+_DAY = 86_400
+
+_MOST_STATES = 40
+
+_LONGEST_SAVING_US = 60_000_000
+"""A longer gap in a log is a wait for time."""
+
+_RandomState: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first event that is not the same: what the log has there, and what ours is; None where one has ended."""
+
+    logged: LogEvent | None
+    ours: LogEvent | None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What the reference saves beside its log: the count of tokens, and where the filler's random numbers are."""
+
+    tokens: int
+    draws: _RandomState
+
+
+class Walk:
+    """Drives a course along the events from `place` on; afterwards `place` is that of the first that differs.
+
+    `difference` is None where both came to their end together.
+    """
+
+    def __init__(self, course: Course, stream: Schedule, events: Sequence[LogEvent], place: int) -> None:
+        self.place = place
+        self.difference: Difference | None = None
+        self._course = course
+        self._events = events
+        self._states = deque([(Saved(course.tokens, course.draws.getstate()), True)], maxlen=_MOST_STATES)
+        self._drive(stream)
+
+    def may_be_saved(self) -> Iterator[Saved]:
+        """What may have been saved when the log was interrupted at `place`, the most likely first.
+
+        The reference saves after each message and wait of a test, but not between filler: a process that dies there
+        leaves what was before the filler. It may also die just before it saves.
+        """
+        states = list(self._states)[::-1]
+        likely = [saved for saved, written in states if written][:1] + [saved for saved, _ in states]
+        seen: set[tuple[int, _RandomState]] = set()
+        for saved in likely:
+            if (saved.tokens, saved.draws) not in seen:
+                seen.add((saved.tokens, saved.draws))
+                yield saved
+
+    def _drive(self, stream: Schedule) -> None:
+        effect = next(stream, None)
+        while effect is not None:
+            outcome = self._outcome(effect)
+            if outcome is None:
+                return
+            draws = self._course.draws.getstate()  # before those of filler that may come next
+            try:
+                following = stream.send(outcome)
+            except StopIteration:
+                following = None
+            if isinstance(effect, (Send, Waiting)):
+                self._states.append((Saved(self._course.tokens, draws), not _is_filler(effect)))
+            effect = following
+        if self.place < len(self._events):
+            self.difference = Difference(self._events[self.place], None)
+
+    def _outcome(self, effect: Effect) -> Outcome | None:
+        """What the log says that the effect came to; None where it says something else."""
+        now_us = self._course.now_us
+        if isinstance(effect, Jump):
+            return self._in_time(Outcome(effect.until_us))
+        if isinstance(effect, ResetAgent):
+            return self._in_time(Outcome(now_us))
+        outcome = self._logged_outcome(effect)
+        for ours in log_events(effect, now_us, outcome):
+            logged = self._event(0)
+            if logged is None or not _same(logged, ours):
+                self.difference = Difference(logged, ours)
+                return None
+            self.place += 1
+        # A wait for time is counted from the wait.
+        return outcome if isinstance(effect, Waiting) and effect.seconds else self._in_time(outcome)
+
+    def _in_time(self, outcome: Outcome) -> Outcome:
+        """The outcome, as late as the message that follows it.
+
+        The reference's clock runs on while it saves its agent, for seconds where that has much to save; a question that
+        says how long ago something was is worded after that, just before it is sent.
+        """
+        following = self._event(0)
+        if following is not None and following.sent and 0 < following.at_us - outcome.at_us < _LONGEST_SAVING_US:
+            return replace(outcome, at_us=following.at_us)
+        return outcome
+
+    def _logged_outcome(self, effect: Effect) -> Outcome:
+        event = self._event(1 if isinstance(effect, Send) else 0)
+        if event is None:
+            return Outcome(self._course.now_us)
+        return Outcome(event.at_us, event.text if isinstance(effect, (Send, Consult)) else None)
+
+    def _event(self, further: int) -> LogEvent | None:
+        place = self.place + further
+        return self._events[place] if place < len(self._events) else None
+
+
+def _is_filler(effect: Effect) -> bool:
+    return isinstance(effect, Send) and effect.filler
+
+
+def _same(logged: LogEvent, ours: LogEvent) -> bool:
+    """Whether they say the same. The reference's log leaves whole days out of a wait's seconds."""
+    if ours.seconds >= _DAY and logged.seconds == ours.seconds % _DAY:
+        ours = replace(ours, seconds=logged.seconds)
+    return _content(logged) == _content(ours)
+
+
+def _content(event: LogEvent) -> tuple[object, ...]:
+    text = event.text if not event.answered else None  # replies are given, not compared
+    return event.type, event.test, text, event.question, event.tokens, event.seconds
+
+
+def resume(events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings, saved: Saved, now_us: int) -> Course:
+    """The course of a run whose log came to these events before it died, with what it had saved by then."""
+    # A process that takes a run up has read its definitions: each test's random numbers come from its id.
+    course = Course([replace(test, seed=None) for test in tests], settings)
+    course.tokens = saved.tokens
+    course.draws.setstate(cast("tuple[int, tuple[int, ...], float | None]", saved.draws))
+    for event in events:
+        if event.type is EventType.END and event.test in course.tasks:
+            course.has_ended(course.tasks[event.test])
+    past = _Past(course, events)
+    for place, event in enumerate(events):
+        if (task := course.tasks.get(event.test)) is not None:
+            past.again(task, place)
+    for id_ in course.waiting:
+        course.is_at_work(course.tasks[id_])
+    course.now_us = now_us
+    return course
+
+
+def registered_again(events: Sequence[LogEvent], tests: Sequence[Test]) -> list[str]:
+    """The tests whose callbacks are registered again, in the order of their questions."""
+    ended = {event.test for event in events if event.type is EventType.END}
+    looking_on = {test.id for test in tests if test.definition.uses_callback} - ended
+    return [event.test for event in events if event.test in looking_on and event.sent and event.question]
+
+
+class _Past:
+    """Tells the tests of a course what has already happened to them."""
+
+    def __init__(self, course: Course, events: Sequence[LogEvent]) -> None:
+        self._course = course
+        self._events = events
+        self._sent_us: dict[str, int] = {}
+
+    def again(self, task: Task, place: int) -> None:
+        """The event of this test at this place has happened."""
+        course, event = self._course, self._events[place]
+        course.now_us = event.at_us
+        course.waiting.pop(task.id, None)
+        match event.type:
+            case EventType.BEGIN:
+                task.begun_at = event.tokens
+            case EventType.SEND_MESSAGE:
+                self._sent(task, place)
+            case EventType.RESPONSE_MESSAGE:
+                task.reply_tokens = course.settings.tokenizer.count(event.text or "")
+                task.came_to(event.text or "", self._sent_us.get(task.id, event.at_us))
+            case EventType.LLM_CALL:
+                self._next(task)
+                task.came_to(event.text or "", event.at_us)
+            case EventType.WAIT:
+                self._waits(task)
+
+    def _sent(self, task: Task, place: int) -> None:
+        self._sent_us[task.id] = self._events[place].at_us
+        step = self._next(task)
+        if isinstance(step, Say) and step.register:
+            task.replies = [event.text or "" for event in self._events[place:] if event.answered]
+            self._course.callbacks[task.id] = task
+
+    def _waits(self, task: Task) -> None:
+        step = self._next(task)
+        wait = step if isinstance(step, Wait) else Wait(tokens=1)  # what a callback's test does after its script
+        self._course.waits(task, self._course.to_wait(task, wait), wait.seconds)
+
+    def _next(self, task: Task) -> Step | None:
+        """Its next step that a log knows of: isolated tests do not log their waits."""
+        step = task.next()
+        while isinstance(step, Wait) and self._course.settings.isolated:
+            step = task.next()
+        return step
+
 
 _DAY_US = 86_400_000_000
 
@@ -108,8 +322,8 @@ class _Replay:
     def _taken_up(self, before: Walk, reset: int) -> Walk:
         """Of all that the run may have saved before it died, go on from what explains most of what follows."""
         best: Walk | None = None
-        for kept in before.kept():
-            walk = self._go_on(before.place, reset, kept)
+        for saved in before.may_be_saved():
+            walk = self._go_on(before.place, reset, saved)
             if best is None or walk.place > best.place:
                 best = walk
             if walk.difference is None or (self._interrupted_by(walk) or 0) > reset:
@@ -117,9 +331,9 @@ class _Replay:
         assert best is not None
         return best
 
-    def _go_on(self, place: int, reset: int, kept: Kept) -> Walk:
+    def _go_on(self, place: int, reset: int, saved: Saved) -> Walk:
         past = self._events[:place]
-        course = take_up(past, self._tests, self._settings, kept, self._events[reset].at_us)
+        course = resume(past, self._tests, self._settings, saved, self._events[reset].at_us)
         return Walk(course, _taking_up(course, registered_again(past, self._tests)), self._events, place)
 
 
@@ -129,3 +343,69 @@ def _taking_up(course: Course, registered: Sequence[str]) -> Schedule:
         yield Register(id_)
     yield SuiteReset()
     yield from course.go_on()
+
+
+_MOST_TRIES = 12
+
+_STEPS = (4096, 1024, 1000, 512, 500, 256, 100, 64, 50, 10, 1)
+"""Sizes that people choose are multiples of these; the first that fits is taken."""
+
+
+def replay_any_size(
+    run: LegacyRun,
+    *,
+    wording: Wording,
+    filler: FillerPool,
+    tokenizer: Tokenizer,
+    seed: int | None = None,
+    max_message_tokens: int | None = None,
+) -> tuple[Replayed, int]:
+    """Replay a run; where a filler message ends sooner or later than ours, with the size that explains all of them.
+
+    Gives also the size that the result was reached with. One that is given is the only one that is tried; where none
+    explains the log, it is the usual one.
+    """
+
+    def at(size: int) -> Replayed:
+        settings = run.settings(wording, filler, tokenizer, seed=seed, max_message_tokens=size)
+        return replay(run.log.events, run.tests, settings)
+
+    usual = max_message_tokens or MAX_MESSAGE_TOKENS
+    first = replayed = at(usual)
+    sizes = _Sizes(FillerWriter(filler, wording, tokenizer))
+    for _ in range(_MOST_TRIES if max_message_tokens is None else 0):
+        if replayed.difference is None or (size := sizes.after(replayed.difference)) is None:
+            break
+        replayed = at(size)
+        if replayed.difference is None:
+            return replayed, size
+    return first, usual
+
+
+@dataclass
+class _Sizes:
+    """The largest message's tokens lie above `low` and not above `high`, by all messages that were looked at."""
+
+    writer: FillerWriter
+    low: int = 0
+    high: float = math.inf
+
+    def after(self, difference: Difference) -> int | None:
+        """The size to try next; None where the difference is none of size."""
+        logged, ours = difference.logged, difference.ours
+        if logged is None or ours is None or not logged.type == ours.type == EventType.SEND_FILL:
+            return None
+        text, other = logged.text or "", ours.text or ""
+        measured = self.writer.measure(text)
+        if measured is None or not (text.startswith(other) or other.startswith(text)):
+            return None
+        before = self.low, self.high
+        self.low = max(self.low, measured[0])
+        if len(text) < len(other):
+            self.high = min(self.high, measured[1])
+        return self._roundest() if (self.low, self.high) != before and self.low < self.high else None
+
+    def _roundest(self) -> int:
+        if self.high == math.inf:
+            return (self.low // _STEPS[0] + 1) * _STEPS[0]
+        return next(size for step in _STEPS if (size := int(self.high) // step * step) > self.low)

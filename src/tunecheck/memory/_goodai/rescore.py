@@ -16,7 +16,7 @@ from typing import BinaryIO
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.memory._model import Given
-from tunecheck.memory._scoring import Undecided, judge_by_words
+from tunecheck.memory._scoring.by_words import Undecided, judge_by_words
 
 MAX_LINE_BYTES = 64 << 20
 """Longest line that is read; the longest recorded row has 40 KB."""

@@ -87,7 +87,7 @@ def read_content(text: str) -> tuple[list[str], str, str]:
     Raises:
         ValueError: it is not what was asked for; the text says how.
     """
-    from tunecheck.memory._goodai.lenient_json import read_lenient
+    from tunecheck.memory._lenient_json import read_lenient
 
     value = read_lenient(text[:_MOST_CHARACTERS])
     if not isinstance(value, dict):

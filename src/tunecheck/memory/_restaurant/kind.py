@@ -2,20 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making, Scene
+from tunecheck.memory._lenient_json import read_lenient
+from tunecheck.memory._menu import Menu
 from tunecheck.memory._model import AskJudge, Definition, Points, Replied, Say, Step, Steps, Wait
-from tunecheck.memory._restaurant.orders import OrderFailedError, Wanted, read_order, read_yes
 from tunecheck.memory._wording import fill
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.memory._wording import Wording
 
-_MOST = 5.0
-_MOST_CHARACTERS = 20_000
+
+Wanted = Literal["drinks", "dishes"]
+
+_MOST_ITEMS = 50
+_MOST_NAME = 300
+_NUMBER = re.compile(r"\s*#?([0-9]{1,6})\.?\s*\Z")
+
+
+class OrderFailedError(Exception):
+    """The guest's words take the test to its end; the text is the reason."""
+
+
+def read_yes(text: str, key: str) -> bool:
+    """Whether the judge answered yes under this key.
+
+    Raises:
+        OrderFailedError: there is no such answer in it.
+    """
+    value = _object(text).get(key)
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in ("true", "yes", "false", "no"):
+        raise OrderFailedError(f"The judge's reply has no yes or no under {key!r}: {_shown(text)}")
+    return word in ("true", "yes")
+
+
+def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
+    """What the guest ordered by the judge's reply: drinks by their names, dishes by their entries in the menu.
+
+    Raises:
+        OrderFailedError: nothing was ordered, or what there is not, or the reply cannot be read.
+    """
+    reply = _object(text)
+    items = reply.get("order")
+    if not isinstance(items, list) or not isinstance(reply.get("has_ordered_something"), bool):
+        raise OrderFailedError(f"The judge's reply is no order: {_shown(text)}")
+    if len(items) > _MOST_ITEMS:
+        raise OrderFailedError(f"The judge lists {len(items):,} items, and {_MOST_ITEMS} at most are read.")
+    if not items or reply["has_ordered_something"] is False:
+        raise OrderFailedError("Nothing was ordered.")
+    return [_named(item, menu, wanted, text) for item in items]
+
+
+def _named(item: JSON, menu: Menu, wanted: Wanted, text: str) -> str:
+    if not isinstance(item, dict) or not isinstance(item.get("is_drink"), bool):
+        raise OrderFailedError(f"The judge's reply is no order: {_shown(text)}")
+    name = str(item.get("item") or "").strip()[:_MOST_NAME]
+    if item["is_drink"] != (wanted == "drinks"):
+        asked = "something to drink" if wanted == "drinks" else "something to eat"
+        raise OrderFailedError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
+    return _drink(name, text) if wanted == "drinks" else _dish(item, name, menu)
+
+
+def _drink(name: str, text: str) -> str:
+    if not name:
+        raise OrderFailedError(f"The judge's reply names no drink: {_shown(text)}")
+    return name
+
+
+def _dish(item: Mapping[str, JSON], name: str, menu: Menu) -> str:
+    if item.get("off_menu") is True and not (name and menu.has(name)):
+        raise OrderFailedError(f"{name or 'What was ordered'} is not on the menu.")
+    entry = menu.dishes.get(_number(item.get("menu_nr")))
+    if entry is None:
+        raise OrderFailedError(f"{name or 'What was ordered'} has no number among the menu's dishes.")
+    return entry
+
+
+def _number(value: JSON) -> int:
+    """The number, or 0, which no dish has."""
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else 0
+    if isinstance(value, int):
+        return value
+    matched = _NUMBER.match(value) if isinstance(value, str) and len(value) < 40 else None
+    return int(matched[1]) if matched else 0
+
+
+def _object(text: str) -> Mapping[str, JSON]:
+    try:
+        value = read_lenient(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise OrderFailedError(f"The judge's reply cannot be read: {_shown(text)}")
+    return value
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text[:400].split())
+    return json.dumps(line[:120] + ("…" if len(line) > 120 or len(text) > 400 else ""), ensure_ascii=False)
+
+
+_MOST_POINTS = 5.0
+_MOST_REPLY = 20_000
 """How much of a reply the judge is shown."""
 
 
@@ -75,7 +175,7 @@ class _Visit:
             yield from self._visit()
         except OrderFailedError as failed:
             self._reasons.append(str(failed))
-        return Points(self._points, _MOST, tuple(self._reasons))
+        return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
     def _visit(self) -> Generator[Step, Replied, None]:
         yield Say(self._words.setup)
@@ -157,7 +257,7 @@ class _Visit:
     def _ask(self, line: str, **values: str) -> Generator[Step, Replied, tuple[str, str]]:
         said = self._say(line, question=True, **values)
         replied = yield said
-        return said.message, (replied.text or "")[:_MOST_CHARACTERS]
+        return said.message, (replied.text or "")[:_MOST_REPLY]
 
     def _judged(self, purpose: str, **values: JSON) -> Generator[Step, Replied, bool]:
         replied = yield AskJudge(f"restaurant_{purpose}", values)

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
+from tunecheck.memory._menu import Menu
 from tunecheck.memory._model import AskJudge
-from tunecheck.memory._restaurant.dishes import Dishes
-from tunecheck.memory._restaurant.drinks import Drinks, is_recalled
-from tunecheck.memory._restaurant.menu import Menu
-from tunecheck.memory._spoken import Clause, clauses, spoken, words
+from tunecheck.memory._restaurant.guest_words import Clause, Dishes, Drinks, clauses, is_recalled, spoken, words
 
 _NO_GUEST = re.compile(
     r"\b(?:i'm|i am|as) (?:just |only )?an? (?:\w+ )?"

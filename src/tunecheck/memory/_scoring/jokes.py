@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tunecheck.evaluators._text.rouge import rouge_l, rouge_tokens
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words, texts
-from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
+from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY
 
 LIKENESS = 0.8
 """How many of a joke's words a passage has, in order, to be that joke."""

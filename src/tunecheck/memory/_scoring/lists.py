@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
-from tunecheck.memory._goodai.lenient_json import read_lenient
+from tunecheck.memory._lenient_json import read_lenient
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_texts, last_reply
-from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
+from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY
 
 MAX_ITEMS = 2_000
 """Longest list that is compared."""

@@ -9,7 +9,7 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words
 from tunecheck.memory._scoring.directions import Move, moves
 from tunecheck.memory._scoring.routes import Places, Route, read_routes, where_it_lies
-from tunecheck.memory._scoring.simple import NO_EXPECTATION, NO_REPLY
+from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY
 
 _STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
 _MOST_STEPS = 60

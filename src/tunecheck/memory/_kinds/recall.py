@@ -1,4 +1,4 @@
-"""Instruction recall: how to work a machine that does not exist, and questions about its manual much later."""
+"""Kinds that tell invented facts in one message, and ask for some of them much later: a country, a machine."""
 
 from __future__ import annotations
 
@@ -10,11 +10,43 @@ import msgspec
 
 from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.content import Fact, FactTemplate, draw_values, told_facts
-from tunecheck.memory._kinds.scripts import read_data, scripted_test
+from tunecheck.memory._kinds.scripts import Fact, FactTemplate, draw_values, read_data, scripted_test, told_facts
 from tunecheck.memory._model import Definition
 
-_STEPS, _RULES = 6, 4
+_FACTS, _QUESTIONS = 10, 3
+
+
+class _Country(msgspec.Struct, frozen=True):
+    """What there is to say about a country: facts, words to choose from, and what gets an invented name."""
+
+    opening: str
+    names: tuple[str, ...]
+    lists: dict[str, tuple[str, ...]]
+    facts: tuple[FactTemplate, ...]
+
+
+class DelayedRecall(Kind):
+    """Ten facts in one message, then three questions, far apart."""
+
+    name: ClassVar[str] = "delayed_recall"
+    title: ClassVar[str] = "Delayed Recall"
+    resets: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.arguments: Mapping[str, JSON] = {}
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """See Kind."""
+        random = making.random(self.title, example)
+        country = read_data("country", _Country)
+        values = draw_values(random, country.lists, country.names)
+        facts = told_facts(random.sample(country.facts, _FACTS), values)
+        told = "\n".join([country.opening.format(**values), *(fact.fact for fact in facts)])
+        asked = random.sample(facts, _QUESTIONS)
+        return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
+
+
+_STEPS, _MANUAL_RULES = 6, 4
 
 _NEXT = "When working the {machine}: what do I do right after this step: “{step}”?"
 _FIRST = "When working the {machine}: what is the very first step?"
@@ -47,7 +79,7 @@ class InstructionRecall(Kind):
         machine = f"{values['maker']} {values['machine']}"
         # Each step draws its own words: "turn the red dial" twice in one manual would make the next step ambiguous.
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
-        rules = told_facts(random.sample(manual.rules, _RULES), {**values, "machine": machine})
+        rules = told_facts(random.sample(manual.rules, _MANUAL_RULES), {**values, "machine": machine})
         asked = [_about_steps(random, machine, steps), *random.sample(rules, 2)]
         random.shuffle(asked)
         lines = [manual.opening.format(machine=machine), *_numbered(steps), *(rule.fact for rule in rules)]

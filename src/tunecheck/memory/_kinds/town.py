@@ -1,4 +1,4 @@
-"""A town of our own on a grid: places that are so many kilometres from one another, along the four directions."""
+"""Kinds that tell of a town on a grid, and ask for the way between its places."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from random import Random
 from typing import ClassVar
 
 from tunecheck._json import JSON
-from tunecheck.memory._kind import Kind
+from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.arguments import whole
-from tunecheck.memory._kinds.scripts import read_words
+from tunecheck.memory._kinds.scripts import read_words, scripted_test
+from tunecheck.memory._model import Definition
 
 TOWN = "places of a town"
 """The topic of tests in which the user tells of a town."""
@@ -88,3 +89,58 @@ def _next_point(random: Random, here: tuple[int, int], been: set[tuple[int, int]
         if free:
             return random.choice(free)
         longest += _LONGEST_LEG
+
+
+_SEEN_FROM = (
+    "In my town the {end} lies {kilometres} km {direction} of the {start}.",
+    "Go {kilometres} km {direction} from the {start} of my town, and you stand before the {end}.",
+    "My town's {end} is found {kilometres} km to the {direction} of the {start}.",
+)
+_WAY_BACK = (
+    "I am at the {start} of my town and want to go straight to the {end}. In which direction do I go, and how many "
+    "kilometres?"
+)
+
+
+class Locations(TownKind):
+    """`known_locations` places along a walk, and the question for the way from one of them back to the one before."""
+
+    name: ClassVar[str] = "locations"
+    title: ClassVar[str] = "Locations"
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """See Kind."""
+        random = making.random(self.title, example)
+        legs = walk(random, self.known_locations)
+        statements = [leg.told(random.choice(_SEEN_FROM)) for leg in legs]
+        asked = random.choice(legs).back
+        question = _WAY_BACK.format(start=asked.start, end=asked.end)
+        return scripted_test(self, example, statements, [question], [asked.instruction()])
+
+
+_FIRST = "Right in the middle of the town where I grew up stands the {start}."
+_NEXT = (
+    "The {end} of that town is {kilometres} km {direction} of the {start}.",
+    "From the {start} it is {kilometres} km {direction} to the {end} of that town.",
+    "Whoever leaves the {start} of that town and goes {direction} for {kilometres} km gets to the {end}.",
+)
+_WHOLE_WAY = (
+    "How do I get from the {start} to the {end} of the town where I grew up, if I go by all the places in between in "
+    "the order in which I told you of them? Give the direction and the distance of each part of the way."
+)
+
+
+class LocationsDirections(TownKind):
+    """`known_locations` places, each seen from the one before, and the question for the way through all of them."""
+
+    name: ClassVar[str] = "locations_directions"
+    title: ClassVar[str] = "Locations Directions"
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """See Kind."""
+        random = making.random(self.title, example)
+        legs = walk(random, self.known_locations)
+        statements = [_FIRST.format(start=legs[0].start)]
+        statements += [leg.told(random.choice(_NEXT)) for leg in legs]
+        question = _WHOLE_WAY.format(start=legs[0].start, end=legs[-1].end)
+        return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])

@@ -1,4 +1,4 @@
-"""Prospective memory: a saying is to be appended to one of the replies that come after the question."""
+"""Kinds that tell the agent what to do later: at its Nth reply, or whenever something happens."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import msgspec
+
 from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.scripts import read_words, scripted_test
+from tunecheck.memory._kinds.arguments import share, whole
+from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
 from tunecheck.memory._model import Definition
 
 FEWEST, MOST = 2, 8
@@ -61,3 +64,44 @@ def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, …"""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
     return f"{number}{ending}"
+
+
+_ORDERS = (
+    "Each time that I {occasion}, say this sentence to me: “{response}”",
+    "Make it a habit: as soon as I {occasion}, you answer with the words “{response}”",
+)
+
+
+class _Trigger(msgspec.Struct, frozen=True):
+    """`occasion` completes "each time that I …"; `lines` are ways in which it happens."""
+
+    occasion: str
+    lines: tuple[str, ...]
+    response: str
+
+
+class TriggerResponse(Kind):
+    """An order, then `trigger_activations` occasions for it, each of which is to get the sentence.
+
+    `rouge_score_threshold` is how close to the sentence a reply must come, as ROUGE-L's F1.
+    """
+
+    name: ClassVar[str] = "trigger_response"
+    title: ClassVar[str] = "Trigger Response"
+    resets: ClassVar[bool] = True
+
+    def __init__(self, *, trigger_activations: int = 3, rouge_score_threshold: float = 0.75) -> None:
+        self.trigger_activations = whole("trigger_activations", trigger_activations, least=1, most=100)
+        self.rouge_score_threshold = share("rouge_score_threshold", rouge_score_threshold)
+        self.arguments: Mapping[str, JSON] = {
+            "trigger_activations": trigger_activations,
+            "rouge_score_threshold": self.rouge_score_threshold,
+        }
+
+    def definition(self, example: str, making: Making) -> Definition:
+        """See Kind."""
+        random = making.random(self.title, example)
+        trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))
+        order = random.choice(_ORDERS).format(occasion=trigger.occasion, response=trigger.response)
+        lines = [random.choice(trigger.lines) for _ in range(self.trigger_activations)]
+        return scripted_test(self, example, [order], lines, [trigger.response] * len(lines))

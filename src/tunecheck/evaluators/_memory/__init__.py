@@ -1,1 +1,0 @@
-"""The evaluator of long-term-memory rows, and the judges it asks."""

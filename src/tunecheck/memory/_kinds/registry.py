@@ -1,0 +1,184 @@
+"""Kinds of memory tests found by name, title or file, and made with the arguments of a configuration.
+
+Ours and those of other packages are entry points of `tunecheck.memory`; a workspace's `memory/` folder may hold more,
+and a configuration may name a `.py` or `.yaml` file of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck._plugins import Plugin, discover, find
+from tunecheck.memory._kind import GROUP, Kind
+from tunecheck.memory._kinds.arguments import argument_names, check_names
+
+__all__ = ["Kinds", "find_kind", "kind_by_title"]
+
+
+def find_kind(
+    name: str, arguments: Mapping[str, JSON] | None = None, *, folder: Path | None = None, where: str = ""
+) -> Kind:
+    """The kind of this name ("colours"), or of this file ("kinds/haiku.py", relative to `folder`), made with arguments.
+
+    `where` stands before an error's text, for instance the configuration's file and line.
+
+    Raises:
+        PluginError: there is none of this name, or its code does not load.
+        ConfigurationError: an argument is unknown, or its value cannot be.
+    """
+    return Kinds(folder).make(name, arguments or {}, where=where)
+
+
+def kind_by_title(title: str, arguments: Mapping[str, JSON] | None = None) -> Kind:
+    """The kind whose tests stand in the folder of this title ("Spy Meeting").
+
+    Raises:
+        PluginError: there is none of this title.
+        ConfigurationError: an argument is unknown, or its value cannot be.
+    """
+    return Kinds().by_title(title, arguments or {})
+
+
+class Kinds:
+    """The kinds that there are; files are relative to `folder`, and what is installed is looked up once."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or Path()
+        self._loaded: dict[str, type[Kind]] = {}
+
+    def make(self, name: str, arguments: Mapping[str, JSON], *, where: str = "") -> Kind:
+        """The kind of this name or file, made with these arguments.
+
+        Raises:
+            PluginError, ConfigurationError: as `find_kind`.
+        """
+        return _make(self.kind(name, where=where), arguments, where)
+
+    def by_title(self, title: str, arguments: Mapping[str, JSON]) -> Kind:
+        """The kind of this title, made with these arguments.
+
+        Raises:
+            PluginError, ConfigurationError: as `kind_by_title`.
+        """
+        titles, broken = self._titles
+        if title not in titles:
+            also = f"; {broken[0]}" if broken else ""
+            raise PluginError(f"no kind of memory test has the title {title!r}{did_you_mean(title, titles)}{also}")
+        return _make(titles[title], arguments, "")
+
+    def arguments(self, name: str, *, where: str = "") -> frozenset[str]:
+        """The names of the arguments that a kind takes.
+
+        Raises:
+            PluginError, ConfigurationError: as `find_kind`.
+        """
+        return argument_names(self.kind(name, where=where))
+
+    def kind(self, name: str, *, where: str = "") -> type[Kind]:
+        """The class of this name or file.
+
+        Raises:
+            PluginError, ConfigurationError: as `find_kind`.
+        """
+        if name not in self._loaded:
+            try:
+                self._loaded[name] = self._load(name)
+            except PluginError as error:
+                raise PluginError(f"{where}: {error}" if where else str(error)) from None
+        return self._loaded[name]
+
+    def _load(self, name: str) -> type[Kind]:
+        if is_kind_file(name):
+            return kind_from_file(self._folder / name)
+        names = [plugin.name for plugin in self._plugins]
+        if name not in names:
+            raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
+        return _kind_class(find(GROUP, name, among=self._plugins), repr(name))
+
+    @cached_property
+    def _plugins(self) -> list[Plugin]:
+        return discover(GROUP)
+
+    @cached_property
+    def _titles(self) -> tuple[Mapping[str, type[Kind]], list[str]]:
+        """Every kind's class by its title, the installed ones' before the workspace's, and why others do not load."""
+        found: dict[str, type[Kind]] = {}
+        broken: list[str] = []
+        for plugin in self._plugins:
+            try:
+                kind = _kind_class(find(GROUP, plugin.name, among=self._plugins), plugin.origin)
+            except PluginError as error:
+                broken.append(str(error))
+            else:
+                found.setdefault(kind.title, kind)
+        return found, broken
+
+
+def _make(kind: type[Kind], arguments: Mapping[str, JSON], where: str) -> Kind:
+    before = f"{where}: " if where else ""
+    check_names(kind, arguments, before)
+    try:
+        return kind(**arguments)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{before}{error}") from None
+    except Exception as error:  # a kind may be somebody's own code, which may raise anything
+        problem = f"{type(error).__name__}: {error}"
+        raise ConfigurationError(f"{before}the data set {kind.name!r} cannot be made: {problem}") from error
+
+
+def _kind_class(found: object, what: str) -> type[Kind]:
+    if isinstance(found, type) and issubclass(found, Kind):
+        return found
+    raise PluginError(f"{what} is no kind of memory test: it must be a class derived from tunecheck.memory._kind.Kind")
+
+
+_PYTHON, _YAML = (".py",), (".yaml", ".yml")
+
+
+def is_kind_file(name: str) -> bool:
+    """Whether a data set's name in a configuration is that of a file."""
+    return name.lower().endswith((*_PYTHON, *_YAML))
+
+
+def kind_from_file(path: Path) -> type[Kind]:
+    """The kind that a file defines: a `.py` file's one class derived from Kind, or what a `.yaml` file declares.
+
+    Raises:
+        PluginError: the file does not load, or defines no kind, or several.
+        ConfigurationError: the declaration is wrong; names the line.
+    """
+    if not path.is_file():
+        raise PluginError(f"{path}: there is no such file; a data set's file is looked for beside the configuration")
+    if path.suffix.lower() in _YAML:
+        from tunecheck.memory._kinds.declared import declared_kind
+
+        return declared_kind(path)
+    return _python_kind(path.resolve())
+
+
+def _python_kind(path: Path) -> type[Kind]:
+    from tunecheck._plugins import WORKSPACE_MODULES, load_file
+
+    module_name = f"{WORKSPACE_MODULES}.memory.{path.stem}"
+    try:
+        module = load_file(path, module_name)
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:  # loading runs somebody's module, which may raise anything
+        reason = " ".join(str(error).split())
+        raise PluginError(f"{path} does not load: {type(error).__name__}: {reason}") from error
+    kinds = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Kind) and value.__module__ == module_name
+    ]
+    if len(kinds) != 1:
+        found = ", ".join(kind.__name__ for kind in kinds) or "none"
+        raise PluginError(f"{path} must define one class derived from tunecheck.memory._kind.Kind; found: {found}")
+    return kinds[0]

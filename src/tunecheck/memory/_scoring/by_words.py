@@ -1,0 +1,92 @@
+"""Scores by words alone: a rule for every kind of memory test whose answer words can tell.
+
+Two modes: by default the rules of this project, always from 0 to 1; compatible, exactly what the GoodAI LTM benchmark
+v3.5 does, its defects included, so that its recorded scores can be checked; undecided where it asks a model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tunecheck.memory._model import Given, Points, Score
+from tunecheck.memory._scoring.base import Undecided, Verdict
+
+__all__ = ["Undecided", "Verdict", "judge_by_words", "needs_judge", "plain_title", "score_by_words"]
+
+_RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "names": "single:score_name",
+        "namelist": "lists:score_name_list",
+        "colours": "single:score_colour",
+        "shopping": "lists:score_shopping",
+        "locations": "locations:score_location",
+        "locationsdirections": "locations:score_directions",
+        "jokes": "jokes:score_joke",
+        "sallyanne": "single:score_sally_anne",
+        "keyvaluepairs": "single:score_key_value",
+        "kv": "single:score_key_value",
+        "chapterbreak": "single:score_chapter",
+        "prospectivememory": "instructions:score_prospective",
+        "triggerresponse": "instructions:score_trigger",
+        "spymeeting": "single:score_spy",
+    }
+)
+"""The rule of each data set, by its title or its name in configurations, in small letters without blanks and marks."""
+
+JUDGED = frozenset(
+    {"delayedrecall", "instructionrecall", "howtothink", "conflictingpersonalinfo", "conflictingpersonalinformation"}
+)
+"""Data sets whose answers only a person or a model can judge."""
+
+
+def score_by_words(given: Given, *, compat: bool = False) -> Score | None:
+    """Score a finished test by words alone; None where they do not suffice.
+
+    Never raises for what stands in the test: a reply or an expectation that cannot be read is a reason.
+    """
+    found = judge_by_words(given, compat=compat)
+    return found if isinstance(found, Score) else None
+
+
+def judge_by_words(given: Given, *, compat: bool = False) -> Verdict:
+    """The same, with the reason where words do not suffice."""
+    if given.points is not None:
+        return _counted(given.points)
+    title = plain_title(given.title)
+    rule = _RULES.get(title)
+    if rule is None:
+        return Undecided(_no_rule(given.title, title))
+    from importlib import import_module  # a rule brings what it needs when it is first used
+
+    module, name = rule.split(":")
+    found: Verdict = getattr(import_module(f"tunecheck.memory._scoring.{module}"), name)(given, compat)
+    if compat or isinstance(found, Undecided):
+        return found
+    return Score(min(1.0, max(0.0, found.score)), found.reasons)
+
+
+def needs_judge(title: str) -> bool:
+    """Whether only a judge can score a data set's tests."""
+    return plain_title(title) in JUDGED
+
+
+def plain_title(title: str) -> str:
+    """A data set's title or name for look-ups: "Spy Meeting" and "spy_meeting" are one."""
+    return re.sub(r"[\W_]+", "", title[:200].lower())
+
+
+def _no_rule(title: str, plain: str) -> str:
+    if plain == "restaurant":
+        return "the test has no points: a restaurant test counts them while it runs"
+    if needs_judge(title):
+        return f"only a judge can score {title}"
+    return f"there are no rules for the data set {title[:80]!r}"
+
+
+def _counted(points: Points) -> Verdict:
+    if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
+        return Undecided("its points are no numbers, or there are none to have")
+    return Score(min(1.0, max(0.0, points.points / points.most)), points.reasons)
