@@ -20,7 +20,7 @@ from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_ru
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
-from tunecheck.upload._foundry.faults import UploadError
+from tunecheck.upload._calls import UploadError
 from tunecheck.upload._mlflow.upload import MlflowUploader
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from tests.foundry_parts import ROWS, Credential, blob_port, certificates, fake,
 from tunecheck import evaluate
 from tunecheck._errors import ConfigurationError
 from tunecheck.cli._app import main
-from tunecheck.upload._foundry.faults import UploadError
+from tunecheck.upload._calls import UploadError
 
 __all__ = ["blob_port", "certificates", "fake"]
 

@@ -13,8 +13,8 @@ from tests.foundry_parts import blob_port, certificates, fake, finished_run, run
 
 from tunecheck.cli._app import main
 from tunecheck.runs._store import Run
+from tunecheck.upload._calls import UploadError
 from tunecheck.upload._foundry import blobs as foundry_blobs
-from tunecheck.upload._foundry.faults import UploadError
 
 __all__ = ["blob_port", "certificates", "fake", "run"]
 

@@ -10,7 +10,8 @@ import pytest
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck._json import JSON
 from tunecheck.cli._app import main
-from tunecheck.upload._foundry.contents import metric_keys, name_map, properties
+from tunecheck.upload._contents import metric_keys, name_map
+from tunecheck.upload._foundry.portal import properties
 from tunecheck.upload._foundry.projects import FoundryProject, HubProject, read_project
 from tunecheck.upload._foundry.upload import FoundryUploader
 

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from tunecheck.report._writing import write_report
     from tunecheck.runs._export import text_of_cell
     from tunecheck.runs._store import Run, find_run
-    from tunecheck.upload._foundry.faults import UploadError
+    from tunecheck.upload._calls import UploadError
     from tunecheck.upload._foundry.upload import FoundryUploader
 
 _HOMES = {
@@ -170,7 +170,7 @@ _HOMES = {
         "Run",
         "find_run",
     ),
-    "tunecheck.upload._foundry.faults": ("UploadError",),
+    "tunecheck.upload._calls": ("UploadError",),
     "tunecheck.upload._foundry.upload": ("FoundryUploader",),
 }
 

@@ -16,7 +16,7 @@ from tunecheck.cli._parameters import Debug, Json, ResultsDir
 
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run
-    from tunecheck.upload._foundry.upload import Uploaded
+    from tunecheck.upload._uploader import Uploaded
 
 Upload: TypeAlias = "Callable[[Run], Uploaded]"
 

@@ -24,7 +24,7 @@ from tunecheck.runs._reasons import Failures, read_failures
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressBar
     from tunecheck.evaluation._evaluate import EvaluationResult
-    from tunecheck.upload._foundry.upload import Uploaded
+    from tunecheck.upload._uploader import Uploaded
 
 DONE, FAILED, GATE_NOT_MET = 0, 1, 3
 

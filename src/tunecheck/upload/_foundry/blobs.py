@@ -1,4 +1,4 @@
-"""Files into Azure Blob Storage: small ones whole, large ones in blocks, each attempted until it is there."""
+"""Files into Azure Blob Storage: small ones whole, large ones in blocks, each tried until it is there."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from tunecheck._errors import EndpointError
 from tunecheck.endpoints._auth import AccessToken, Auth
 from tunecheck.endpoints._masking import Redactor, Secret
 from tunecheck.endpoints._urls import proxy_for
-from tunecheck.upload._foundry.calls import Calls, Step
-from tunecheck.upload._foundry.faults import AttemptFailed
-from tunecheck.upload._foundry.files import Artifact
+from tunecheck.upload._calls import Calls, FailedAttempt, Step
+from tunecheck.upload._files import Artifact
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContentSettings
@@ -29,8 +28,8 @@ BLOCK_BYTES = 8 << 20
 
 _MOST_BLOCKS = 50_000
 
-_SOON = 1 << 40
-"""A token's end, which is not looked at: the one who gives it renews it."""
+_NEVER_EXPIRES = 1 << 40
+"""The expiry that the storage client is told: the sign-in itself renews its token."""
 
 T = TypeVar("T")
 
@@ -50,7 +49,7 @@ class StorageToken:
         from azure.core.credentials import AccessToken as Token
 
         headers = await self._auth.headers()
-        token: AccessToken = Token(headers["Authorization"].removeprefix("Bearer "), _SOON)
+        token: AccessToken = Token(headers["Authorization"].removeprefix("Bearer "), _NEVER_EXPIRES)
         return token
 
     async def close(self) -> None:
@@ -80,8 +79,10 @@ class BlobFolder:
         self._prefix = prefix
         self._container = _open(calls, container, credential)
 
-    async def put(self, artifact: Artifact, *, create_only: bool) -> None:
-        """Upload a file. With `create_only` an existing one is replaced only where creating it was refused.
+    async def put(self, artifact: Artifact, *, create_only: bool) -> Step:
+        """Upload a file, and give the step that this was.
+
+        With `create_only` an existing one is replaced only where creating it was refused.
 
         Raises:
             UploadError: it failed for good.
@@ -92,6 +93,7 @@ class BlobFolder:
             await self._put_whole(step, blob, artifact, create_only)
         else:
             await self._put_blocks(step, blob, artifact, create_only)
+        return step
 
     async def _put_whole(self, step: Step, blob: BlobClient, artifact: Artifact, create_only: bool) -> None:
         content = artifact.path.read_bytes()
@@ -143,7 +145,7 @@ class BlobFolder:
             try:
                 return await action()
             except EndpointError as error:  # no token
-                raise AttemptFailed("fatal", str(error)) from None
+                raise FailedAttempt("fatal", str(error)) from None
             except AzureError as error:
                 raise _failed(error, self._calls) from None
 
@@ -187,23 +189,23 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
             yield block
 
 
-def _failed(error: Exception, calls: Calls) -> AttemptFailed:
-    """What the storage client raised, as one attempt that came to nothing."""
+def _failed(error: Exception, calls: Calls) -> FailedAttempt:
+    """What the storage client raised, as one failed attempt."""
     from azure.core.exceptions import HttpResponseError, ServiceRequestError
 
     response = getattr(error, "response", None)
     if isinstance(error, HttpResponseError) and response is not None:
         code = getattr(error, "error_code", None)
         code = getattr(code, "value", code)
-        # Its text goes on over several lines: request id, time, code.
-        said = str(error.message).partition("\n")[0]
+        # The message has more lines: request id, time, code.
+        text = str(error.message).partition("\n")[0]
         return calls.refusal(
             int(response.status_code),
             response.headers,
-            f"({code}) {said}" if code and not said.startswith("(") else said,
+            f"({code}) {text}" if code and not text.startswith("(") else text,
         )
     if isinstance(getattr(error, "inner_exception", None), aiohttp.ClientConnectorCertificateError):
-        return AttemptFailed("fatal", f"no secure connection to the storage: {error}")
+        return FailedAttempt("fatal", f"no secure connection to the storage: {error}")
     if isinstance(error, ServiceRequestError):
-        return AttemptFailed("unsent", f"no connection to the storage: {error.message}")
-    return AttemptFailed("lost", f"the connection to the storage failed: {getattr(error, 'message', error)}")
+        return FailedAttempt("unsent", f"no connection to the storage: {error.message}")
+    return FailedAttempt("lost", f"the connection to the storage failed: {getattr(error, 'message', error)}")

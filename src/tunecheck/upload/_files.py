@@ -1,4 +1,4 @@
-"""The files that are uploaded of a run: the table of its rows, images, logs of conversations, the report."""
+"""The files of a run that every destination is given, and the cells of the table of its rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import BinaryIO
 
 from tunecheck._json import JSON, dumps_line
 from tunecheck.runs._store import Run
-from tunecheck.upload._foundry.images import take_images_out
 
-TABLE, LOGS, REPORT = "instance_results.jsonl", "multi_turn_logs.jsonl", "report.html"
+_LOGS, _REPORT = "multi_turn_logs.jsonl", "report.html"
 
 _LOG_COLUMN = "outputs.inference_log"
 """A conversation's whole log: too long for a cell of a table, so it goes into a file of its own."""
 
 _BYTES = "application/octet-stream"
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,37 +32,19 @@ class Artifact:
 
 def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
     """A file as it is now."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
+        digest = hashlib.file_digest(file, "sha256")
     return Artifact(name, path, kind, path.stat().st_size, digest.hexdigest())
-
-
-def portal_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
-    """The files that the portal is given; what is not in the run's folder is made in `folder`, row by row."""
-    images: dict[str, Path] = {}
-    columns = table_columns(run.rows())
-    with (folder / TABLE).open("wb") as file:
-        for number, row in enumerate(run.rows()):
-            shown = {name: cell(row, name) for name in columns}
-            take_images_out(shown, folder, images)
-            # A line's number is what the portal tells its rows apart by.
-            file.write(dumps_line({**shown, "line_number": number}))
-    yield artifact(TABLE, folder / TABLE)
-    for name, path in images.items():
-        yield artifact(name, path)
-    yield from common_artifacts(run, folder)
 
 
 def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """The logs of conversations, where there are any, and the report, where it was made."""
-    with (folder / LOGS).open("wb") as file:
+    with (folder / _LOGS).open("wb") as file:
         written = _write_logs(run, file)
     if written:
-        yield artifact(LOGS, folder / LOGS)
-    if (run.folder / REPORT).is_file():
-        yield artifact(REPORT, run.folder / REPORT, "text/html")
+        yield artifact(_LOGS, folder / _LOGS)
+    if (run.folder / _REPORT).is_file():
+        yield artifact(_REPORT, run.folder / _REPORT, "text/html")
 
 
 def _write_logs(run: Run, file: BinaryIO) -> int:

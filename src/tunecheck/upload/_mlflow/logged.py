@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tunecheck._json import JSON, dumps
 from tunecheck.runs._store import Run
-from tunecheck.upload._foundry.contents import metric_keys
-from tunecheck.upload._foundry.files import Artifact, artifact, cell, common_artifacts, table_columns
+from tunecheck.upload._contents import metric_keys
+from tunecheck.upload._files import Artifact, artifact, cell, common_artifacts, table_columns
 
 TABLE = "eval_results.json"
 
@@ -23,11 +23,11 @@ _MOST_CHARACTERS = 500
 
 def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
     """The run's arguments, flat: `dataset.path`, `evaluators.bleu.threshold`; secrets are masked in them already."""
-    found = {"name": str(manifest.get("name"))}
+    flat = {"name": str(manifest.get("name"))}
     for part in _PARTS:
-        found.update(_flat(part, manifest.get(part)))
-    keys = metric_keys(found)
-    return {keys[name]: _cut(value) for name, value in found.items()}
+        flat.update(_flat(part, manifest.get(part)))
+    keys = metric_keys(flat)
+    return {keys[name]: _cut(value) for name, value in flat.items()}
 
 
 def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What of a finished run is uploaded: its name, tags, metrics, names of evaluators, and files."""
+"""What is uploaded of a finished run: its name, tags, metrics, names of evaluators, and files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, canonical, dumps
+from tunecheck._json import JSON, canonical
 from tunecheck.runs._store import Run
-from tunecheck.upload._foundry.files import TABLE, Artifact
-
-_SEGMENT, _MOST_SEGMENTS = 950, 10
+from tunecheck.upload._files import Artifact
 
 _BUILT_IN: Mapping[str, str] = {
     "BleuScoreEvaluator": "bleu_score",
@@ -98,19 +96,6 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     )
 
 
-def refuse_simulated(*, simulated: bool, allowed: bool) -> None:
-    """Refuse before anything is asked what would be refused at the end.
-
-    Raises:
-        ConfigurationError: the answers would be simulated, and those are not uploaded.
-    """
-    if simulated and not allowed:
-        raise ConfigurationError(
-            "the answers are simulated and would not be uploaded: "
-            "give an endpoint, or --allow-simulated (allow_simulated=True) to try the upload out"
-        )
-
-
 def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
     """The metrics that are finite numbers, and the names of the others."""
     entries = metrics if isinstance(metrics, dict) else {}
@@ -136,38 +121,13 @@ def _tags(tags: JSON, *, simulated: bool) -> dict[str, str]:
 def name_map(evaluators: JSON) -> dict[str, str]:
     """`{"my_f1": "f1_score"}`: the portal's ids of the run's evaluators; those it does not know are left out."""
     entries = evaluators if isinstance(evaluators, dict) else {}
-    found = {}
+    known = {}
     for name, entry in entries.items():
         kind = str(entry.get("type")) if isinstance(entry, dict) else ""
         id_ = _BUILT_IN.get(kind.rpartition(".")[2])
         if id_ is not None and kind.startswith(("azure.ai.evaluation.", "tunecheck.evaluators.")):
-            found[name] = id_
-    return found
-
-
-def properties(contents: Contents, marker: str) -> dict[str, JSON]:
-    """What tells the portal that a run is an evaluation, and where its table is."""
-    from tunecheck._version import __version__
-
-    table: list[JSON] = [{"path": TABLE, "type": "table"}]
-    return {
-        "runType": "eval_run",
-        "_azureml.evaluation_sdk_name": f"tunecheck:{__version__}",
-        "_azureml.evaluate_artifacts": dumps(table).decode(),
-        **_name_map_properties(contents.name_map),
-        "tunecheck.run": contents.run.id,
-        "tunecheck.upload": marker,
-    }
-
-
-def _name_map_properties(names: Mapping[str, str]) -> dict[str, JSON]:
-    """The map as JSON in segments of at most 950 characters; of a longer one the portal gets the length -1."""
-    text = dumps(dict(names)).decode()
-    segments = [text[start : start + _SEGMENT] for start in range(0, len(text), _SEGMENT)]
-    key = "_azureml.evaluation_name_map"
-    if len(segments) > _MOST_SEGMENTS:
-        return {f"{key}_length": -1}
-    return {f"{key}_length": len(segments), **{f"{key}_{index}": segment for index, segment in enumerate(segments)}}
+            known[name] = id_
+    return known
 
 
 def metric_keys(names: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,128 @@
+"""`upload.json` in a run's folder: what was sent where, so that an upload is resumed, not done a second time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._json import dumps, loads
+from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
+from tunecheck.upload._calls import Step
+
+_FILE = "upload.json"
+_NEWEST_FORMAT = 1
+
+
+class DoneStep(msgspec.Struct):
+    """A step that is done, and when."""
+
+    step: str
+    at: str
+
+
+class Destination(msgspec.Struct, omit_defaults=True):
+    """What was sent to one destination.
+
+    `marker` is a fresh id that the run over there carries, too: by it a run is found again whose creation was sent and
+    never answered (`run_asked_for`). `fingerprint` is of the contents that are there, `result_of` of those that a
+    Foundry project's result holds; `artifacts` has the SHA-256 of each file that is there.
+    """
+
+    marker: str
+    complete: bool = msgspec.field()
+    steps: list[DoneStep] = msgspec.field()
+    run_asked_for: bool = False
+    run_id: str | None = None
+    experiment_id: str | None = None
+    moment_ms: int | None = None
+    result_name: str | None = None
+    result_id: str | None = None
+    result_of: str | None = None
+    version: int = 0
+    artifacts: dict[str, str] = {}
+    fingerprint: str | None = None
+    url: str | None = None
+
+
+class _UploadFile(msgspec.Struct):
+    format_version: int = _NEWEST_FORMAT
+    uploads: dict[str, Destination] = {}
+
+
+class UploadRecord:
+    """The part of `upload.json` that is about one destination. What changes is saved before it is relied on."""
+
+    def __init__(self, run: Run, destination: str) -> None:
+        self.path = run.folder / _FILE
+        self._file = _read(self.path)
+        fresh = Destination(str(uuid.uuid4()), complete=False, steps=[])
+        self.known = self._file.uploads.setdefault(destination, fresh)
+
+    def save(self, step: Step | None = None) -> None:
+        """Write the file, with the note that a step is done.
+
+        Raises:
+            RunError: the disk is full.
+        """
+        if step is not None:
+            kept = [done for done in self.known.steps if done.step != step.words]
+            self.known.steps = [*kept, DoneStep(step.words, utc_now().isoformat())]
+        try:
+            write_file(self.path, dumps_readably(loads(dumps(self._file))))
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from None
+
+    def moment(self) -> int:
+        """When what is being sent was first sent, in milliseconds: one figure logged twice then counts once."""
+        if self.known.moment_ms is None:
+            self.known.moment_ms = time.time_ns() // 1_000_000
+            self.save()
+        return self.known.moment_ms
+
+
+def _read(path: Path) -> _UploadFile:
+    try:
+        content = loads(path.read_bytes())
+        version = content.get("format_version", content.get("format")) if isinstance(content, dict) else None
+        if isinstance(version, int) and version > _NEWEST_FORMAT:
+            raise ConfigurationError(
+                f"{path} was written by a newer Tunecheck (format {version}; this one reads {_NEWEST_FORMAT}): update"
+            )
+        return msgspec.convert(content, _UploadFile)
+    except FileNotFoundError:
+        return _UploadFile()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}: cannot be read: {error}; without that file the run would be uploaded anew"
+        ) from None
+
+
+@contextlib.contextmanager
+def one_at_a_time(run: Run) -> Iterator[None]:
+    """Keep a second upload of the same run out while one is under way.
+
+    Raises:
+        ConfigurationError: one is.
+        RunError: the folder cannot be written to.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    try:
+        lock = (run.folder / ".upload.lock").open("wb")
+    except OSError as error:
+        raise RunError(f"cannot write to {run.folder}: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigurationError(f"run {run.id} is being uploaded by another process") from None
+        yield

@@ -1,0 +1,223 @@
+"""What uploads of finished runs share: checked first, done step by step, repeatable, resumed where they stopped."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import os
+import random
+import shlex
+import tempfile
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.endpoints._auth import Auth
+from tunecheck.endpoints._limits import Clock
+from tunecheck.endpoints._masking import Redactor
+from tunecheck.runs._store import Run
+from tunecheck.upload._calls import Calls, Step, UploadError
+from tunecheck.upload._contents import Contents, collect
+from tunecheck.upload._files import Artifact
+from tunecheck.upload._record import Destination, UploadRecord, one_at_a_time
+
+FIND = Step("look for the run")
+CREATE = Step("create the run", repeatable=False)
+FINISH = Step("finish the run")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """The outcome of an upload.
+
+    `url`: the run's page, where there is one; `left_out`: metrics that are no finite numbers; `unchanged`: all of it
+    was there already and nothing was sent.
+    """
+
+    to: str
+    run_id: str
+    url: str | None
+    files: tuple[str, ...]
+    metrics: int
+    left_out: tuple[str, ...]
+    unchanged: bool
+
+
+class Uploader(abc.ABC):
+    """Uploads runs to one destination, which a subclass knows how to reach.
+
+    Making one checks what can be checked beforehand, so that an evaluation of hours does not end at a wrong name.
+    `destination` is what the record calls it; `option` is how the command line names it.
+    """
+
+    def __init__(
+        self,
+        destination: str,
+        option: tuple[str, str],
+        *,
+        to: str | None = None,
+        allow_simulated: bool = False,
+        user_agent: str | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._destination = destination
+        self._option = option
+        self._to = to or destination
+        self._allow_simulated = allow_simulated
+        self._agent = user_agent
+        self._clock = clock
+        self._rng = rng
+
+    def check(self, *, simulated: bool) -> None:
+        """Refuse beforehand what would be refused at the end.
+
+        Raises:
+            ConfigurationError: the answers would be simulated, and those are not uploaded.
+        """
+        if simulated and not self._allow_simulated:
+            raise ConfigurationError(
+                "the answers are simulated and would not be uploaded: "
+                "give an endpoint, or --allow-simulated (allow_simulated=True) to try the upload out"
+            )
+
+    def upload(self, run: Run | str | os.PathLike[str]) -> Uploaded:
+        """Upload a finished run (or the one in this folder), resume its upload, or update what is over there.
+
+        Raises:
+            ConfigurationError: the run cannot be uploaded.
+            UploadError: a step failed; the run's folder is whole, and the upload can be repeated.
+        """
+        run = run if isinstance(run, Run) else Run(Path(run))
+        with one_at_a_time(run), tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
+            contents = collect(run, self._artifacts(run, Path(folder)), allow_simulated=self._allow_simulated)
+            record = UploadRecord(run, self._destination)
+            known = record.known
+            unchanged = known.complete and known.fingerprint == contents.fingerprint
+            if not unchanged:
+                self._reopen(record)
+                try:
+                    known.url = _run_in_loop(self._send_with_calls(record, contents))
+                except UploadError as error:
+                    raise self._explained(error, contents, record) from None
+                known.complete, known.fingerprint = True, contents.fingerprint
+                record.save()
+            return Uploaded(
+                to=self._to,
+                run_id=str(known.run_id),
+                url=self._page(known),
+                files=tuple(artifact.name for artifact in contents.artifacts),
+                metrics=len(contents.metrics),
+                left_out=contents.left_out,
+                unchanged=unchanged,
+            )
+
+    @abc.abstractmethod
+    def _artifacts(self, run: Run, folder: Path) -> Iterator[Artifact]:
+        """The files to upload; those that are not in the run's folder are made in `folder`."""
+
+    @abc.abstractmethod
+    async def _send(self, calls: Calls, record: UploadRecord, contents: Contents) -> str | None:
+        """Do the steps that are not done yet; gives the run's page, where the service names it.
+
+        Raises:
+            UploadError: a step failed; what was done is in the record.
+        """
+
+    def _page(self, known: Destination) -> str | None:
+        return known.url
+
+    def _reopen(self, record: UploadRecord) -> None:
+        """Note that what was complete is not any more."""
+        if record.known.complete:
+            record.known.complete = False
+            record.save()
+
+    async def _send_with_calls(self, record: UploadRecord, contents: Contents) -> str | None:
+        from tunecheck._version import __version__
+
+        agent = " ".join(filter(None, [f"tunecheck/{__version__}", self._agent]))
+        async with Calls(Redactor(), user_agent=agent, clock=self._clock, rng=self._rng) as calls:
+            return await self._send(calls, record, contents)
+
+    def _explained(self, error: UploadError, contents: Contents, record: UploadRecord) -> UploadError:
+        """The same error, with what to do about it."""
+        if record.known.run_id is not None and error.status == HTTPStatus.NOT_FOUND:
+            advice = f"if the run was deleted over there, delete {record.path} and upload again"
+        else:
+            name, value = self._option
+            again = f"{shlex.quote(str(contents.run.folder))} {name} {shlex.quote(value)}"
+            again += " --allow-simulated" if contents.simulated else ""
+            advice = f"the run itself is whole; go on with: tunecheck upload {again}"
+        return UploadError(
+            f"upload failed: {error}; {advice}",
+            step=error.step,
+            status=error.status,
+            request_id=error.request_id,
+            unsure=error.unsure,
+        )
+
+
+class RunUpload(abc.ABC):
+    """One run on its way to one destination, with the one step that must not happen twice: creating it over there."""
+
+    def __init__(self, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents) -> None:
+        self._calls = calls
+        self._auth = auth
+        self._record = record
+        self._known = record.known
+        self._contents = contents
+
+    @property
+    def _run_id(self) -> str:
+        return str(self._known.run_id)
+
+    async def _ensure_run(self) -> None:
+        """Create the run unless it exists: a creation that was sent and never answered is looked for first."""
+        if self._known.run_id is not None:
+            return
+        found = await self._find_run() if self._known.run_asked_for else False
+        if not found:
+            self._known.run_asked_for = True
+            self._record.save()
+            try:
+                await self._create_run()
+            except UploadError as error:
+                if not error.unsure:
+                    self._known.run_asked_for = False
+                    self._record.save()
+                raise
+        self._known.run_asked_for = False
+        self._record.save(CREATE)
+
+    @abc.abstractmethod
+    async def _find_run(self) -> bool:
+        """Look for the run that carries the record's marker; note its id if it is there."""
+
+    @abc.abstractmethod
+    async def _create_run(self) -> None:
+        """Create the run, and note its id."""
+
+    def _unsent(self) -> list[Artifact]:
+        sent = self._known.artifacts
+        return [artifact for artifact in self._contents.artifacts if sent.get(artifact.name) != artifact.sha256]
+
+    def _note_sent(self, artifact: Artifact) -> None:
+        self._known.artifacts[artifact.name] = artifact.sha256
+        self._record.save()
+
+
+def _run_in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run this in an event loop of its own: here, or in a thread where this one has a loop already (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1, "tunecheck-upload") as pool:
+        return pool.submit(asyncio.run, work).result()
