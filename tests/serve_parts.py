@@ -15,7 +15,7 @@ from tunecheck._errors import TimedOutError
 from tunecheck._json import dumps_line
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.front import ServeOptions
+from tunecheck.endpoints._serving.middleware import ServeOptions
 from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 

@@ -13,7 +13,7 @@ from tests.test_pipeline_model_calls import CHEAP, Model
 from tunecheck import Calibration, FunctionCallMatchEvaluator, Metric, calibrate, verdict
 from tunecheck._errors import ConfigurationError, EndpointError, RunError
 from tunecheck._json import dumps_line
-from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.endpoints._base import ModelCalls
 
 
 def labelled(*pairs: tuple[object, object], **more: Any) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from tunecheck._json import dumps, loads
 from tunecheck.endpoints._answers import (
     Answer,
     FilteredError,
-    UnreadableError,
+    UnreadableReplyError,
     read_answer,
     read_chat,
     read_usage,
@@ -104,7 +104,7 @@ def test_a_chat_completions_message_gives_text_and_calls(message: Any, expected:
     ],
 )
 def test_what_is_no_chat_completion_says_why(reply: Any, problem: str) -> None:
-    with pytest.raises(UnreadableError) as caught:
+    with pytest.raises(UnreadableReplyError) as caught:
         read_chat(reply)
     assert problem in str(caught.value)
 

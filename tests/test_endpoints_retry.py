@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.endpoints._retry import Backoff, is_passing, retry_after_s
+from tunecheck.endpoints._limits import Backoff, is_passing, retry_after_s
 
 NOW = 1_700_000_000.0
 

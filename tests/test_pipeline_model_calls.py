@@ -10,8 +10,7 @@ import pytest
 from tests.pipeline_parts import Answering, column, journal_of, metrics_of, questions, records, run, strict_json
 
 from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, RunError, StopRunError
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.endpoints._target import EndpointTarget
 
 CHEAP = Price(1.0, 10.0)

@@ -24,10 +24,10 @@ from tunecheck._json import dumps_line
 from tunecheck._targets import Row
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.front import Served, ServeOptions
-from tunecheck.endpoints._serving.guards import is_loopback, parse_faults
+from tunecheck.endpoints._serving.middleware import Served, ServeOptions, parse_faults
 from tunecheck.endpoints._serving.server import make_app, run_server
 from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource, source_of
+from tunecheck.endpoints._urls import is_loopback
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._serving.front import ServeOptions
+from tunecheck.endpoints._serving.middleware import ServeOptions
 from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._serving.sources import EndpointSource
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint

@@ -25,7 +25,7 @@ from tests.serve_parts import Starter, got, posted, servers
 
 from tunecheck._errors import ThrottledError
 from tunecheck.endpoints._serving.agent import AgentMessage
-from tunecheck.endpoints._serving.recall import MAX_CHARACTERS, MAX_CONVERSATIONS, RecallAgent
+from tunecheck.endpoints._serving.note_agent import MAX_CHARACTERS, MAX_CONVERSATIONS, NoteAgent
 from tunecheck.memory._agents import RememberingAgent
 
 
@@ -42,11 +42,11 @@ def served() -> Iterator[str]:
         yield url
 
 
-def recalled(*talk: str | tuple[str, float], agent: RecallAgent | None = None, conversation: str = "c") -> list[str]:
+def recalled(*talk: str | tuple[str, float], agent: NoteAgent | None = None, conversation: str = "c") -> list[str]:
     """What an agent replies to messages, each with the hours after noon at which it is said."""
 
     async def through() -> list[str]:
-        known = agent or RecallAgent()
+        known = agent or NoteAgent()
         timed = [(each, 0.0) if isinstance(each, str) else each for each in talk]
         return [
             await known.reply(AgentMessage(conversation, text, NOON + timedelta(hours=hours))) for text, hours in timed
@@ -127,7 +127,7 @@ async def test_conversations_do_not_mix_and_are_reset_alone(served: str) -> None
 
 
 async def test_the_same_key_gives_the_stored_reply_and_is_noted_once(start: Starter) -> None:
-    url = await start(RecallAgent())
+    url = await start(NoteAgent())
     say = {"conversation": "c", "message": "My name is Ada. What is my name?", "time": "2026-03-05T12:00:00Z"}
     replies = [await told(url, "/reply", "k1", **say) for _ in range(3)]
     assert [reply[1] for reply in replies] == [{"reply": "I do not know."}] * 3
@@ -138,7 +138,7 @@ async def test_the_same_key_gives_the_stored_reply_and_is_noted_once(start: Star
 
 
 async def test_a_repeated_message_may_tell_a_later_time(start: Starter) -> None:
-    url = await start(RecallAgent())
+    url = await start(NoteAgent())
     say = {"conversation": "c", "message": "My name is Ada."}
     await told(url, "/reply", "k1", time="2026-03-05T12:00:00Z", **say)
     assert (await told(url, "/reply", "k1", time="2026-03-05T12:00:09Z", **say))[0] == 200
@@ -146,7 +146,7 @@ async def test_a_repeated_message_may_tell_a_later_time(start: Starter) -> None:
 
 
 async def test_a_reset_that_is_repeated_forgets_nothing_new(start: Starter) -> None:
-    url = await start(RecallAgent())
+    url = await start(NoteAgent())
     await told(url, "/reset", "k1", conversation="c")
     await told(url, "/reply", "k2", conversation="c", message="My name is Ada.")
     await told(url, "/reset", "k1", conversation="c")
@@ -162,7 +162,7 @@ async def test_a_reset_that_is_repeated_forgets_nothing_new(start: Starter) -> N
     ],
 )
 async def test_a_key_is_not_for_two_requests(start: Starter, path: str, body: dict[str, Any]) -> None:
-    url = await start(RecallAgent())
+    url = await start(NoteAgent())
     await told(url, "/reply", "k1", conversation="c", message="one")
     status, reply, _ = await told(url, path, "k1", **body)
     assert (status, reply["error"]["message"]) == (400, "this Idempotency-Key was used with another request")
@@ -282,7 +282,7 @@ def test_a_run_that_is_killed_and_resumed_tells_the_agent_everything_once(tmp_pa
 
 
 def test_the_oldest_notes_give_way() -> None:
-    agent = RecallAgent()
+    agent = NoteAgent()
     text = "word " * 300
     recalled("My name is Ada.", *(f"Line {number}: {text}." for number in range(400)), agent=agent)
     assert sum(len(note.text) for note in agent._memories["c"].notes) <= MAX_CHARACTERS
@@ -291,7 +291,7 @@ def test_the_oldest_notes_give_way() -> None:
 
 
 def test_the_conversation_that_was_quiet_for_longest_gives_way() -> None:
-    agent = RecallAgent()
+    agent = NoteAgent()
     for number in range(MAX_CONVERSATIONS):
         recalled("I am here.", agent=agent, conversation=str(number))
     recalled("Am I here?", agent=agent, conversation="0")
@@ -302,7 +302,7 @@ def test_the_conversation_that_was_quiet_for_longest_gives_way() -> None:
 
 
 async def test_a_message_of_ten_megabytes_is_answered_and_bounded(start: Starter) -> None:
-    agent = RecallAgent()
+    agent = NoteAgent()
     url = await start(agent)
     for text in ("x" * (10 << 20), "a. " * (3 << 20), "?" * (10 << 20), "\n" * (7 << 20)):
         status, _, _ = await posted(f"{url}/reply", io.BytesIO(json.dumps({"message": text}).encode()))
@@ -314,7 +314,7 @@ async def test_a_message_of_ten_megabytes_is_answered_and_bounded(start: Starter
 @given(st.lists(st.tuples(st.text(max_size=80), st.datetimes(timezones=st.just(UTC))), max_size=6))
 def test_whatever_is_said_is_answered_with_text(talk: list[tuple[str, datetime]]) -> None:
     async def through() -> None:
-        agent = RecallAgent()
+        agent = NoteAgent()
         for text, at in talk:
             assert isinstance(await agent.reply(AgentMessage("c", text, at)), str)
             assert isinstance(await agent.reply(AgentMessage("c", f"{text} 3 hours ago?", at)), str)
@@ -387,7 +387,7 @@ def test_it_is_served_alone(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 async def test_faults_and_latency_come_as_with_other_servers(start: Starter) -> None:
-    url = await start(RecallAgent(), faults={429: 0.5}, seed=3, latency_ms=1)
+    url = await start(NoteAgent(), faults={429: 0.5}, seed=3, latency_ms=1)
     endpoint = memory_agent(url, retries=30)
     agent = RememberingAgent(endpoint, "c")
     for number in range(30):
@@ -400,14 +400,14 @@ async def test_faults_and_latency_come_as_with_other_servers(start: Starter) -> 
 
 
 async def test_a_server_that_only_fails_is_a_typed_error(start: Starter) -> None:
-    endpoint = memory_agent(await start(RecallAgent(), faults={429: 1.0}), retries=2)
+    endpoint = memory_agent(await start(NoteAgent(), faults={429: 1.0}), retries=2)
     with pytest.raises(ThrottledError):
         await RememberingAgent(endpoint, "c").reply("x", key="k", at_us=NOON_US)
     await endpoint.close()
 
 
 async def test_a_key_is_asked_for_where_one_is_set(start: Starter) -> None:
-    url = await start(RecallAgent(), key="sesame")
+    url = await start(NoteAgent(), key="sesame")
     assert (await told(url, "/reply", message="x"))[0] == 401
     assert (await told(url, "/reset"))[0] == 401
     assert (await got(f"{url}/health"))["refusals"] == 2

@@ -12,7 +12,7 @@ from tunecheck.cli._parameters import Debug
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._serving.agent import ServedAgent
-    from tunecheck.endpoints._serving.front import Served
+    from tunecheck.endpoints._serving.middleware import Served
     from tunecheck.endpoints._serving.sources import AnswerSource
 
 SIMULATED = "SIMULATED answers"
@@ -71,7 +71,7 @@ def serve(
 
     With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md).
     """
-    from tunecheck.endpoints._serving.guards import parse_faults
+    from tunecheck.endpoints._serving.middleware import parse_faults
     from tunecheck.endpoints._serving.server import serve as run
 
     run(
@@ -100,8 +100,8 @@ def _source(
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.endpoints._replay import ReplayEndpoint
-    from tunecheck.endpoints._serving.recall import RecallAgent
-    from tunecheck.endpoints._serving.script_source import ScriptSource
+    from tunecheck.endpoints._serving.note_agent import NoteAgent
+    from tunecheck.endpoints._serving.script import ScriptSource
     from tunecheck.endpoints._serving.sources import EndpointSource
 
     if [replay, simulated, script, memory_agent or None].count(None) != 3:
@@ -111,7 +111,7 @@ def _source(
     if dataset is not None and replay is None:
         raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
     if memory_agent:
-        return RecallAgent()
+        return NoteAgent()
     if script is not None:
         return ScriptSource.read(script)
     if simulated is not None:

@@ -11,7 +11,7 @@ from tunecheck.endpoints._base import Completion, Usage
 _MOST_TOKENS = 1 << 53
 
 
-class UnreadableError(ValueError):
+class UnreadableReplyError(ValueError):
     """The reply is not an answer; the text says why in a few words."""
 
 
@@ -41,7 +41,7 @@ def read_answer(value: JSON) -> Answer:
     text; anything else is its JSON text, which evaluators may still read a call from.
 
     Raises:
-        UnreadableError: it looks like a chat completion or a message and is not one.
+        UnreadableReplyError: it looks like a chat completion or a message and is not one.
         FilteredError: the content was declined.
     """
     if isinstance(value, str):
@@ -61,14 +61,14 @@ def read_chat(reply: JSON) -> Answer:
     """The answer of a chat completion (its first choice).
 
     Raises:
-        UnreadableError: it is not a chat completion.
+        UnreadableReplyError: it is not a chat completion.
         FilteredError: the content was declined.
     """
     if not isinstance(reply, dict):
-        raise UnreadableError(f"the reply is {_sort(reply)}, not a chat completion")
+        raise UnreadableReplyError(f"the reply is {_sort(reply)}, not a chat completion")
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise UnreadableError(f"the reply has no choices{_error_text(reply)}")
+        raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
     choice = choices[0]
     reason = choice.get("finish_reason")
     finish_reason = reason[:64] if isinstance(reason, str) else None
@@ -76,7 +76,7 @@ def read_chat(reply: JSON) -> Answer:
         raise FilteredError("content filter stopped the answer")
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise UnreadableError(f"choices[0].message is {_sort(message)}, not a message")
+        raise UnreadableReplyError(f"choices[0].message is {_sort(message)}, not a message")
     return _read_message(message, finish_reason)
 
 
@@ -92,7 +92,7 @@ def _json_text(value: JSON) -> str:
     try:
         return dumps(value).decode()
     except TypeError as error:
-        raise UnreadableError(f"the answer cannot be kept as JSON: {error}") from None
+        raise UnreadableReplyError(f"the answer cannot be kept as JSON: {error}") from None
 
 
 def _tokens(usage: Mapping[str, JSON], *names: str) -> int | None:
@@ -131,7 +131,7 @@ def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         legacy = message.get("function_call")
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise UnreadableError(f"the message's tool_calls are {_sort(calls)}, not a list of calls")
+        raise UnreadableReplyError(f"the message's tool_calls are {_sort(calls)}, not a list of calls")
     return tuple(call for call in calls if isinstance(call, dict))
 
 
@@ -142,7 +142,7 @@ def _text(content: JSON) -> str | None:
     if isinstance(content, list):
         parts = [_part(part) for part in content]
         return "".join(parts) if parts else None
-    raise UnreadableError(f"the message's content is {_sort(content)}, not text")
+    raise UnreadableReplyError(f"the message's content is {_sort(content)}, not text")
 
 
 def _part(part: JSON) -> str:
@@ -151,7 +151,7 @@ def _part(part: JSON) -> str:
     text = part.get("text", part.get("refusal", "")) if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
-    raise UnreadableError(f"a part of the message's content is {_sort(part)} without text")
+    raise UnreadableReplyError(f"a part of the message's content is {_sort(part)} without text")
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:

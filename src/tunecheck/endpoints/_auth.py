@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tunecheck._errors import MissingExtraError, RefusedError
 from tunecheck.endpoints._definition import Section
-from tunecheck.endpoints._faults import one_line
+from tunecheck.endpoints._failures import one_line
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor, Secret, secret
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tunecheck._json import JSON, loads
 from tunecheck._paths import Missing, ValuePath, find, parse_path
-from tunecheck.endpoints._answers import Answer, UnreadableError, read_answer
+from tunecheck.endpoints._answers import Answer, UnreadableReplyError, read_answer
 from tunecheck.endpoints._auth import TokenCredential
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._definition import Definition
@@ -56,7 +56,7 @@ class AzureMLEndpoint(HttpEndpoint):
         found = find(reply, self._path)
         if isinstance(found, Missing):
             has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
-            raise UnreadableError(f"the reply has nothing at {self._path_text!r}{has}")
+            raise UnreadableReplyError(f"the reply has nothing at {self._path_text!r}{has}")
         return read_answer(found)
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Row
@@ -166,3 +166,67 @@ class Endpoint(ABC):
 
     async def close(self) -> None:
         """Close connections. A later call opens new ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatefulReply:
+    """What the agent replied; `adopted`: it took the suggested reply as its own and made none."""
+
+    completion: Completion
+    adopted: bool = False
+
+
+class StatefulEndpoint(Endpoint):
+    """An agent with a memory of its own. What belongs together is told apart by `conversation`.
+
+    The same `key` says the same thing once more: it must be answered as it was, and not be remembered twice. `sent_at`
+    is the time of the conversation's own clock, with a time zone.
+    """
+
+    @abstractmethod
+    async def reply(
+        self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
+    ) -> StatefulReply:
+        """Say a message; `suggested` is a reply that the agent may take as its own, which saves making one.
+
+        Raises:
+            EndpointError: the call failed for good; its subclass says how.
+            StopRunError: the run must stop, every further call would fail in the same way.
+        """
+
+    @abstractmethod
+    async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
+        """Let the agent forget the whole conversation.
+
+        Raises:
+            EndpointError, StopRunError: as `reply`.
+        """
+
+    @abstractmethod
+    async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
+        """Tell the agent that so much time has passed with nothing said, and that it is `sent_at` now.
+
+        Raises:
+            EndpointError, StopRunError: as `reply`.
+        """
+
+
+class ModelCalls(Protocol):
+    """Somebody who asks models on an evaluator's behalf."""
+
+    async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
+        """Answer one request; equal requests with equal `sample` may share one answer.
+
+        Raises:
+            EndpointError: the call failed for good.
+            StopRunError: the run must stop: its budget is spent, or every further call would fail in the same way.
+        """
+        ...
+
+
+class DirectCalls:
+    """Asks the endpoint each time: what an evaluator does that is called outside a run."""
+
+    async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
+        """Ask."""
+        return await endpoint.complete(request)

@@ -12,10 +12,9 @@ from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunEr
 from tunecheck._json import JSON, loads
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._faults import Failure, answer_failure, is_page, one_line, reply_failure, request_id
-from tunecheck.endpoints._limits import AdaptiveGate, Clock, TokenBucket
+from tunecheck.endpoints._failures import Failure, answer_failure, is_page, one_line, reply_failure, request_id
+from tunecheck.endpoints._limits import AdaptiveGate, Backoff, Clock, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.endpoints._retry import Backoff, retry_after_s
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
 
 MOST_REFUSALS = 10

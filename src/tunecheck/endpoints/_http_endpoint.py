@@ -12,17 +12,25 @@ from typing import ClassVar
 
 from tunecheck._errors import ContentFilterError, ReplyError
 from tunecheck._json import JSON, dumps
+from tunecheck._version import __version__
 from tunecheck.endpoints._answers import Answer, FilteredError, read_usage
 from tunecheck.endpoints._auth import Auth, KeyAuth, TokenCredential, read_auth
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, time_text
 from tunecheck.endpoints._client import Client, Exchange, Limits
-from tunecheck.endpoints._definition import Definition
-from tunecheck.endpoints._faults import one_line
-from tunecheck.endpoints._headers import read_headers
-from tunecheck.endpoints._limits import Clock
-from tunecheck.endpoints._masking import Redactor, Secret, resolved
+from tunecheck.endpoints._definition import Definition, Section
+from tunecheck.endpoints._failures import one_line
+from tunecheck.endpoints._limits import Backoff, Clock
+from tunecheck.endpoints._masking import (
+    ENV_REFERENCE,
+    Redactor,
+    Secret,
+    environment,
+    looks_secret,
+    resolved,
+    secret,
+    sent_text,
+)
 from tunecheck.endpoints._prices import read_price
-from tunecheck.endpoints._retry import Backoff
 from tunecheck.endpoints._templates import RequestTemplate
 
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
@@ -75,8 +83,8 @@ class HttpEndpoint(Endpoint):
         self.price = read_own_price(definition)
         self._redactor = Redactor()
         secrets = secrets or GivenSecrets()
-        for secret in secrets.all():
-            self._redactor.add(secret)
+        for item in secrets.all():
+            self._redactor.add(item)
         self._url = self._address(definition)
         self._parameters = read_parameters(definition, self._redactor)
         limits = read_limits(definition)
@@ -90,7 +98,7 @@ class HttpEndpoint(Endpoint):
             auth=self._auth(definition, secrets.key, credential, clock),
             headers={
                 **read_headers(definition, self._redactor),
-                **{name: secret.reveal() for name, secret in secrets.headers.items()},
+                **{name: item.reveal() for name, item in secrets.headers.items()},
             },
             redactor=self._redactor,
             limits=limits,
@@ -249,3 +257,48 @@ def _expected_tokens(body: bytes, parameters: Mapping[str, JSON]) -> int:
     most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
     answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
     return len(body) // _CHARACTERS_PER_TOKEN + answer
+
+
+_RESERVED = frozenset(
+    {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
+)
+
+
+def read_headers(definition: Definition, redactor: Redactor) -> dict[str, str]:
+    """All fixed headers of a request: ours, and over them the definition's.
+
+    Raises:
+        ConfigurationError: a name or value cannot be sent, or a secret is written out.
+    """
+    section = definition.section("headers")
+    given = {name: _value(name, section, redactor) for name in definition.mapping("headers")}
+    names = {name.lower() for name in given}
+    if "authorization" in names and definition.has("auth"):
+        raise section.error("Authorization", "stands beside auth, which sends it too: leave one of them out")
+    ours = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": f"tunecheck/{__version__}"}
+    return {**{name: value for name, value in ours.items() if name.lower() not in names}, **given}
+
+
+def _value(name: str, section: Section, redactor: Redactor) -> str:
+    if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+        raise section.error(name, "is not the name of a header")
+    if name.lower() in _RESERVED:
+        raise section.error(name, "is set for each request and cannot be given")
+    if looks_secret(name, str(section.value(name))):
+        item = secret(section, name)
+        redactor.add(item)
+        redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # "Bearer …" may come back without its first word
+        return item.reveal()
+    text = sent_text(environment(_text(name, section), section, name), section, name)
+    if ENV_REFERENCE.search(_text(name, section)):
+        redactor.add(Secret(text), in_answers=False)
+    return text
+
+
+def _text(name: str, section: Section) -> str:
+    value: JSON = section.value(name)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, (str, int, float)):
+        raise section.error(name, "must be a text or a number")
+    return str(value)

@@ -9,12 +9,11 @@ from typing import ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._answers import Answer, UnreadableError
-from tunecheck.endpoints._base import ChatRequest, time_text
+from tunecheck.endpoints._answers import Answer, UnreadableReplyError
+from tunecheck.endpoints._base import ChatRequest, StatefulEndpoint, StatefulReply, time_text
 from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._definition import Definition
 from tunecheck.endpoints._http_endpoint import HttpEndpoint, time_header
-from tunecheck.endpoints._remembering import RememberedReply, RememberingEndpoint
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import read_url
 
@@ -24,7 +23,7 @@ _OTHER_KINDS = ("parameters", "request", "response")
 """Keys of other kinds, which would mean nothing here."""
 
 
-class MemoryAgentEndpoint(HttpEndpoint, RememberingEndpoint):
+class MemoryAgentEndpoint(HttpEndpoint, StatefulEndpoint):
     """Posts to `<url>/reply`, `<url>/reset` and `<url>/advance`; all other keys are those of every HTTP endpoint.
 
     As an ordinary endpoint it says a request's only user message, behind the system messages where there are any, in
@@ -40,22 +39,22 @@ class MemoryAgentEndpoint(HttpEndpoint, RememberingEndpoint):
 
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
-    ) -> RememberedReply:
-        """See RememberingEndpoint."""
+    ) -> StatefulReply:
+        """See StatefulEndpoint."""
         body = _told(conversation, sent_at) | {"message": message}
         if suggested is not None:
             body["suggested_reply"] = suggested
         exchange = await self._asked(body, key, sent_at, {})
         completion = self._completion(exchange)
         says = isinstance(exchange.reply, dict) and exchange.reply.get("adopted") is True
-        return RememberedReply(completion, says and suggested is not None and completion.text == suggested)
+        return StatefulReply(completion, says and suggested is not None and completion.text == suggested)
 
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
-        """See RememberingEndpoint."""
+        """See StatefulEndpoint."""
         await self._tell(self._others[_RESET], _told(conversation, sent_at), key, sent_at)
 
     async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
-        """See RememberingEndpoint."""
+        """See StatefulEndpoint."""
         body = _told(conversation, sent_at) | {"seconds": seconds}
         await self._tell(self._others[_ADVANCE], body, key, sent_at)
 
@@ -90,7 +89,7 @@ class MemoryAgentEndpoint(HttpEndpoint, RememberingEndpoint):
     def _answer(self, reply: JSON) -> Answer:
         if not isinstance(reply, dict) or not isinstance(reply.get("reply"), str):
             has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
-            raise UnreadableError(f"the agent's answer has no text as its `reply`{has}")
+            raise UnreadableReplyError(f"the agent's answer has no text as its `reply`{has}")
         return Answer(str(reply["reply"]), finish_reason="stop")
 
 

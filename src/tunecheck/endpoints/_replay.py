@@ -19,7 +19,7 @@ from tunecheck._errors import (
 )
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Row
-from tunecheck.endpoints._answers import Answer, FilteredError, UnreadableError, read_answer, read_usage
+from tunecheck.endpoints._answers import Answer, FilteredError, UnreadableReplyError, read_answer, read_usage
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._definition import Definition
 from tunecheck.endpoints._recorded import NoAnswerError, RecordedFile, content_key, id_key
@@ -119,7 +119,7 @@ class ReplayEndpoint(Endpoint):
             return read_answer(next((value for value in values if value is not None), None))
         except FilteredError as error:
             raise ContentFilterError(f"{_asked(request)}: {error}") from None
-        except UnreadableError as error:
+        except UnreadableReplyError as error:
             raise ReplyError(f"{_asked(request)}: the recorded answer cannot be read: {error}") from None
 
 

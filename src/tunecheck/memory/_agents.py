@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
 from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._remembering import RememberingEndpoint
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, StatefulEndpoint
 
 if TYPE_CHECKING:
     from tunecheck.memory._tokens import Tokenizer
@@ -181,7 +180,7 @@ def agent_for(
     Raises:
         ConfigurationError: a prompt size that leaves no room, or that the agent could not heed.
     """
-    if not isinstance(endpoint, RememberingEndpoint):
+    if not isinstance(endpoint, StatefulEndpoint):
         return EndpointAgent(endpoint, tokenizer, max_prompt_size, system)
     if max_prompt_size is not None or system is not None:
         given = "a prompt size" if max_prompt_size is not None else "a system message"
@@ -250,7 +249,7 @@ class EndpointAgent:
 class RememberingAgent:
     """An agent that keeps the conversation itself and is told each message once, under the conversation's name."""
 
-    def __init__(self, endpoint: RememberingEndpoint, conversation: str) -> None:
+    def __init__(self, endpoint: StatefulEndpoint, conversation: str) -> None:
         self.name = endpoint.name
         self.simulated = endpoint.simulated
         self._endpoint = endpoint

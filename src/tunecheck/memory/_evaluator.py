@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, loads, plain
-from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.endpoints._base import Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
 from tunecheck.evaluators._judges.texts import given

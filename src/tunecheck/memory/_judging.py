@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.memory._model import AskJudge, Given

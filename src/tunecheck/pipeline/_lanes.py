@@ -18,7 +18,7 @@ from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Output, Scorer, call, call_async
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._calling import ModelCalls
+    from tunecheck.endpoints._base import ModelCalls
 
 Arguments: TypeAlias = "dict[str, object] | None"
 """One evaluator's bound arguments for one row; None: nothing to do."""

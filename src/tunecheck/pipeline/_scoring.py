@@ -17,8 +17,7 @@ from tunecheck.pipeline._mapping import Binder, Mapped, Reference, make_binder
 from tunecheck.pipeline._signatures import Signature, is_async, read_signature
 
 if TYPE_CHECKING:
-    from tunecheck.endpoints._base import Endpoint
-    from tunecheck.endpoints._calling import ModelCalls
+    from tunecheck.endpoints._base import Endpoint, ModelCalls
 
 Output: TypeAlias = dict[str, JSON]
 

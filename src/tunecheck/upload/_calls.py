@@ -18,10 +18,9 @@ from tunecheck._errors import EndpointError, RunError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.endpoints import _transport as transport
 from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._faults import one_line, request_id
-from tunecheck.endpoints._limits import Clock
+from tunecheck.endpoints._failures import one_line, request_id
+from tunecheck.endpoints._limits import Backoff, Clock, is_passing, retry_after_s
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.endpoints._retry import Backoff, is_passing, retry_after_s
 from tunecheck.endpoints._urls import proxy_for
 
 _TIMEOUT_S = 100.0

@@ -17,9 +17,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from aiohttp import web
 
 from tunecheck._json import JSON, canonical, loads
-from tunecheck.endpoints._serving.front import Front, json_reply
-from tunecheck.endpoints._serving.guards import AnswerStore
-from tunecheck.endpoints._serving.requests import BadRequestError
+from tunecheck.endpoints._serving.middleware import AnswerStore, Front, json_reply
+from tunecheck.endpoints._serving.wire import BadRequestError
 
 _MOST_NAME = 200
 """Longest name of a conversation, in characters."""

@@ -25,11 +25,25 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._serving.agent import ServedAgent, add_agent
-from tunecheck.endpoints._serving.front import REQUEST_ID, Front, Served, ServeOptions, json_reply
-from tunecheck.endpoints._serving.guards import AnswerStore, is_loopback
-from tunecheck.endpoints._serving.replies import chat_completion, chat_pieces, model_list, score_reply
-from tunecheck.endpoints._serving.requests import Asked, chat_question, score_question
+from tunecheck.endpoints._serving.middleware import (
+    REQUEST_ID,
+    AnswerStore,
+    Front,
+    Served,
+    ServeOptions,
+    json_reply,
+)
 from tunecheck.endpoints._serving.sources import AnswerSource, TellsHealth
+from tunecheck.endpoints._serving.wire import (
+    Asked,
+    chat_completion,
+    chat_pieces,
+    chat_question,
+    model_list,
+    score_question,
+    score_reply,
+)
+from tunecheck.endpoints._urls import is_loopback
 
 MAX_BODY_BYTES = 16 << 20
 """Largest request that is read."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
 from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._calling import ModelCalls
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.answer import Answer, AnswerForm
 from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, is_refusal, shortened
 

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._json import JSON, plain
-from tunecheck.endpoints._base import ChatRequest, Endpoint
-from tunecheck.endpoints._calling import DirectCalls, ModelCalls
+from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._judges.answer import AnswerForm
 from tunecheck.evaluators._judges.asking import Asking, Judgement

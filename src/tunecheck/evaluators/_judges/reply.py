@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tunecheck._errors import ReplyError
 from tunecheck._json import JSON, plain
-from tunecheck.endpoints._faults import one_line
+from tunecheck.endpoints._failures import one_line
 
 _MOST_CHARACTERS = 1_000_000
 _WORK = 20_000_000

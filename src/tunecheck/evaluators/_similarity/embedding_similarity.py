@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._calling import DirectCalls, ModelCalls
+from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, packed

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError, EndpointError, ReplyError
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._answers import UnreadableError, read_usage
+from tunecheck.endpoints._answers import UnreadableReplyError, read_usage
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._chat import OpenAIEndpoint
 from tunecheck.endpoints._client import Exchange
@@ -182,7 +182,7 @@ class EmbeddingEndpoint(Endpoint):
         exchange = await self._client.post(body, key=_key(asked), tokens=expected)
         try:
             vectors = read_embeddings(exchange.reply, len(asked))
-        except UnreadableError as error:
+        except UnreadableReplyError as error:
             raise ReplyError(f"endpoint {self.name!r}: {error}", status=200, request_id=exchange.request_id) from None
         usages = _shared(read_usage(exchange.reply).input_tokens, texts)
         return [

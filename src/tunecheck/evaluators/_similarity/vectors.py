@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Sequence
 
 from tunecheck._json import JSON
-from tunecheck.endpoints._answers import UnreadableError
+from tunecheck.endpoints._answers import UnreadableReplyError
 
 _MOST_NUMBERS = 1 << 16
 
@@ -37,13 +37,13 @@ def unpacked_vector(text: str) -> array[float]:
     """The vector again.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableReplyError: it is none.
     """
     vector: array[float] = array("f")
     try:
         vector.frombytes(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
-        raise UnreadableError("an embedding is text that is not base64 of 32-bit numbers") from None
+        raise UnreadableReplyError("an embedding is text that is not base64 of 32-bit numbers") from None
     return _checked(_little_endian(vector))
 
 
@@ -51,18 +51,18 @@ def read_embeddings(reply: JSON, count: int) -> list[array[float]]:
     """The vectors in an embeddings reply, in the order of the texts that were sent.
 
     Raises:
-        UnreadableError: it is not such a reply, or has not one vector for each text.
+        UnreadableReplyError: it is not such a reply, or has not one vector for each text.
     """
     data = reply.get("data") if isinstance(reply, dict) else None
     if not isinstance(data, list):
         has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
-        raise UnreadableError(f"the reply has no list `data` of embeddings{has}")
+        raise UnreadableReplyError(f"the reply has no list `data` of embeddings{has}")
     if len(data) != count:
-        raise UnreadableError(f"the reply has {len(data)} embeddings for {count} texts")
+        raise UnreadableReplyError(f"the reply has {len(data)} embeddings for {count} texts")
     places = [item.get("index", place) if isinstance(item, dict) else None for place, item in enumerate(data)]
     found = {place: item.get("embedding") for place, item in zip(places, data, strict=True) if isinstance(item, dict)}
     if any(type(place) is not int for place in places) or set(found) != set(range(count)):
-        raise UnreadableError("the reply's embeddings are not numbered like the texts")
+        raise UnreadableReplyError("the reply's embeddings are not numbered like the texts")
     return [_vector(found[place]) for place in range(count)]
 
 
@@ -70,18 +70,18 @@ def _vector(value: JSON) -> array[float]:
     if isinstance(value, str):
         return unpacked_vector(value)
     if not isinstance(value, list) or not all(type(number) in (int, float) for number in value):
-        raise UnreadableError("an embedding is not a list of numbers")
+        raise UnreadableReplyError("an embedding is not a list of numbers")
     try:
         return _checked(array("f", value))  # type: ignore[arg-type]  # numbers, as was just seen
     except OverflowError:
-        raise UnreadableError("an embedding holds a number out of range") from None
+        raise UnreadableReplyError("an embedding holds a number out of range") from None
 
 
 def _checked(vector: array[float]) -> array[float]:
     if not 0 < len(vector) <= _MOST_NUMBERS:
-        raise UnreadableError(f"an embedding has {len(vector)} numbers")
+        raise UnreadableReplyError(f"an embedding has {len(vector)} numbers")
     if not all(map(math.isfinite, vector)):
-        raise UnreadableError("an embedding holds a number out of range")
+        raise UnreadableReplyError("an embedding holds a number out of range")
     return vector
 
 

@@ -1,4 +1,4 @@
-"""A small agent with a memory: it notes what it is told, and answers a question with the note that fits it best."""
+"""A small stateful agent: it notes what it is told, and answers a question with the note that fits it best."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Memory:
             self.characters -= len(self.notes.popleft().text)
 
 
-class RecallAgent:
+class NoteAgent:
     """Remembers each sentence it is told, with the time; answers questions by the words they share with a sentence.
 
     Rare words count more than common ones, and of notes that fit alike the newest is told. A question about something

@@ -9,8 +9,8 @@ from http import HTTPStatus
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, ThrottledError, TimedOutError
 from tunecheck._json import JSON, loads
+from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.endpoints._retry import is_passing
 from tunecheck.endpoints._transport import Reply
 
 _EXCERPT = 200
