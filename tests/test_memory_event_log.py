@@ -174,14 +174,22 @@ def test_a_damaged_record_is_named_by_its_line(tmp_path: Path, record: bytes) ->
         log_in(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "first", [b"{}", b'{"k":"session","start":"x"}', b'{"k":"session","format":9,"start":1,"made_of":{}}']
-)
+@pytest.mark.parametrize("first", [b"{}", b'{"k":"session","start":"x"}'])
 def test_a_file_that_is_no_event_log_is_refused(tmp_path: Path, first: bytes) -> None:
     path_in(tmp_path).parent.mkdir()
     path_in(tmp_path).write_bytes(first + b"\n")
     with pytest.raises(ConfigurationError, match="line 1"):
         log_in(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["format", "format_version"])
+def test_a_log_of_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path, key: str) -> None:
+    path_in(tmp_path).parent.mkdir()
+    content = f'{{"k":"session","{key}":9,"start":1,"made_of":{{}}}}\n{{"torn'.encode()
+    path_in(tmp_path).write_bytes(content)
+    with pytest.raises(ConfigurationError, match=rf"events\.jsonl: written by a newer Tunecheck \({key} 9; .*update"):
+        log_in(tmp_path)
+    assert path_in(tmp_path).read_bytes() == content
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:

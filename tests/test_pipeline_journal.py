@@ -25,6 +25,9 @@ from tunecheck._records import is_held
 from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._recorded import Recorded, Takeover
 
+EMPTY = b'{"format_version":1,"k":"journal"}\n'
+"""A journal in which nothing is recorded yet."""
+
 
 def hashed(number: int) -> str:
     return f"{number:016x}"
@@ -139,7 +142,8 @@ def test_records_are_strict_json_a_line_each(path: Path) -> None:
     journal.verdicts([])
     journal.verdicts([(1, {})])
     journal.close()
-    first, second = strict_lines(path)
+    header, first, second = strict_lines(path)
+    assert header == {"format_version": 1, "k": "journal"}
     assert first["out"] == {"response": "a\nb\0\ud83d", "n": None, "big": 2**70}
     assert second["stage"] == "target"
 
@@ -175,7 +179,24 @@ def test_a_last_line_torn_at_any_byte_is_cut_off_and_the_rest_is_whole(path: Pat
 def test_a_torn_first_line_leaves_an_empty_journal(path: Path) -> None:
     path.write_bytes(b'{"k":"answer","i":0')
     Journal(path).close()
-    assert path.read_bytes() == b""
+    assert path.read_bytes() == EMPTY
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"k":"answ'])
+def test_a_journal_of_a_later_version_is_refused_and_left_as_it_is(path: Path, torn: bytes) -> None:
+    path.write_bytes(content := b'{"format_version":2,"k":"journal"}\n' + torn)
+    for read in (Journal, recorded):
+        with pytest.raises(ConfigurationError, match=r"written by a newer Tunecheck \(format_version 2; .*: update"):
+            read(path)
+    assert path.read_bytes() == content
+
+
+def test_a_journal_from_before_there_were_versions_is_continued(path: Path) -> None:
+    write(path, 0)
+    path.write_bytes(path.read_bytes().removeprefix(EMPTY))
+    write(path, 1)
+    assert [record["k"] for record in strict_lines(path)] == ["answer", "verdicts"] * 2
+    assert answers_in(path, 2) == [0, 1]
 
 
 def test_a_torn_line_longer_than_a_block_is_cut_off(path: Path) -> None:
@@ -339,7 +360,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_record_leaves_no_torn_line(
     monkeypatch.undo()
     journal.answer(2, "r2", hashed(2), {"response": 2})
     journal.close()
-    assert [record["i"] for record in strict_lines(path)] == [0, 2]
+    assert [record["i"] for record in strict_lines(path)[1:]] == [0, 2]
 
 
 def test_a_record_that_cannot_be_taken_back_is_the_last_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,7 +385,7 @@ def test_a_record_that_cannot_be_taken_back_is_the_last_one(path: Path, monkeypa
         journal.answer(1, "r1", hashed(1), {"response": 1})
     journal.close()
     Journal(path).close()
-    assert path.read_bytes() == b""
+    assert path.read_bytes() == EMPTY
 
 
 def test_a_writer_that_takes_a_few_bytes_at_a_time_gets_whole_records(

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tunecheck._errors import RunError
+from tunecheck._files.versions import check_first_record, versioned
 from tunecheck._json import dumps_line
 
 _SYNC_EVERY_S = 1.0
@@ -25,12 +26,16 @@ _LOCK_PAUSE_S = 0.02
 class RecordFile:
     """A file of records, open for appending. One process at a time holds it."""
 
-    def __init__(self, path: Path, holding: str) -> None:
+    def __init__(self, path: Path, holding: str, *, header: str | None = None) -> None:
         """Open or create the file, cut off a torn last line, and lock it; `holding` is for people what it belongs to.
 
+        A new file begins with a record of the kind `header`, which says the file's version.
+
         Raises:
+            ConfigurationError: a later version of Tunecheck wrote it; it is left as it is.
             RunError: another process holds it, or it cannot be written.
         """
+        check_first_record(path)
         self.path = path
         try:
             self._file = path.open("ab", buffering=0)
@@ -48,6 +53,12 @@ class RecordFile:
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync_each_second, name="tunecheck-records", daemon=True)
         self._syncer.start()
+        if header is not None and not self._size:
+            try:
+                self.append(versioned({"k": header}))
+            except BaseException:
+                self.close()
+                raise
 
     def append(self, record: Mapping[str, object]) -> int:
         """Write a record; where it begins.

@@ -37,6 +37,7 @@ def runs(results_dir: ResultsDir = None, limit: Last = None, json: Json = False,
 def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
     from tunecheck._errors import ConfigurationError
+    from tunecheck._files.versions import NewerFileError
     from tunecheck.cli._figures import declared, main_figure
 
     described: dict[str, JSON] = {
@@ -59,7 +60,8 @@ def _described(run: Run) -> dict[str, JSON]:
             figures = {name: main_figure(name, evaluator, metrics) for name, evaluator in declared(manifest).items()}
             described |= {"rows": found.get("rows"), "failed_rows": found.get("failed_rows"), "figures": dict(figures)}
     except (ConfigurationError, OSError) as error:
-        described["problem"] = str(error)
+        status = "unreadable" if isinstance(error, NewerFileError) else described["status"]
+        described |= {"status": status, "problem": str(error)}
     return described
 
 

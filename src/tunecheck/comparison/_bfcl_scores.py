@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import DataError
+from tunecheck._files.versions import read_object
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.bfcl._result_files import row_id
 from tunecheck.comparison._declared import Declared, DeclaredMetric
@@ -83,9 +84,17 @@ def find_scores(path: Path) -> BfclScores | None:
         if category in files:
             raise DataError(f"{files[category]} and {each} are both scores of {category}: name one's folder")
         files[category] = each
+        _check_version(each)
     order = list(CATEGORIES)
     known = sorted(files, key=lambda name: (order.index(name) if name in order else len(order), name))
     return BfclScores({name: files[name] for name in known})
+
+
+def _check_version(scores: Path) -> None:
+    """The version of our verdicts stands in the summary beside them."""
+    summary = scores.with_name("summary.json")
+    if scores.name.endswith(_VERDICTS) and summary.is_file():
+        read_object(summary)
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -136,7 +136,7 @@ def _given(run: Mapping[str, object], name: str) -> _Opened:
 
 
 def _run_folder(run: Run) -> _Opened:
-    manifest = run.known_manifest()
+    manifest = run.manifest()
     if not run.results.is_file():
         raise ConfigurationError(f"run {run.id} has no results: it {_ended(run, manifest)}")
     created = manifest.get("created")

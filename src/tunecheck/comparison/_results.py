@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files.versions import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._table import Kind, RunInfo
@@ -258,7 +259,7 @@ class Comparison:
     def to_json(self) -> dict[str, JSON]:
         """Everything, as plain JSON values."""
         return {
-            "format": 1,
+            "format_version": FORMAT_VERSION,
             "base": self.base.as_json(),
             "against": [each.as_json() for each in self.against],
             "history": [each.as_json() for each in self.history],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
+from tunecheck._files.versions import versioned
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressBar, ProgressCallback
@@ -98,6 +99,8 @@ class Execution:
             manifest = _taken_up(folder, described, self.target)
         else:
             parent = find_run(reuse, self.results_dir) if reuse is not None else None
+            if parent is not None:
+                parent.manifest()  # what cannot be read is said before a folder is made
             folder = create_run(self.results_dir, self.name)
             created: dict[str, JSON] = {"id": folder.id, "created": _time(), "created_ns": time.time_ns()}
             manifest = {**described, **created, "parent": _reference(parent, folder)}
@@ -154,7 +157,6 @@ class Execution:
     def _describe(self, scan: Scan) -> dict[str, JSON]:
         path = self.dataset.path
         return {
-            "format": 1,
             "name": self.name,
             "status": "running",
             "dataset": {
@@ -317,7 +319,7 @@ class Execution:
             "simulated": simulated,
             "notes": list(tally.notes),
         }
-        write_file(run.metrics_file, dumps_readably(summary))
+        write_file(run.metrics_file, dumps_readably(versioned(summary)))
         ended: dict[str, JSON] = {"status": "finished", "ended": _time(), "row_count": aggregator.rows}
         run.write_manifest({**manifest, **ended, "simulated": simulated})
         counts = aggregator.rows, aggregator.failed_rows

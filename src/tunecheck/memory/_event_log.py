@@ -2,7 +2,7 @@
 
 One JSON object a line in `RUN/memory/<session>/events.jsonl`:
 
-    {"k": "session", "format": 1, "start": µs, "made_of": {…}}      first: what the stream of events depends on
+    {"k": "session", "format_version": 1, "start": µs, "made_of": {…}}      first: what the events depend on
     {"k": "do", "n": 12, "key": "…", "at": µs, "effect": {…}}       before something is asked of the agent or the judge
     {"k": "done", "n": 12, "outcome": {…}}                          what it came to
     {"k": "did", "n": 13, "effect": {…}, "outcome": {…}}            something that concerns nobody else
@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._files.versions import check_first_record, versioned
 from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
 from tunecheck.memory._effects import Effect, Outcome
 from tunecheck.memory._event_data import effect_data, outcome_data, read_effect, read_outcome
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class EventLog:
             header, self.recorded = _read(path)
             if header is None:
                 header = _Header(start_us, made_of)
-                self._file.append({"k": "session", "format": FORMAT, "start": start_us, "made_of": dict(made_of)})
+                self._file.append(versioned({"k": "session", "start": start_us, "made_of": dict(made_of)}))
             _check_same(path, header.made_of, made_of)
         except BaseException:
             self._file.close()
@@ -129,6 +128,7 @@ def read_events(path: Path) -> list[Event]:
 
 
 def _read(path: Path) -> tuple[_Header | None, list[Event]]:
+    check_first_record(path)
     header: _Header | None = None
     events: list[Event] = []
     for number, record in _records(path):
@@ -166,8 +166,6 @@ def _read_header(record: Mapping[str, JSON]) -> _Header:
     start, made_of = record.get("start"), record.get("made_of")
     if record.get("k") != "session" or not isinstance(start, int) or not isinstance(made_of, dict):
         raise ValueError("no beginning of a session")
-    if record.get("format") != FORMAT:
-        raise ValueError(f"written in the format {record.get('format')}, which is not {FORMAT}")
     return _Header(start, made_of)
 
 

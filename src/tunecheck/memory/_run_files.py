@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._errors import RunError
+from tunecheck._files.versions import versioned
 from tunecheck._json import JSON
 from tunecheck.memory._event_log import read_events
 from tunecheck.memory._figures import RunFigures, read_scored, run_figures
@@ -61,7 +62,7 @@ def write_run_files(
             folders.append(agent_folder(benchmark, target.name, trial))
             write_results(folders[-1], event_log_path(run.folder, trial), book, by_id, scores[trial], costs)
         summary = {**figures.data(), "usage": dict(usage), **more}
-        write_file(run.folder / FOLDER / SUMMARY, dumps_readably(summary))
+        write_file(run.folder / FOLDER / SUMMARY, dumps_readably(versioned(summary)))
     except OSError as error:
         raise RunError(f"{benchmark}: cannot be written: {error.strerror}; run {run.id} is finished") from error
     return RunFiles(figures, folders)

@@ -1,9 +1,10 @@
 """The journal: an append-only file of everything a run has finished.
 
-One JSON object a line. `{"k": "answer", …}` is a target's answer to one row, `{"k": "step", …}` a finished part of an
-answer that takes several calls, `{"k": "call", …}` a model's answer to an evaluator, `{"k": "verdicts", …}` holds the
-verdicts of some evaluators on a chunk of rows, `{"k": "error", …}` notes a failure for people: failures are tried
-again, never replayed. How records are kept is said in `tunecheck._records`.
+One JSON object a line. The first, `{"format_version": 1, "k": "journal"}`, says the version of them all.
+`{"k": "answer", …}` is a target's answer to one row, `{"k": "step", …}` a finished part of an answer that takes several
+calls, `{"k": "call", …}` a model's answer to an evaluator, `{"k": "verdicts", …}` holds the verdicts of some evaluators
+on a chunk of rows, `{"k": "error", …}` notes a failure for people: failures are tried again, never replayed. How
+records are kept is said in `tunecheck._records`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ class Journal:
         """Open or create the journal, cut off a torn last line, and lock it.
 
         Raises:
+            ConfigurationError: a later version of Tunecheck wrote it.
             RunError: another process holds it, or it cannot be written.
         """
         self.path = path
-        self._records = RecordFile(path, f"the run {path.parent.name}")
+        self._records = RecordFile(path, f"the run {path.parent.name}", header="journal")
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
         """Record a target's answer to a row."""

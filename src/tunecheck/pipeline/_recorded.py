@@ -11,6 +11,7 @@ from typing import Annotated, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files.versions import check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck.pipeline._journal import RowVerdicts
 from tunecheck.pipeline._scoring import Output
@@ -112,8 +113,9 @@ class Recorded:
         """Read the journal once; `evaluators` and `answers` say whose records may be used.
 
         Raises:
-            ConfigurationError: there is none.
+            ConfigurationError: there is none, or a later version of Tunecheck wrote it.
         """
+        check_first_record(path)
         try:
             self._file = path.open("rb")
         except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files.versions import NewerFileError
 from tunecheck._json import JSON
 from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._reading import Evaluated, read_run
@@ -37,6 +38,7 @@ def _described(run: Run) -> dict[str, JSON]:
             found["failed_rows"] = reported.metrics.get("failed_rows")
             found["figures"] = [figure for each in reported.evaluators for figure in _figure(each, own)]
     except (ConfigurationError, OSError) as error:
+        found |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}
         found["problem"] = str(error)
     return found
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from tunecheck._files.versions import check_version
 from tunecheck._json import JSON, loads
 
 _MOST_BYTES = 4 << 20
@@ -51,6 +52,8 @@ def _read(path: Path) -> dict[str, JSON] | None:
         value = loads(path.read_bytes())
     except (OSError, ValueError):
         return None
+    if isinstance(value, dict):
+        check_version(value, path)
     return value if isinstance(value, dict) else None
 
 

@@ -80,7 +80,7 @@ def read_run(run: Run) -> ReportedRun:
     Raises:
         ConfigurationError: the run has not finished, or its files are damaged.
     """
-    manifest, found = run.known_manifest(), run.metrics()
+    manifest, found = run.manifest(), run.metrics()
     metrics = found.get("metrics")
     known = metrics if isinstance(metrics, dict) else {}
     entries = manifest.get("evaluators")

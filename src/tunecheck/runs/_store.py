@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._files.versions import NewerFileError, read_object, versioned
+from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._records import is_held
 from tunecheck.pipeline._results import RowsView
 
 Manifest = dict[str, JSON]
-
-NEWEST_FORMAT = 1
-"""Of run folders: what `format` in `run.json` says."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -56,49 +54,50 @@ class Run:
         """The metrics over all rows and by group."""
         return self.folder / "metrics.json"
 
+    @property
+    def manifest_file(self) -> Path:
+        """What was run, and how it ended."""
+        return self.folder / "run.json"
+
     def manifest(self) -> Manifest:
         """What `run.json` says.
 
         Raises:
-            ConfigurationError: it is not there, or damaged.
-        """
-        return _read_object(self.folder / "run.json", self.id)
-
-    def known_manifest(self) -> Manifest:
-        """What `run.json` says, of a run whose files this version can read.
-
-        Raises:
             ConfigurationError: it is not there, or damaged, or a later version wrote it.
         """
-        manifest = self.manifest()
-        version = manifest.get("format")
-        if isinstance(version, int) and version > NEWEST_FORMAT:
-            raise ConfigurationError(
-                f"run {self.id} was written by a newer Tunecheck (format {version}; this one reads {NEWEST_FORMAT}): "
-                "update"
-            )
-        return manifest
+        return read_object(self.manifest_file, f"run {self.id} has no run.json")
 
     def metrics(self) -> dict[str, JSON]:
         """What `metrics.json` says: `metrics`, `by`, `rows`.
 
         Raises:
-            ConfigurationError: the run has not finished.
+            ConfigurationError: the run has not finished, or a later version wrote the file.
         """
-        return _read_object(self.metrics_file, self.id)
+        return read_object(self.metrics_file, f"run {self.id} has no metrics.json")
 
     def rows(self) -> RowsView:
         """The result rows of a finished run.
 
         Raises:
-            ConfigurationError: the run has not finished, or its file is not there, or cannot be opened.
+            ConfigurationError: the run has not finished, or its file is not there, or cannot be opened, or a later
+                version wrote it.
         """
+        self._refuse_newer()
         if not self.results.is_file():
             raise ConfigurationError(self._without_results())
         try:
             return RowsView(self.results)
         except OSError as error:
             raise ConfigurationError(f"{self.results}: cannot be read: {error.strerror or error}") from None
+
+    def _refuse_newer(self) -> None:
+        """The version of the rows stands in `run.json`."""
+        try:
+            self.manifest()
+        except NewerFileError:
+            raise
+        except ConfigurationError:  # rows can be read all the same
+            return
 
     def _without_results(self) -> str:
         with contextlib.suppress(ConfigurationError):
@@ -108,7 +107,7 @@ class Run:
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace `run.json`."""
-        write_file(self.folder / "run.json", dumps_readably(manifest))
+        write_file(self.manifest_file, dumps_readably(versioned(manifest)))
 
     def status(self) -> str:
         """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`; `unknown`."""
@@ -116,18 +115,6 @@ class Run:
         if status == "running" and not is_held(self.journal):
             return "killed"
         return status
-
-
-def _read_object(path: Path, run_id: str) -> dict[str, JSON]:
-    try:
-        value = loads(path.read_bytes())
-    except FileNotFoundError:
-        raise ConfigurationError(f"run {run_id} has no {path.name}") from None
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(value, dict):
-        raise ConfigurationError(f"{path}: expected a JSON object")
-    return value
 
 
 def dumps_readably(value: JSON) -> bytes:

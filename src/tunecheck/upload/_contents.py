@@ -72,7 +72,7 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
     Raises:
         ConfigurationError: the run has not finished, or is simulated and that is not allowed.
     """
-    manifest = run.known_manifest()
+    manifest = run.manifest()
     if manifest.get("status") != "finished":
         raise ConfigurationError(f"run {run.id} has not finished: finish it with --resume {run.id}, then upload it")
     summary = run.metrics()

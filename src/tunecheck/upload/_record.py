@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._files.versions import FORMAT_VERSION, check_version
 from tunecheck._json import dumps, loads
 from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
 from tunecheck.upload._calls import Step
 
 _FILE = "upload.json"
-_NEWEST_FORMAT = 1
 
 
 class DoneStep(msgspec.Struct):
@@ -51,7 +51,7 @@ class Destination(msgspec.Struct, omit_defaults=True):
 
 
 class _UploadFile(msgspec.Struct):
-    format_version: int = _NEWEST_FORMAT
+    format_version: int = FORMAT_VERSION
     uploads: dict[str, Destination] = {}
 
 
@@ -89,11 +89,7 @@ class UploadRecord:
 def _read(path: Path) -> _UploadFile:
     try:
         content = loads(path.read_bytes())
-        version = content.get("format_version", content.get("format")) if isinstance(content, dict) else None
-        if isinstance(version, int) and version > _NEWEST_FORMAT:
-            raise ConfigurationError(
-                f"{path} was written by a newer Tunecheck (format {version}; this one reads {_NEWEST_FORMAT}): update"
-            )
+        check_version(content if isinstance(content, dict) else {}, path)
         return msgspec.convert(content, _UploadFile)
     except FileNotFoundError:
         return _UploadFile()
@@ -108,9 +104,10 @@ def one_at_a_time(run: Run) -> Iterator[None]:
     """Keep a second upload of the same run out while one is under way.
 
     Raises:
-        ConfigurationError: one is.
+        ConfigurationError: one is, or a later version of Tunecheck wrote the run.
         RunError: the folder cannot be written to.
     """
+    run.manifest()  # a run that cannot be read is left as it is
     try:
         import fcntl
     except ImportError:  # Windows

@@ -83,6 +83,7 @@ def write_scores(scores: Scores, folder: Path) -> dict[str, JSON]:
     Raises:
         ConfigurationError: the folder cannot be written.
     """
+    from tunecheck._files.versions import versioned
     from tunecheck._json import dumps_line
     from tunecheck.runs._store import dumps_readably, write_file
 
@@ -95,12 +96,12 @@ def write_scores(scores: Scores, folder: Path) -> dict[str, JSON]:
             for category, each in model.categories.items():
                 write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, each.lines())))
             summary: dict[str, JSON] = {"compat": mode, **model.as_json()}
-            write_file(place / "summary.json", dumps_readably(summary))
+            write_file(place / "summary.json", dumps_readably(versioned(summary)))
             summaries[name] = summary
         if len(summaries) == 1:
             return summary
         whole: dict[str, JSON] = {"compat": mode, "models": summaries}
-        write_file(folder / "summary.json", dumps_readably(whole))
+        write_file(folder / "summary.json", dumps_readably(versioned(whole)))
     return whole
 
 

@@ -289,13 +289,14 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
 
 
 def _show(found: Calibration, *, out: str | None, as_json: bool, quiet: bool) -> None:
+    from tunecheck._files.versions import versioned
     from tunecheck._json import dumps_line
     from tunecheck.cli._console import console
     from tunecheck.cli._judge.report import SIMULATED, show
     from tunecheck.runs._store import dumps_readably, write_file
 
     if out is not None:
-        write_file(Path(out), dumps_readably(found.as_json()))
+        write_file(Path(out), dumps_readably(versioned(found.as_json())))
     if as_json:
         sys.stdout.write(dumps_line(found.as_json()).decode("utf-8"))
     elif quiet:

@@ -1,0 +1,159 @@
+"""A run that a later version wrote is refused by every command that takes one, and nothing in it is touched."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import environment, here, replay, rows, workspace
+
+from tunecheck import evaluate, score
+from tunecheck._errors import ConfigurationError
+from tunecheck._files.versions import NewerFileError, check_version, read_object, versioned
+from tunecheck.runs._store import Run, find_run
+
+COMMANDS = {
+    "resume": ("evaluate", "--resume", "{run}"),
+    "resume with options": ("evaluate", "--dataset", "small.jsonl", "--resume", "{run}"),
+    "reuse": ("evaluate", "--reuse", "{run}"),
+    "reuse with options": ("evaluate", "--dataset", "small.jsonl", "--reuse", "{run}"),
+    "dry run of a resumed run": ("evaluate", "--resume", "{run}", "--dry-run"),
+    "score": ("score", "{run}", "--evaluators", "match"),
+    "score by the run's own evaluators": ("score", "{run}"),
+    "report": ("report", "{run}"),
+    "report against it": ("report", "{other}", "--against", "{run}"),
+    "compare": ("compare", "{run}", "{other}"),
+    "compare with it": ("compare", "{other}", "{run}"),
+    "upload": ("upload", "{run}", "--mlflow", "http://127.0.0.1:9"),
+    "upload to Foundry": ("upload", "{run}", "--project", "https://a.services.ai.azure.com/api/projects/p"),
+    "gate": ("evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/e.yaml", "--no-worse-than", "{run}",
+             "--margin", "0.1"),
+    "bfcl run": ("bfcl", "run", "--resume", "{run}"),
+    "memory run": ("memory", "run", "--resume", "{run}"),
+    "calibrate": ("judge", "calibrate", "--resume", "{run}"),
+}  # fmt: skip
+
+SPELLINGS = [{"format": 99}, {"format_version": 99}, {"format": 1, "format_version": 99}]
+
+
+def content_of(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def rewrite(path: Path, version: Mapping[str, object]) -> None:
+    content = json.loads(path.read_text())
+    content.pop("format_version", None)
+    path.write_text(json.dumps({**content, **version}))
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[Run, Run]:
+    """A run, and one after it that is ours to read."""
+    monkeypatch.chdir(workspace(tmp_path, rows(8)))
+    replay(tmp_path, {str(row["id"]): row["answer"] for row in rows(8)}, "e")
+    for name in ("newer", "other"):
+        told = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/e.yaml", "--name", name)
+        assert told.code == 0, told.err
+    results = tmp_path / "eval_results"
+    return find_run("newer", results), find_run("other", results)
+
+
+@pytest.mark.parametrize("version", SPELLINGS, ids=str)
+def test_every_command_refuses_a_run_of_a_later_version(
+    two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str], version: Mapping[str, object]
+) -> None:
+    run, other = two_runs
+    rewrite(run.manifest_file, version)
+    before = content_of(run.folder.parent)
+    key = next(key for key, value in version.items() if value == 99)
+    for name, command in COMMANDS.items():
+        told = here(capsys, *(part.format(run=run.id, other=other.id) for part in command))
+        assert told.code == 2, f"{name}: {told}"
+        assert "run.json" in told.err, f"{name}: {told.err}"
+        assert f"({key} 99; this one reads 1): update tunecheck" in told.err, f"{name}: {told.err}"
+        assert content_of(run.folder.parent) == before, name
+
+
+def test_functions_refuse_a_run_of_a_later_version(two_runs: tuple[Run, Run]) -> None:
+    run, _ = two_runs
+    rewrite(run.manifest_file, {"format_version": 2})
+    before = content_of(run.folder.parent)
+    columns = {"response": "${data.answer}", "ground_truth": "${data.answer}"}
+    more = {"evaluators": {"match": "match"}, "evaluator_config": {"default": {"column_mapping": columns}}}
+    calls: list[Callable[[], object]] = [
+        lambda: evaluate(data="datasets/small.jsonl", resume=run.id, **more),  # type: ignore[arg-type]
+        lambda: evaluate(data="datasets/small.jsonl", reuse=run.folder, **more),  # type: ignore[arg-type]
+        lambda: score(run.id, evaluators={"match": "match"}),
+        run.rows,
+        run.manifest,
+        run.status,
+    ]
+    for call in calls:
+        with pytest.raises(NewerFileError, match="written by a newer Tunecheck"):
+            call()
+    assert content_of(run.folder.parent) == before
+
+
+@pytest.mark.parametrize("version", SPELLINGS, ids=str)
+def test_the_list_of_runs_says_why_one_is_unreadable(
+    two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str], version: Mapping[str, object]
+) -> None:
+    run, other = two_runs
+    rewrite(run.manifest_file, version)
+    before = content_of(run.folder.parent)
+    listed = {each["run"]: each for each in here(capsys, "runs", "--json").json()}
+    assert listed[run.id]["status"] == "unreadable"
+    assert "update tunecheck" in listed[run.id]["problem"]
+    assert listed[other.id]["status"] == "finished"
+    assert "written by a newer Tunecheck" in " ".join(here(capsys, "runs").out.split())
+    assert content_of(run.folder.parent) == before
+
+
+def test_the_pytest_plugin_refuses_a_run_of_a_later_version(two_runs: tuple[Run, Run], tmp_path: Path) -> None:
+    run, other = two_runs
+    rewrite(run.manifest_file, {"format": 99})
+    (tmp_path / "test_it.py").write_text(
+        f"def test_it(assert_no_regression):\n    assert_no_regression({other.id!r}, {run.id!r})\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q"],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert "1 failed" in told.stdout
+    assert "update tunecheck" in told.stdout
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "journal.jsonl"])
+def test_a_later_version_of_another_file_is_refused(
+    two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    run, _ = two_runs
+    path = run.folder / name
+    path.write_bytes(path.read_bytes().replace(b'"format_version":1', b'"format_version":7'))
+    path.write_bytes(path.read_bytes().replace(b'"format_version": 1', b'"format_version": 7'))
+    before = content_of(run.folder)
+    command = ("report", run.id) if name == "metrics.json" else ("evaluate", "--resume", run.id)
+    told = here(capsys, *command)
+    assert told.code == 2
+    assert f"{name}: written by a newer Tunecheck (format_version 7; this one reads 1): update tunecheck" in told.err
+    assert content_of(run.folder) == before
+
+
+@pytest.mark.parametrize("version", ["1", 1.0, True, None, 0, -1, [1]])
+def test_a_version_that_is_none_is_damage(tmp_path: Path, version: object) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"format_version": version}))
+    with pytest.raises(ConfigurationError, match=r"run\.json: cannot be read: format_version must be a whole number"):
+        read_object(tmp_path / "run.json")
+
+
+def test_a_file_without_a_version_is_read_and_written_with_one() -> None:
+    check_version({}, "run.json")
+    assert list(versioned({"name": "x", "format": 1}).items()) == [("format_version", 1), ("name", "x")]
