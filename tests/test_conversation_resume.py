@@ -160,7 +160,7 @@ def test_steps_are_journaled_before_they_count_and_hold_the_whole_answer(workspa
     assert found[0]["out"]["tool_calls"][0]["function"]["name"] == "put"
     assert found[0]["out"]["usage"] == {"input_tokens": 10, "output_tokens": 1}
     assert found[3]["out"]["text"] == "Done."
-    assert only_run_kinds(workspace) == ["step", "step", "step", "step", "answer", "verdicts"]
+    assert only_run_kinds(workspace) == ["journal", "step", "step", "step", "step", "answer", "verdicts"]
 
 
 def only_run_kinds(folder: Path) -> list[str]:

@@ -293,7 +293,7 @@ async def test_calls_under_way_at_a_stop_may_finish_and_are_recorded(tmp_path: P
     target = Slow()
     bench = Bench(tmp_path, lambda: iter(some_rows(100)), {"e": one}, target=target)
     await stopped(bench)
-    assert {record["id"] for record in strict_lines(tmp_path / "journal.jsonl")} == {"r0", "r1", "r2", "r3"}
+    assert {record["id"] for record in strict_lines(tmp_path / "journal.jsonl")[1:]} == {"r0", "r1", "r2", "r3"}
 
 
 # -- lanes

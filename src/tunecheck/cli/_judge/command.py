@@ -295,10 +295,11 @@ def _show(found: Calibration, *, out: str | None, as_json: bool, quiet: bool) ->
     from tunecheck.cli._judge.report import SIMULATED, show
     from tunecheck.runs._store import dumps_readably, write_file
 
+    whole = versioned(found.as_json())
     if out is not None:
-        write_file(Path(out), dumps_readably(versioned(found.as_json())))
+        write_file(Path(out), dumps_readably(whole))
     if as_json:
-        sys.stdout.write(dumps_line(found.as_json()).decode("utf-8"))
+        sys.stdout.write(dumps_line(whole).decode("utf-8"))
     elif quiet:
         print(found.run_dir)
         if found.simulated:
