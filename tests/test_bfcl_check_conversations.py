@@ -167,6 +167,17 @@ def test_the_evaluator_gives_error_type_and_turn_beside_the_reason() -> None:
     found: Row = dict(MultiTurnStateEvaluator()(result=result, **row))
     assert found["multi_turn_state"] == 0.0
     assert found["multi_turn_state_reason"] == "GorillaFileSystem.root.w.a is missing; expected {}"
-    assert found["multi_turn_state_properties"] == {"error_type": "multi_turn:instance_state_mismatch", "turn": 1}
+    assert found["multi_turn_state_properties"] == {
+        "error_type": "multi_turn:instance_state_mismatch",
+        "turn": 1,
+        "faults": [
+            {
+                "code": "state_mismatch",
+                "path": "GorillaFileSystem.root.w.a",
+                "turn": 2,
+                "message": "GorillaFileSystem.root.w.a is missing; expected {}",
+            }
+        ],
+    }
     right = MultiTurnStateEvaluator()(result=[*result[:1], steps(("mkdir", {"dir_name": "a"}))], **row)
     assert right["multi_turn_state_result"] == "pass"

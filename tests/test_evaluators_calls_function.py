@@ -175,10 +175,22 @@ def test_a_passing_row_holds_three_counts_and_nothing_else() -> None:
 
 
 def test_a_failing_row_has_precision_and_recall() -> None:
-    found = properties([WEATHER, BOOK, BOOK], [WEATHER, FunctionCall("z")])
-    assert found == {"expected": 2, "called": 3, "matched": 1, "precision": 1 / 3, "recall": 1 / 2}
-    assert properties("text", [WEATHER]) == {"expected": 1, "called": 0, "matched": 0, "recall": 0.0}
-    assert properties([WEATHER], "text") == {"expected": 0, "called": 1, "matched": 0, "precision": 0.0}
+    def counts(response: object, ground_truth: object) -> tuple[dict[str, Any], list[str]]:
+        found = properties(response, ground_truth)
+        return found, [fault["code"] for fault in found.pop("faults")]
+
+    assert counts([WEATHER, BOOK, BOOK], [WEATHER, FunctionCall("z")]) == (
+        {"expected": 2, "called": 3, "matched": 1, "precision": 1 / 3, "recall": 1 / 2},
+        ["missing_call", "extra_call", "extra_call"],
+    )
+    assert counts("text", [WEATHER]) == (
+        {"expected": 1, "called": 0, "matched": 0, "recall": 0.0},
+        ["answered_instead_of_calling"],
+    )
+    assert counts([WEATHER], "text") == (
+        {"expected": 0, "called": 1, "matched": 0, "precision": 0.0},
+        ["called_instead_of_answering"],
+    )
 
 
 def test_broken_schemas_are_counted_and_do_not_fail_the_row_unless_asked() -> None:

@@ -5,17 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.matching_parts import call, tools
 
+from tunecheck._faults import Fault, sentence, shown_value
 from tunecheck._json import JSON
+from tunecheck.calls._matching.faults import argument_faults, call_faults, schema_faults
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.calls._matching.reasons import (
-    argument_faults,
-    call_faults,
-    joined,
-    schema_faults,
-    shown_call,
-    shown_value,
-)
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 
@@ -28,7 +22,7 @@ def reason(
 ) -> str | None:
     policy = policy or MatchPolicy()
     match = match_calls(actual, expected, policy, definitions)
-    return joined([*call_faults(match, policy), *argument_faults(match), *schema_faults(match)])
+    return sentence([*call_faults(match, policy), *argument_faults(match), *schema_faults(match)])
 
 
 def test_a_full_match_has_no_reason() -> None:
@@ -103,7 +97,8 @@ def test_long_values_are_cut() -> None:
     assert shown_value("x" * 1000) == '"' + "x" * 80 + '…"'
     assert shown_value(list(range(1000))) == "a list of 1,000 values"
     assert len(shown_value([["x" * 70] * 70])) <= 161
-    assert len(shown_call(call("f" * 500, **{"k" * 500: "v" * 500, "l": "w" * 500}))) < 500
+    long = Fault(code="extra_call", call="f" * 500, actual={"k" * 500: "v" * 500, "l": "w" * 500})
+    assert len(sentence([long]) or "") < 500
 
 
 def test_a_reason_is_never_longer_than_is_readable_and_says_how_much_is_left_out() -> None:

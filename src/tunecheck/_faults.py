@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, TypeAlias
 
 import msgspec
 
-from tunecheck._json import JSON
+from tunecheck._json import JSON, dumps
+from tunecheck._messages import clean
 
 CODES: dict[str, str] = {
     "missing_call": "missing call",
@@ -16,41 +20,295 @@ CODES: dict[str, str] = {
     "call_out_of_order": "call out of order",
     "missing_argument": "missing argument",
     "unexpected_argument": "unexpected argument",
-    "wrong_argument": "wrong argument",  # with the kind behind it: wrong_argument.number_as_text
+    "wrong_argument": "wrong argument",
+    "wrong_argument.number_as_text": "wrong argument: number as text",
+    "wrong_argument.number_conversion": "wrong argument: number conversion",
+    "wrong_argument.date_or_time_format": "wrong argument: date or time format",
+    "wrong_argument.case_or_spacing": "wrong argument: case or spacing",
+    "wrong_argument.list_order": "wrong argument: list order",
+    "wrong_argument.close_wording": "wrong argument: close wording",
+    "wrong_argument.other": "wrong argument: another value",
+    "wrong_argument.type": "wrong argument: another type",
     "called_instead_of_answering": "called when it should have answered",
     "answered_instead_of_calling": "answered when it should have called",
     "unreadable_call": "a call cannot be read",
     "unknown_function": "called a function that is not among the tools",
     "schema_violation": "a call breaks its schema",
+    "unchecked_call": "a call could not be checked",
+    "call_count": "another number of calls",
+    "no_matching_call": "no call is the expected one",
+    "no_response": "no response",
+    "empty_text": "a text is empty",
+    "state_mismatch": "the simulators' state differs",
+    "response_mismatch": "a result of the ground truth is missing",
+    "empty_turn": "no call in a turn that needs one",
+    "forced_quit": "the conversation was ended by force",
+    "invalid_entry": "the row itself cannot be judged",
     "below_threshold": "below the threshold",
+    "below_threshold.rouge_l": "ROUGE-L F below the threshold",
+    "judged": "a difference that a judge found",
     "own": "another reason",
 }
-"""Every code of our own evaluators, with its name in headings and counts; a code may have a kind behind a dot."""
+"""Every code of our own evaluators, with its name in headings and counts; what stands behind a dot is its kind."""
+
+MAX_FAULTS = 20
+"""Most faults that a row's properties hold, besides the first of each further code."""
+
+MOST_VALUE = 80
+"""Most characters of a name or a value that a sentence shows."""
+
+_MOST_CALL = 160
+_MOST_REASON = 2_000
+_MOST_CHOICES = 5
+_MOST_STORED = 500  # characters of a text, bytes of any other value
+_MOST_NESTED = 100  # lists and objects in a value: a row is written up to a depth of 200
+_LONGEST_CODE = 100
+_BEFORE_DIFFERENCE = 16  # characters shown before the first one in which two long texts differ
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # from names; values are shown as JSON
+
+_Unset: TypeAlias = msgspec.UnsetType
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that is wrong with a row.
 
-    `code` is one of `CODES`, or an evaluator's own; `call` the name of the function it is about; `path` the place in
-    its arguments, or in a state; `turn` the turn of a conversation, from 1; `expected` and `actual` what stands there.
+    `code` is one of `CODES`, or an evaluator's own. `call` is the name of the function it is about; `path` the place
+    in its arguments, or in a state (`a.b[0]`); `turn` the turn of a conversation, from 1. `expected` and `actual` are
+    what stands there: an argument's value, the arguments of a missing or extra call, a whole call as `{"name",
+    "arguments"}` where its name is wrong, a threshold and a score; unset where there is none. `any_of` says that
+    `expected` holds lists of accepted values. `message` is the fault in words, where the rest does not say it.
     """
 
     code: str
     call: str | None = None
     path: str | None = None
     turn: int | None = None
-    expected: Any = None
-    actual: Any = None
+    expected: Any = msgspec.UNSET
+    actual: Any = msgspec.UNSET
+    any_of: bool = False
+    message: str | None = None
+
+
+# -- as data
 
 
 def to_json(faults: Iterable[Fault]) -> list[JSON]:
-    """Faults as they stand in `<metric>_properties`."""
-    found: list[JSON] = msgspec.to_builtins(list(faults))
-    return found
+    """Faults as they stand in `<metric>_properties`: few, long texts cut, large and unwritable values left out."""
+    kept: list[JSON] = []
+    codes: set[str] = set()
+    for fault in faults:
+        if len(kept) < MAX_FAULTS or (fault.code not in codes and len(kept) < 2 * MAX_FAULTS):
+            codes.add(fault.code)
+            kept.append(_stored(fault))
+    return kept
+
+
+def read_faults(properties: object) -> tuple[Fault, ...]:
+    """The faults in an evaluator's `<metric>_properties`, ours or a user's; what is no fault is passed over."""
+    listed = properties.get("faults") if isinstance(properties, Mapping) else None
+    if not isinstance(listed, (list, tuple)):
+        return ()
+    return tuple(fault for item in listed if (fault := _fault(item)) is not None)
+
+
+def _fault(item: object) -> Fault | None:
+    try:
+        fault = item if isinstance(item, Fault) else msgspec.convert(item, Fault)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+    return fault if isinstance(fault.code, str) and 0 < len(fault.code) <= _LONGEST_CODE else None
+
+
+def _stored(fault: Fault) -> dict[str, JSON]:
+    row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
+    for name in ("call", "path", "message"):
+        text = getattr(fault, name)
+        if text is not None:
+            row[name] = cut(text, _MOST_STORED)
+    if fault.turn is not None:
+        row["turn"] = fault.turn
+    for name in ("expected", "actual"):
+        value = _stored_value(getattr(fault, name))
+        if not isinstance(value, _Unset):
+            row[name] = value
+    if fault.any_of:
+        row["any_of"] = True
+    return row
+
+
+def _stored_value(value: JSON | _Unset) -> JSON | _Unset:
+    if isinstance(value, _Unset) or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (list, dict)) and len(value) > _MOST_STORED:
+        return msgspec.UNSET
+    if isinstance(value, str):
+        value = cut(value, _MOST_STORED)
+    try:
+        written = dumps(value)
+    except (TypeError, ValueError, RecursionError):  # nested too deeply, half a character, too many digits
+        return msgspec.UNSET
+    if isinstance(value, str):
+        return value
+    nested = written.count(b"[") + written.count(b"{")
+    return value if len(written) <= _MOST_STORED and nested <= _MOST_NESTED else msgspec.UNSET
+
+
+# -- in words
 
 
 def title(code: str) -> str:
-    """What a heading calls a code: `wrong argument: number as text`; an unknown one is its own name."""
+    """What headings and counts call a code: `wrong argument: number as text`; one of a user is its own name."""
+    known = CODES.get(code)
+    if known is not None:
+        return known
     head, _, kind = code.partition(".")
-    known = CODES.get(head, head.replace("_", " "))
-    return f"{known}: {kind.replace('_', ' ')}" if kind else known
+    kind = clean(kind.replace("_", " "), _LONGEST_CODE)
+    if head == "judged":
+        return kind
+    name = CODES.get(head) or clean(head.replace("_", " "), _LONGEST_CODE)
+    return f"{name}: {kind}" if kind else name
+
+
+def sentence(faults: Iterable[Fault]) -> str | None:
+    """The faults as one line of bounded length, as it stands in `<metric>_reason`; None where there is none."""
+    parts: list[str] = []
+    length = left_out = 0
+    for part in _parts(faults):
+        length += len(part) + 2
+        if parts and length > _MOST_REASON:
+            left_out += 1
+        else:
+            parts.append(part)
+    if left_out:
+        parts.append(f"and {left_out} more")
+    return _CONTROL.sub(" ", "; ".join(parts)) or None
+
+
+def _parts(faults: Iterable[Fault]) -> Iterator[str]:
+    for code, group in groupby(faults, key=lambda fault: fault.code if fault.message is None else ""):
+        if code == "called_instead_of_answering":
+            yield f"called {_calls([_call(fault.call, fault.actual) for fault in group])} when it should have answered"
+        elif code == "answered_instead_of_calling":
+            calls = [_call(fault.call, fault.expected, any_of=fault.any_of) for fault in group]
+            yield f"answered when it should have called {_calls(calls)}"
+        else:
+            yield from map(_words, group)
+
+
+def _words(fault: Fault) -> str:
+    if fault.message is not None:
+        return fault.message
+    expected = _expected(fault)
+    match fault.code:
+        case "missing_call":
+            return f"missing call {_call(fault.call, fault.expected, any_of=fault.any_of)}"
+        case "extra_call":
+            return f"extra call {_call(fault.call, fault.actual)}"
+        case "call_out_of_order":
+            return f"call out of order {_call(fault.call, fault.actual)}"
+        case "misnamed_call" if isinstance(fault.actual, Mapping) and isinstance(fault.expected, Mapping):
+            return f"misnamed call {_whole_call(fault.actual)}, expected {_whole_call(fault.expected, fault.any_of)}"
+        case "missing_argument":
+            return f"{_name(fault)}: missing argument {_path(fault)}, expected {expected}"
+        case "unexpected_argument":
+            return f"{_name(fault)}: unexpected argument {_path(fault)}, got {shown_value(fault.actual)}"
+        case "unknown_function":
+            return f"{_name(fault)} is not among the tools"
+        case "below_threshold.rouge_l" if isinstance(fault.actual, (int, float)):
+            return f"ROUGE-L F is {math.floor(fault.actual * 1000) / 1000:g}, below {fault.expected:g}"
+    head, _, kind = fault.code.partition(".")
+    if head == "wrong_argument":
+        actual = shown_value(fault.actual)
+        if isinstance(fault.expected, str) and isinstance(fault.actual, str):
+            expected, actual = _around_difference(fault.expected, fault.actual)
+        return (
+            f"{_name(fault)}: argument {_path(fault)} expected {expected}, got {actual}{f' ({kind})' if kind else ''}"
+        )
+    return _plain_words(fault)
+
+
+def _plain_words(fault: Fault) -> str:
+    """A fault whose code has no sentence of its own: its title, where it is, and both values."""
+    place = ": ".join(part for part in (fault.call, fault.path) if part)
+    text = f"{cut(place, MOST_VALUE)}: {title(fault.code)}" if place else title(fault.code)
+    if not isinstance(fault.expected, _Unset):
+        text += f", expected {_expected(fault)}"
+    return text if isinstance(fault.actual, _Unset) else f"{text}, got {shown_value(fault.actual)}"
+
+
+def shown_value(value: JSON) -> str:
+    """The value as JSON, cut to a readable length."""
+    if isinstance(value, str) and len(value) > MOST_VALUE:
+        value = value[:MOST_VALUE] + "…"
+    elif isinstance(value, (list, dict)) and len(value) > MOST_VALUE:
+        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value):,} values"
+    try:
+        return cut(dumps(value).decode("utf-8"), 2 * MOST_VALUE)
+    except (TypeError, ValueError):  # nested too deeply, or an integer of more digits than Python writes
+        return f"a {type(value).__name__} too large to show"
+
+
+def cut(text: str, most: int) -> str:
+    """The text, its end left out where it is longer."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _calls(calls: Sequence[str]) -> str:
+    text = ", ".join(calls[:_MOST_CHOICES])
+    return f"{text} and {len(calls) - _MOST_CHOICES} more" if len(calls) > _MOST_CHOICES else text
+
+
+def _whole_call(call: Mapping[str, Any], any_of: bool = False) -> str:
+    return _call(call.get("name"), call.get("arguments"), any_of=any_of)
+
+
+def _call(name: str | None, arguments: object, *, any_of: bool = False) -> str:
+    """`name(key=json, …)`, cut to a readable length; of an expected call under a policy, with what is accepted."""
+    shown: list[str] = []
+    length = 0
+    for key, value in arguments.items() if isinstance(arguments, Mapping) else ():
+        text = f"{cut(str(key), MOST_VALUE)}={_accepted(value) if any_of else shown_value(value)}"
+        length += len(text) + 2
+        if shown and length > _MOST_CALL:
+            shown.append("…")
+            break
+        shown.append(text)
+    return f"{cut(name or '?', MOST_VALUE)}({', '.join(shown)})"
+
+
+def _name(fault: Fault) -> str:
+    return cut(fault.call or "?", MOST_VALUE)
+
+
+def _path(fault: Fault) -> str:
+    return dumps(cut(fault.path or "", MOST_VALUE)).decode("utf-8")
+
+
+def _expected(fault: Fault) -> str:
+    if isinstance(fault.expected, _Unset):
+        return "nothing"
+    return _accepted(fault.expected) if fault.any_of else shown_value(fault.expected)
+
+
+def _accepted(values: JSON) -> str:
+    """Several accepted values, without the empty text that says that the argument may be left out."""
+    if not isinstance(values, list):
+        return shown_value(values)
+    choices = [choice for choice in values if choice != ""] or values
+    shown = " or ".join(map(shown_value, choices[:_MOST_CHOICES]))
+    return f"{shown} or {len(choices) - _MOST_CHOICES} other values" if len(choices) > _MOST_CHOICES else shown
+
+
+def _around_difference(expected: str, actual: str) -> tuple[str, str]:
+    """Two long texts from shortly before the place where they begin to differ."""
+    if max(len(expected), len(actual)) <= MOST_VALUE:
+        return shown_value(expected), shown_value(actual)
+    start = _common_beginning(expected, actual) - _BEFORE_DIFFERENCE
+    if start <= 0:
+        return shown_value(expected), shown_value(actual)
+    return shown_value("…" + expected[start:]), shown_value("…" + actual[start:])
+
+
+def _common_beginning(one: str, other: str) -> int:
+    shorter = min(len(one), len(other))
+    return next((at for at in range(shorter) if one[at] != other[at]), shorter)

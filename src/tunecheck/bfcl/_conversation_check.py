@@ -11,7 +11,7 @@ from tunecheck._json import JSON
 from tunecheck.bfcl._entries import Entry
 from tunecheck.bfcl._replay import Attempt, Simulators
 from tunecheck.bfcl._state_difference import first_difference
-from tunecheck.bfcl._verdicts import INVALID_ENTRY, Fault, Verdict, shown
+from tunecheck.bfcl._verdicts import INVALID_ENTRY, Mismatch, Verdict, shown
 from tunecheck.conversations._nested import NestedCall
 from tunecheck.simulators._results import Result
 
@@ -86,8 +86,8 @@ def strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, nam
 
 
 def _strict_fault(
-    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, missing: Fault | None
-) -> Fault | None:
+    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, missing: Mismatch | None
+) -> Mismatch | None:
     if not items:
         return _uncalled_for(turn)
     return _empty(turn) or _difference(truth, answered) or missing
@@ -106,29 +106,29 @@ def _expected(truth: Attempt, items: Sequence[JSON]) -> list[Result]:
     return [result for item in items for result in truth.make_truth(item)]
 
 
-def _empty(turn: Turn) -> Fault | None:
+def _empty(turn: Turn) -> Mismatch | None:
     if any(turn):
         return None
-    return Fault("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
+    return Mismatch("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
 
 
-def _uncalled_for(turn: Turn) -> Fault | None:
+def _uncalled_for(turn: Turn) -> Mismatch | None:
     made = next((call for step in turn for call in step), None)
     if made is None:
         return None
-    return Fault("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
+    return Mismatch("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
 
 
-def _difference(truth: Attempt, answered: Attempt) -> Fault | None:
+def _difference(truth: Attempt, answered: Attempt) -> Mismatch | None:
     found = first_difference(truth.backend.states(), answered.backend.states())
-    return None if found is None else Fault("multi_turn:instance_state_mismatch", str(found))
+    return None if found is None else Mismatch("multi_turn:instance_state_mismatch", str(found), found.path)
 
 
-def _missing(expected: Sequence[Result], had: _Had) -> Fault | None:
+def _missing(expected: Sequence[Result], had: _Had) -> Mismatch | None:
     missing = Counter(map(_key, expected)) - had
     if not missing:
         return None
     first = next(result.text for result in expected if _key(result) in missing)
     others = missing.total() - 1
     more = f" (and {others} more)" if others else ""
-    return Fault("multi_turn:execution_response_mismatch", f"missing the result {shown(first)}{more}")
+    return Mismatch("multi_turn:execution_response_mismatch", f"missing the result {shown(first)}{more}")

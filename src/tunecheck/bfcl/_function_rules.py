@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tunecheck.bfcl._possible_answers import Expected, UnusableAnswerError, value_fault
 from tunecheck.bfcl._source.java import JAVA_TYPES, java_value
 from tunecheck.bfcl._source.javascript import JAVASCRIPT_TYPES, javascript_value
-from tunecheck.bfcl._verdicts import Fault, shown
+from tunecheck.bfcl._verdicts import Mismatch, shown
 
 Call = Mapping[str, object]
 """A decoded call: `{"f": {"a": 1}}`."""
@@ -105,15 +105,15 @@ class Rules(ABC):
         """The name under which a model calls the function."""
         return name.replace(".", "_") if self._dots_as_underscores else name
 
-    def fault(self, call: Call, answer: Answer, signature: Signature) -> Fault | None:
+    def fault(self, call: Call, answer: Answer, signature: Signature) -> Mismatch | None:
         """Why the call is not the one that the answer asks for; None where it is."""
         given = self.arguments(call, answer)
-        if isinstance(given, Fault):
+        if isinstance(given, Mismatch):
             return given
         for name in signature.required_names():
             if name not in given:
                 text = f"the required argument {shown(name)} is missing"
-                return Fault("simple_function_checker:missing_required", text)
+                return Mismatch("simple_function_checker:missing_required", text)
         for name, value in given.items():
             fault = self._argument_fault(name, value, answer, signature)
             if fault is not None:
@@ -121,27 +121,27 @@ class Rules(ABC):
         return _left_out(given, answer)
 
     @abstractmethod
-    def arguments(self, call: Call, answer: Answer) -> Mapping[str, object] | Fault:
+    def arguments(self, call: Call, answer: Answer) -> Mapping[str, object] | Mismatch:
         """The arguments of the call, if it calls the answer's function."""
 
     @abstractmethod
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         """The type of error of an argument's value; None where it is right."""
 
-    def _argument_fault(self, name: str, value: object, answer: Answer, signature: Signature) -> Fault | None:
+    def _argument_fault(self, name: str, value: object, answer: Answer, signature: Signature) -> Mismatch | None:
         if name not in signature.properties or name not in answer.arguments:
-            return Fault("simple_function_checker:unexpected_param", f"the argument {shown(name)} is not expected")
+            return Mismatch("simple_function_checker:unexpected_param", f"the argument {shown(name)} is not expected")
         options = _options(answer.arguments[name])
         error = self.value_fault(value, options, signature.schema(name))
         if error is None:
             return None
-        return Fault(error, f"{name} is {shown(value)}; expected {_alternatives(options)}")
+        return Mismatch(error, f"{name} is {shown(value)}; expected {_alternatives(options)}")
 
 
-def _left_out(given: Mapping[str, object], answer: Answer) -> Fault | None:
+def _left_out(given: Mapping[str, object], answer: Answer) -> Mismatch | None:
     for name, options in answer.arguments.items():
         if name not in given and "" not in _options(options):
-            return Fault(
+            return Mismatch(
                 "simple_function_checker:missing_optional",
                 f"the argument {shown(name)} is missing; expected {_alternatives(_options(options))}",
             )
@@ -164,12 +164,12 @@ def _alternatives(options: Sequence[object]) -> str:
 class LeaderboardRules(Rules):
     """Exactly those of the leaderboard's checker."""
 
-    def arguments(self, call: Call, answer: Answer) -> Mapping[str, object] | Fault:
+    def arguments(self, call: Call, answer: Answer) -> Mapping[str, object] | Mismatch:
         """Only the expected name is looked at; a call with several names is decoded with its first."""
         name = self.called_name(answer.name)
         if name not in call:
             called = ", ".join(call)
-            return Fault("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")
+            return Mismatch("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")
         given = call[name]
         if not isinstance(given, Mapping):
             raise UnusableAnswerError("the arguments are no object")

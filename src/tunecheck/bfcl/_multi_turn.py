@@ -9,7 +9,7 @@ from tunecheck.bfcl._conversation_check import Turn, as_leaderboard, strictly
 from tunecheck.bfcl._decoding import Mode, mode_of
 from tunecheck.bfcl._entries import Entry
 from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._verdicts import INVALID_ENTRY, Fault, Verdict, shown
+from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, shown
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import NestedCall
 
@@ -66,7 +66,8 @@ def check_multi_turn(
         if compat:
             return as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)
         if forced_quit:
-            return Fault("multi_turn:force_terminated", "the conversation was ended by force").verdict(len(turns) - 1)
+            words = "the conversation was ended by force"
+            return Verdict(False, "multi_turn:force_terminated", len(turns) - 1, words)
         return strictly(entry, turns, simulators, named=mode == "tools")
     except (PluginError, DataError) as error:
         return Verdict(False if compat else None, INVALID_ENTRY, None, f"the entry cannot be replayed: {error}")

@@ -9,7 +9,7 @@ from tunecheck.bfcl._decoding import Mode, as_calls, decode_answer, mode_of
 from tunecheck.bfcl._function_rules import Answer, Call, LeaderboardRules, Rules, Signature
 from tunecheck.bfcl._possible_answers import UnusableAnswerError
 from tunecheck.bfcl._strict_single_turn import check_strictly
-from tunecheck.bfcl._verdicts import INVALID_ENTRY, Fault, Verdict, shown
+from tunecheck.bfcl._verdicts import INVALID_ENTRY, Mismatch, Verdict, shown
 
 _PASSED = Verdict(True)
 
@@ -76,25 +76,25 @@ def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool
     return Verdict(False, "relevance_error:decoder_failed", None, f"no call in {shown(result)}; one was asked for")
 
 
-def _fault(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Fault | None:
+def _fault(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Mismatch | None:
     documents = documents_of(row)
     answers = answers_of(row)
     if check == "parallel":
         return _unordered_fault(calls, answers, documents, rules)
     checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
     if len(calls) != expected:
-        return Fault(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
+        return Mismatch(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
     document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
     return rules.fault(calls[0], answers[0], Signature.read(document))
 
 
 def _unordered_fault(
     calls: Sequence[Call], answers: Sequence[Answer], documents: Mapping[str, object], rules: Rules
-) -> Fault | None:
+) -> Mismatch | None:
     """Each answer takes the first call that fits and is still free; nothing is taken back."""
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
-        return Fault("parallel_function_checker_no_order:wrong_count", text)
+        return Mismatch("parallel_function_checker_no_order:wrong_count", text)
     free = list(range(len(calls)))
     for answer in answers:
         signature = Signature.read(documents.get(answer.name))
@@ -103,7 +103,7 @@ def _unordered_fault(
         if fitting is None:
             reasons = "; ".join(fault.message for _, fault in faults if fault)
             text = f"no call is the expected one of {answer.name}: {reasons}"
-            return Fault("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
+            return Mismatch("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
         free.remove(fitting)
     return None
 

@@ -9,7 +9,7 @@ from tunecheck.bfcl._function_rules import Answer, Call, Rules, Signature
 from tunecheck.bfcl._possible_answers import UnusableAnswerError
 from tunecheck.bfcl._source.calls import source_calls
 from tunecheck.bfcl._strict_answers import strict_value_fault
-from tunecheck.bfcl._verdicts import Fault, Verdict, shown
+from tunecheck.bfcl._verdicts import Mismatch, Verdict, shown
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._matching.assignment import assign
 from tunecheck.calls._model import FunctionCall
@@ -24,11 +24,11 @@ ERROR_ROW = "Error during inference"
 class StrictRules(Rules):
     """Names with `.` or `_`, values by type."""
 
-    def arguments(self, call: Call, answer: Answer) -> Mapping[str, object] | Fault:
+    def arguments(self, call: Call, answer: Answer) -> Mapping[str, object] | Mismatch:
         """Those of the only call there is."""
         ((name, given),) = call.items()
         if _plain_name(name) != _plain_name(answer.name):
-            return Fault("simple_function_checker:wrong_func_name", f"called {shown(name)}; expected {answer.name}")
+            return Mismatch("simple_function_checker:wrong_func_name", f"called {shown(name)}; expected {answer.name}")
         assert isinstance(given, Mapping)
         return given
 
@@ -92,10 +92,12 @@ def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object
     )
 
 
-def _fault(decoded: Decoded, answers: Sequence[Answer], signatures: Sequence[Signature], rules: Rules) -> Fault | None:
+def _fault(
+    decoded: Decoded, answers: Sequence[Answer], signatures: Sequence[Signature], rules: Rules
+) -> Mismatch | None:
     checker = "simple_function_checker" if len(answers) == 1 else "parallel_function_checker_no_order"
     if len(decoded.calls) != len(answers):
-        return Fault(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
+        return Mismatch(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
     calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
     faults = [
         [rules.fault(_bound(call, signature), answer, signature) for call in calls]
@@ -108,7 +110,7 @@ def _fault(decoded: Decoded, answers: Sequence[Answer], signatures: Sequence[Sig
     if not wrong:
         return None
     reasons = "; ".join(f"{answer.name}: {fault.message}" for answer, fault in wrong)
-    return Fault(f"{checker}:cannot_find_match", reasons[:1_000])
+    return Mismatch(f"{checker}:cannot_find_match", reasons[:1_000])
 
 
 def _bound(call: FunctionCall, signature: Signature) -> Call:

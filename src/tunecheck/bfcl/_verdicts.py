@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tunecheck._faults import Fault
 from tunecheck._json import JSON
 
 INVALID_ENTRY = "invalid_entry"
 """The error type of a row that no answer could pass; such a row is not scored."""
 
 _MOST_SHOWN = 200
+
+_CODES = {
+    "ast_decoder": "unreadable_call",
+    "cannot_find_match": "no_matching_call",
+    "empty_turn_model_response": "empty_turn",
+    "execution_response_mismatch": "response_mismatch",
+    "force_terminated": "forced_quit",
+    "inference_error": "no_response",
+    "instance_state_mismatch": "state_mismatch",
+    "irrelevance_error": "called_instead_of_answering",
+    "missing_optional": "missing_argument",
+    "missing_required": "missing_argument",
+    "relevance_error": "answered_instead_of_calling",
+    "type_error": "wrong_argument.type",
+    "unexpected_param": "unexpected_argument",
+    "value_error": "wrong_argument.other",
+    "wrong_count": "call_count",
+    "wrong_func_name": "misnamed_call",
+}
+"""The code of an error type by one of the parts between its colons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +39,22 @@ class Verdict:
 
     `valid` is None where the entry itself is wrong and the row is not scored. `error_type` is the leaderboard's name
     of the error, None where the row is valid. `turn` counts from 0, in rows of several turns. `message` says what is
-    wrong, for people.
+    wrong, for people; `path` is the place in the simulators' states that it is about.
     """
 
     valid: bool | None
     error_type: str | None = None
     turn: int | None = None
     message: str | None = None
+    path: str | None = field(default=None, compare=False)
+
+    @property
+    def fault(self) -> Fault | None:
+        """What is wrong, as a fault; its turn counts from 1."""
+        if self.error_type is None:
+            return None
+        turn = None if self.turn is None else self.turn + 1
+        return Fault(code=_code(self.error_type), path=self.path, turn=turn, message=self.message)
 
     def as_line(self, row_id: str) -> dict[str, JSON]:
         """One line of a verdict file."""
@@ -38,15 +68,20 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """Why something does not pass."""
+class Mismatch:
+    """Why something does not pass; `path` is the place in the simulators' states."""
 
     error_type: str
     message: str
+    path: str | None = None
 
     def verdict(self, turn: int | None = None) -> Verdict:
         """The failing verdict."""
-        return Verdict(False, self.error_type, turn, self.message)
+        return Verdict(False, self.error_type, turn, self.message, self.path)
+
+
+def _code(error_type: str) -> str:
+    return next((_CODES[part] for part in error_type.split(":") if part in _CODES), error_type.replace(":", "."))
 
 
 def shown(value: object, most: int = _MOST_SHOWN) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
+from tunecheck._faults import Fault, sentence, to_json
 from tunecheck._json import JSON
 
 Verdict: TypeAlias = dict[str, JSON]
@@ -63,15 +64,20 @@ def verdict(
     reason: str | None = None,
     status: str = "completed",
     properties: Mapping[str, JSON] | None = None,
+    faults: Iterable[Fault] = (),
     not_applicable: bool = False,
 ) -> Verdict:
     """One metric's eight keys, in the order of Azure AI Evaluation's evaluators.
 
     A verdict that is not applicable has neither score nor pass; its result is "not_applicable", its status "skipped".
-    Empty properties are written as None, to keep rows small.
+    Empty properties are written as None, to keep rows small. The `faults` of a row that fails stand in its properties,
+    and the reason is made from them where none is given; a row that passes has none.
     """
     if not_applicable:
         score, passed, status = None, None, "skipped"
+    if passed is False and (listed := [*faults]):
+        reason = sentence(listed) if reason is None else reason
+        properties = {**(properties or {}), "faults": to_json(listed)}
     return {
         metric: score,
         f"{metric}_score": score,

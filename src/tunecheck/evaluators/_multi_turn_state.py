@@ -150,6 +150,7 @@ def scored(metric: str, found: RowVerdict) -> Verdict:
         passed=found.valid,
         reason=found.message,
         properties={name: value for name, value in properties.items() if value is not None},
+        faults=(found.fault,) if found.fault else (),
         not_applicable=found.valid is None,
     )
 

@@ -49,8 +49,8 @@ class ArgumentMatchEvaluator(CallEvaluator):
             _METRIC,
             score=float(passed),
             passed=passed,
-            reason=None if passed else comparison.argument_reason(),
             properties=_properties(comparison.match),
+            faults=() if passed else comparison.faults(),
         )
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:

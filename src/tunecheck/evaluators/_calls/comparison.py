@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Unpack
 
 from tunecheck import _json as jsontext
+from tunecheck._faults import Fault
 from tunecheck._json import JSON
 from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._matching.faults import argument_faults, call_faults, schema_faults
 from tunecheck.calls._matching.match import Match, match_calls
 from tunecheck.calls._matching.policy import MatchPolicy, PolicyOptions
-from tunecheck.calls._matching.reasons import argument_faults, call_faults, joined, schema_faults, shown_calls
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 from tunecheck.evaluators._base import Evaluator
@@ -54,34 +54,41 @@ class CallComparison:
             return False
         return self.functions_match and self.match.arguments_right
 
-    def function_reason(self) -> str | None:
-        """Why the functions do not match."""
-        return self._plain_reason() or joined(self._function_faults())
+    def function_faults(self) -> list[Fault]:
+        """What is wrong with which functions were called."""
+        return self._faults(arguments=False)
 
-    def argument_reason(self) -> str | None:
-        """Why the calls do not match, arguments included."""
-        return self._plain_reason() or joined(self._all_faults())
+    def faults(self) -> list[Fault]:
+        """What is wrong with the calls, arguments included."""
+        return self._faults(arguments=True)
 
-    def _plain_reason(self) -> str | None:
+    def _faults(self, *, arguments: bool) -> list[Fault]:
+        if plain := self._plain_faults():
+            return plain
+        found = [*call_faults(self.match, self.policy)]
+        if arguments:
+            found += argument_faults(self.match)
+        if self.policy.validate_schema:
+            found += schema_faults(self.match)
+        return found
+
+    def _plain_faults(self) -> list[Fault]:
         """What is wrong where the two are not of a sort, or there is nothing to match."""
         if self.response.problem is not None:
-            return f"the response's call cannot be read: {self.response.problem}"
+            words = f"the response's call cannot be read: {self.response.problem}"
+            return [Fault(code="unreadable_call", message=words)]
         if self.has_call and not self.expects_call:
-            return f"called {shown_calls(self.response.calls)} when it should have answered"
+            return [
+                Fault(code="called_instead_of_answering", call=call.name, actual=call.arguments)
+                for call in self.response.calls
+            ]
         if self.expects_call and not self.has_call:
-            return f"answered when it should have called {shown_calls(self.ground_truth.calls, self.policy)}"
-        return None
-
-    def _function_faults(self) -> Iterator[str]:
-        yield from call_faults(self.match, self.policy)
-        if self.policy.validate_schema:
-            yield from schema_faults(self.match)
-
-    def _all_faults(self) -> Iterator[str]:
-        yield from call_faults(self.match, self.policy)
-        yield from argument_faults(self.match)
-        if self.policy.validate_schema:
-            yield from schema_faults(self.match)
+            any_of = self.policy.alternatives
+            return [
+                Fault(code="answered_instead_of_calling", call=call.name, expected=call.arguments, any_of=any_of)
+                for call in self.ground_truth.calls
+            ]
+        return []
 
 
 class CallEvaluator(Evaluator):

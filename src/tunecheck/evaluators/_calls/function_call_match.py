@@ -52,8 +52,8 @@ class FunctionCallMatchEvaluator(CallEvaluator):
             _METRIC,
             score=float(passed),
             passed=passed,
-            reason=None if passed else comparison.function_reason(),
             properties=_properties(comparison, passed=passed),
+            faults=() if passed else comparison.function_faults(),
         )
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:

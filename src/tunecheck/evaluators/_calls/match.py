@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from typing import ClassVar, Unpack
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault
 from tunecheck.calls._matching.policy import PolicyOptions
 from tunecheck.evaluators._base import Metric, Verdict, verdict
 from tunecheck.evaluators._calls.comparison import CallComparison, CallEvaluator
@@ -50,14 +51,14 @@ class MatchEvaluator(CallEvaluator):
         if comparison.expects_call:
             return self._judge_calls(comparison)
         if comparison.has_call:
-            return self._judged(0.0, False, comparison.argument_reason())
+            return self._judged(0.0, False, comparison.faults())
         return self._judge_answer(comparison)
 
     def _judge_calls(self, comparison: CallComparison) -> Verdict:
         functions, arguments = comparison.functions_match, comparison.arguments_match
         passed = functions and arguments
-        reason = None if passed else comparison.argument_reason()
-        return self._judged(float(passed), passed, reason, functions=functions, arguments=arguments)
+        faults = () if passed else comparison.faults()
+        return self._judged(float(passed), passed, faults, functions=functions, arguments=arguments)
 
     def _judge_answer(self, comparison: CallComparison) -> Verdict:
         from tunecheck.evaluators._text.evaluators import rouge_l_f  # rouge is loaded for answers only
@@ -66,19 +67,20 @@ class MatchEvaluator(CallEvaluator):
             raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
         score = rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)
         if score >= self._threshold:
-            return self._judged(score, True, None)
-        reason = f"ROUGE-L F is {math.floor(score * 1000) / 1000:g}, below {self._threshold:g}"
-        return self._judged(score, False, reason)
+            return self._judged(score, True)
+        return self._judged(
+            score, False, [Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)]
+        )
 
     def _judged(
         self,
         score: float,
         passed: bool,
-        reason: str | None,
+        faults: Iterable[Fault] = (),
         *,
         functions: bool | None = None,
         arguments: bool | None = None,
     ) -> Verdict:
         return {"fcall_match": functions, "fcall_args_match": arguments} | verdict(
-            _METRIC, score=score, passed=passed, threshold=self._threshold, reason=reason
+            _METRIC, score=score, passed=passed, threshold=self._threshold, faults=faults
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from tunecheck._faults import Fault, sentence
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 from tunecheck.evaluators._base import verdict
@@ -50,20 +51,20 @@ class CallJudgeEvaluator(ShippedJudge):
             "ground_truth": canonical_text(comparison.ground_truth.calls),
             "tool_definitions": defined_tools(ToolDefinitions.read(tool_definitions), comparison.ground_truth.calls),
             "query": shown(query),
-            "matching": comparison.argument_reason() or "",
+            "matching": sentence(comparison.faults()) or "",
             **more,
         }
 
     def _without_model(self, comparison: CallComparison) -> Settled | None:
         if not comparison.expects_call and not comparison.has_call:
-            return self._settled(None, "the ground truth is no function call")
+            return self._settled(None, reason="the ground truth is no function call")
         if not comparison.expects_call or not comparison.functions_match:
-            return self._settled(0.0, comparison.function_reason())
+            return self._settled(0.0, faults=comparison.function_faults())
         if comparison.arguments_match:
-            return self._settled(1.0, "the calls are equal; no model was asked")
+            return self._settled(1.0, reason="the calls are equal; no model was asked")
         return None
 
-    def _settled(self, score: float | None, reason: str | None) -> Settled:
+    def _settled(self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()) -> Settled:
         output = self._output
         passed = None if score is None else output.passes(score)
         return Settled(
@@ -72,7 +73,8 @@ class CallJudgeEvaluator(ShippedJudge):
                 score=score,
                 passed=passed,
                 threshold=output.threshold,
-                reason=reason,
+                reason=sentence(faults) if faults else reason,
+                faults=faults,
                 not_applicable=score is None,
             )
         )

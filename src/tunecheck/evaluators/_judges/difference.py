@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from tunecheck._faults import Fault, sentence, to_json
 from tunecheck._json import JSON
 from tunecheck.calls._formats.writing import canonical_text
-from tunecheck.calls._matching.reasons import joined, schema_faults
+from tunecheck.calls._matching.faults import schema_faults
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 from tunecheck.evaluators._base import Verdict, verdict
@@ -92,8 +93,13 @@ class DifferenceEvaluator(ShippedJudge):
     def _finish(self, found: Verdict, values: Mapping[str, JSON]) -> Verdict:
         listed = values.get("differences")
         # A replaced prompt may declare no outputs; then only what is a difference is taken.
-        kept = [_difference(item) for item in listed if _is_difference(item)] if isinstance(listed, list) else []
-        return {**found, f"{_METRIC}_differences": [*kept[:_MOST_DIFFERENCES]]}
+        items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+        kept = [{key: item[key] for key in _KEYS} for item in items if _is_difference(item)][:_MOST_DIFFERENCES]
+        if kept and found[f"{_METRIC}_passed"] is False:
+            properties = found[f"{_METRIC}_properties"]
+            assert isinstance(properties, dict)
+            found = {**found, f"{_METRIC}_properties": {**properties, "faults": to_json(map(_fault, kept))}}
+        return {**found, f"{_METRIC}_differences": [*kept]}
 
 
 def _equal(comparison: CallComparison) -> str | None:
@@ -119,18 +125,23 @@ def _found(comparison: CallComparison) -> str:
     """What matching found without a model."""
     if not comparison.expects_call and not comparison.has_call:
         return ""
-    faults = (comparison.argument_reason(), joined(schema_faults(comparison.match)))
-    return "; ".join(fault for fault in faults if fault)
+    parts = (sentence(comparison.faults()), sentence(schema_faults(comparison.match)))
+    return "; ".join(part for part in parts if part)
 
 
 def _definitions(value: object) -> ToolDefinitions:
     return ToolDefinitions.read(value)
 
 
-def _is_difference(item: JSON) -> bool:
-    return isinstance(item, dict) and item.get("kind") in KINDS and all(key in item for key in _KEYS)
+def _is_difference(item: Mapping[str, JSON]) -> bool:
+    return item.get("kind") in KINDS and all(key in item for key in _KEYS)
 
 
-def _difference(item: JSON) -> JSON:
-    assert isinstance(item, dict)
-    return {key: item[key] for key in _KEYS}
+def _fault(difference: Mapping[str, JSON]) -> Fault:
+    where = difference["where"]
+    return Fault(
+        code=f"judged.{str(difference['kind']).replace(' ', '_')}",
+        path=where if isinstance(where, str) and where else None,
+        expected=difference["expected"],
+        actual=difference["actual"],
+    )

@@ -78,7 +78,7 @@ class BertScoreEvaluator(SemanticEvaluator):
             "layer": self._layer,
             **cut_texts(candidate.truncated, reference.truncated),
         }
-        return self._verdict(2 * precision * recall / total if total > 0 else 0.0, pair.reason, properties)
+        return self._verdict(2 * precision * recall / total if total > 0 else 0.0, pair.fault, properties)
 
 
 def _matched(candidate: Encoded, reference: Encoded) -> tuple[float, float]:

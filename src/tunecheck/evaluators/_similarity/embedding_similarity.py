@@ -128,7 +128,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             score = cosine(vectors[0], vectors[-1])
         except ValueError as error:
             raise ReplyError(f"endpoint {endpoint.name!r}: {error}") from None
-        return self._verdict(score, pair.reason, _tokens(completions))
+        return self._verdict(score, pair.fault, _tokens(completions))
 
     def _judge_here(self, pair: TextPair) -> Verdict:
         from tunecheck.evaluators._similarity.local import load_model
@@ -136,7 +136,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         texts = [pair.candidate, pair.reference]
         (given, given_cut), (wanted, wanted_cut) = load_model(self._local).embed(texts)
         score = cosine(given.tolist(), wanted.tolist())
-        return self._verdict(score, pair.reason, cut_texts(given_cut, wanted_cut))
+        return self._verdict(score, pair.fault, cut_texts(given_cut, wanted_cut))
 
     @property
     def _local(self) -> Blueprint:

@@ -7,6 +7,7 @@ import math
 from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck._faults import Fault
 from tunecheck._json import JSON
 from tunecheck.evaluators._base import Evaluator, Verdict, verdict
 from tunecheck.evaluators._text.inputs import TextPair, read_pair
@@ -43,11 +44,11 @@ class SemanticEvaluator(Evaluator):
             name for name, text in (("response", pair.candidate), ("ground truth", pair.reference)) if not text.strip()
         ]
         if blank:
-            reason = pair.reason or f"the {' and the '.join(blank)} {'are' if len(blank) > 1 else 'is'} empty"
-            return self._verdict(0.0, reason, {})
+            words = f"the {' and the '.join(blank)} {'are' if len(blank) > 1 else 'is'} empty"
+            return self._verdict(0.0, pair.fault or Fault(code="empty_text", message=words), {})
         return pair
 
-    def _verdict(self, score: float, reason: str | None, properties: dict[str, JSON]) -> Verdict:
+    def _verdict(self, score: float, fault: Fault | None, properties: dict[str, JSON]) -> Verdict:
         # Six digits are what 32-bit arithmetic is good for; beyond, numbers depend on what else is computed with them.
         score = round(score, 6)
         passed = score >= self._threshold
@@ -56,8 +57,9 @@ class SemanticEvaluator(Evaluator):
             score=score,
             passed=passed,
             threshold=self._threshold,
-            reason=reason,
+            reason=fault.message if fault else None,
             properties=properties,
+            faults=(fault,) if fault else (),
         )
 
 

@@ -74,7 +74,14 @@ class _ScoreEvaluator(_TextEvaluator):
     def _judge(self, pair: TextPair) -> Verdict:
         score = self._score(pair.reference, pair.candidate)
         passed = score >= self._threshold
-        return verdict(self.primary, score=score, passed=passed, threshold=self._threshold, reason=pair.reason)
+        return verdict(
+            self.primary,
+            score=score,
+            passed=passed,
+            threshold=self._threshold,
+            reason=pair.reason,
+            faults=pair.faults,
+        )
 
     def _score(self, reference: str, candidate: str) -> float:
         raise NotImplementedError
@@ -206,6 +213,7 @@ class RougeScoreEvaluator(_TextEvaluator):
             threshold=self._thresholds.f1_score,
             reason=pair.reason,
             properties=self._properties(score),
+            faults=pair.faults,
         )
 
     def _score(self, reference: str, candidate: str) -> rouge.RougeScore:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tunecheck._faults import Fault
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import Reading
@@ -15,7 +16,17 @@ class TextPair(NamedTuple):
 
     reference: str
     candidate: str
-    reason: str | None = None
+    fault: Fault | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """The fault in words."""
+        return self.fault.message if self.fault else None
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The fault, where there is one."""
+        return (self.fault,) if self.fault else ()
 
 
 def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
@@ -45,9 +56,9 @@ def _reference(ground_truth: object, *, render_calls: bool) -> str | None:
     return _message_text("ground_truth", ground_truth, reading)
 
 
-def _candidate(response: object, *, render_calls: bool) -> tuple[str, str | None]:
+def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
     if response is None or response == []:
-        return "", "no response"
+        return "", Fault(code="no_response", message="no response")
     if isinstance(response, str) and not render_calls:
         return response, None
     reading = read_calls(response)
@@ -58,9 +69,11 @@ def _candidate(response: object, *, render_calls: bool) -> tuple[str, str | None
     if reading.calls:
         names = ", ".join(dict.fromkeys(call.name for call in reading.calls))
         scored = "its text beside the call is scored" if reading.text else "there is no text to score"
-        return reading.text, f"the response calls {names}; {scored}"
+        words = f"the response calls {names}; {scored}"
+        return reading.text, Fault(code="called_instead_of_answering", call=reading.calls[0].name, message=words)
     if reading.problem:
-        return reading.text, f"the response holds a call that cannot be read: {reading.problem}"
+        words = f"the response holds a call that cannot be read: {reading.problem}"
+        return reading.text, Fault(code="unreadable_call", message=words)
     return _message_text("response", response, reading), None
 
 

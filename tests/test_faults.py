@@ -1,0 +1,147 @@
+"""Faults as data: what is stored, what is read back, and the sentences and titles made from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tunecheck import Fault, MatchEvaluator, verdict
+from tunecheck._faults import CODES, MAX_FAULTS, read_faults, sentence, title, to_json
+from tunecheck._json import dumps, loads
+
+FAULT = Fault(code="wrong_argument.other", call="f", path="a.b[0]", expected=None, actual=[1, {"x": "é"}])
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_a_fault_is_read_back_as_it_was_stored() -> None:
+    stored = loads(dumps({"faults": to_json([FAULT])}))
+    assert stored == {
+        "faults": [
+            {
+                "code": "wrong_argument.other",
+                "call": "f",
+                "path": "a.b[0]",
+                "expected": None,
+                "actual": [1, {"x": "é"}],
+            }
+        ]
+    }
+    assert read_faults(stored) == (FAULT,)
+
+
+@pytest.mark.parametrize(
+    "value", [10**4000, nested(150), list(range(100_000)), {str(n): n for n in range(10_000)}, {"a": "x" * 600}]
+)
+def test_large_values_are_left_out(value: Any) -> None:
+    (stored,) = to_json([Fault(code="extra_call", call="f", actual=value)])
+    assert stored == {"code": "extra_call", "call": "f"}
+
+
+def test_long_texts_are_cut_and_half_characters_can_be_written() -> None:
+    (stored,) = to_json([Fault(code="own", call="f" * 900, message="m" * 900, expected="x" * 900, actual="\ud83d")])
+    assert isinstance(stored, dict)
+    assert {len(str(stored[name])) for name in ("call", "message", "expected")} == {501}
+    dumps(stored)
+
+
+def test_few_faults_are_stored_and_every_code_is_among_them() -> None:
+    many = [Fault(code="wrong_argument.other", call="f", path=f"x[{n}]") for n in range(1_000)]
+    stored = to_json([*many, Fault(code="missing_call", call="g"), Fault(code="missing_call", call="h")])
+    assert len(stored) == MAX_FAULTS + 1
+    assert read_faults({"faults": stored})[-1] == Fault(code="missing_call", call="g")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        None,
+        "faults",
+        {},
+        {"faults": None},
+        {"faults": {"code": "own"}},
+        {"faults": ["own", 1, None, {}, {"code": ""}, {"code": 5}, {"code": "x" * 101}, {"code": "a", "turn": "1"}]},
+    ],
+)
+def test_what_is_no_fault_is_passed_over(properties: object) -> None:
+    assert read_faults(properties) == ()
+
+
+def test_a_fault_among_others_that_are_none_is_read() -> None:
+    found = read_faults({"faults": [None, {"code": "tone.rude", "path": "greeting", "more": 1}]})
+    assert found == (Fault(code="tone.rude", path="greeting"),)
+
+
+_ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=5)
+
+
+@given(
+    st.sampled_from([*CODES, "wrong_argument", "judged.date format", "mine.too"]),
+    st.none() | st.text(),
+    st.none() | st.text(),
+    _ANYTHING,
+    _ANYTHING,
+    st.booleans(),
+)
+def test_any_fault_makes_one_line_and_a_title(
+    code: str, call: str | None, path: str | None, expected: Any, actual: Any, any_of: bool
+) -> None:
+    fault = Fault(code=code, call=call, path=path, expected=expected, actual=actual, any_of=any_of)
+    for one in (fault, Fault(code=code, call=call, path=path, any_of=any_of)):
+        line = sentence([one])
+        assert line
+        assert len(line.splitlines()) == 1 or "\x85" not in line
+        assert title(code).isprintable()
+        assert len(read_faults({"faults": to_json([one])})) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("wrong_argument.number_as_text", "wrong argument: number as text"),
+        ("wrong_argument.other", "wrong argument: another value"),
+        ("judged.date_format", "date format"),
+        ("missing_call.twice", "missing call: twice"),
+        ("tone.too_rude\x1b[31m", "tone: too rude[31m"),
+        ("rude_words", "rude words"),
+    ],
+)
+def test_a_title_is_readable(code: str, name: str) -> None:
+    assert title(code) == name
+
+
+def test_every_code_has_a_title() -> None:
+    assert all(title(code) == name for code, name in CODES.items())
+
+
+def test_a_failing_verdict_has_its_faults_and_a_sentence_made_from_them() -> None:
+    found = verdict("m", score=0.0, passed=False, faults=[Fault(code="tone.rude", path="greeting", actual="Oi")])
+    assert found["m_reason"] == 'greeting: tone: rude, got "Oi"'
+    assert found["m_properties"] == {"faults": [{"code": "tone.rude", "path": "greeting", "actual": "Oi"}]}
+
+
+def test_a_reason_that_is_given_stays() -> None:
+    found = verdict("m", passed=False, reason="too rude", faults=[Fault(code="tone.rude")], properties={"n": 1})
+    assert found["m_reason"] == "too rude"
+    assert found["m_properties"] == {"n": 1, "faults": [{"code": "tone.rude"}]}
+
+
+@pytest.mark.parametrize("more", [{"passed": True}, {"passed": None}, {"passed": False, "not_applicable": True}])
+def test_only_a_row_that_fails_has_faults(more: dict[str, Any]) -> None:
+    found = verdict("m", faults=[Fault(code="tone.rude")], **more)
+    assert (found["m_reason"], found["m_properties"]) == (None, None)
+
+
+def test_an_answer_below_the_threshold_names_both_numbers() -> None:
+    found = MatchEvaluator()(response="It is", ground_truth="It is booked for you.")
+    assert isinstance(found["match_properties"], dict)
+    (fault,) = read_faults(found["match_properties"])
+    assert (fault.code, fault.expected, fault.actual) == ("below_threshold.rouge_l", 0.75, found["match"])
