@@ -48,7 +48,7 @@ def found(
     _write(folder / "calls.jsonl", CALLS)
     python = reference_env("azure", *AZURE)
     done = subprocess.run(
-        [str(python), str(ROOT / "tests" / "azure_both_ways.py"), str(folder)],
+        [str(python), str(ROOT / "checks" / "azure_both_ways.py"), str(folder)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NLTK_DATA": str(shared_data / "nltk_data")},
         capture_output=True,
         text=True,

@@ -52,7 +52,7 @@ def uploads(tmp_path_factory: pytest.TempPathFactory, reference_env: ReferenceEn
         }
         trust = {"REQUESTS_CA_BUNDLE": str(chain), "SSL_CERT_FILE": str(chain), "PYTHONPATH": str(ROOT / "src")}
         done = subprocess.run(
-            [str(python), str(ROOT / "tests" / "foundry_official.py"), json.dumps(given)],
+            [str(python), str(ROOT / "checks" / "foundry_official.py"), json.dumps(given)],
             env=os.environ | trust,
             capture_output=True,
             text=True,

@@ -43,7 +43,7 @@ def found(tmp_path_factory: pytest.TempPathFactory, reference_env: ReferenceEnvi
     python = reference_env("azure", *AZURE)
     with JudgeServer(reply) as server:
         done = subprocess.run(
-            [str(python), str(ROOT / "tests" / "azure_judges.py"), str(folder), server.address],
+            [str(python), str(ROOT / "checks" / "azure_judges.py"), str(folder), server.address],
             env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
             capture_output=True,
             text=True,

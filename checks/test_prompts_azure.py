@@ -57,7 +57,7 @@ VALUES: list[dict[str, object]] = [
 def _run(python: Path, which: str, cases: list[tuple[Path | str, list[dict[str, object]]]]) -> dict[str, Any]:
     order = json.dumps({"cases": [(str(path), values) for path, values in cases]})
     done = subprocess.run(
-        [str(python), str(ROOT / "tests" / "prompts_azure.py"), which],
+        [str(python), str(ROOT / "checks" / "prompts_azure.py"), which],
         input=order, capture_output=True, text=True, timeout=280, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

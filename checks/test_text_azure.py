@@ -112,7 +112,7 @@ def azure(
 ) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("azure")
     (folder / "pairs.json").write_text(json.dumps(pairs))
-    command = [str(reference_env("azure", *AZURE)), str(ROOT / "tests" / "azure_text_scores.py")]
+    command = [str(reference_env("azure", *AZURE)), str(ROOT / "checks" / "azure_text_scores.py")]
     environment = {**os.environ, "NLTK_DATA": str(shared_data / "nltk_data")}
     done = subprocess.run(
         [*command, str(folder / "pairs.json"), str(folder / "verdicts.json")],

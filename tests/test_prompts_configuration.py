@@ -10,8 +10,9 @@ from tests.prompts_parts import write
 
 from tunecheck._json import JSON
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import Prompt, PromptError
+from tunecheck.prompts._prompt import Prompt
 
 SECRET = "sk-1234567890abcdef"
 

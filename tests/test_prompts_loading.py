@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.prompts_parts import FRONT, make, write
 
 from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import Prompt, PromptError, PromptInput
+from tunecheck.prompts._prompt import Prompt, PromptInput
 
 BODY = "system:\n{{ a }}\n"
 
@@ -328,6 +329,6 @@ def test_prompt_errors_are_configuration_errors() -> None:
 
 
 def test_the_room_is_imported_without_jinja() -> None:
-    code = "import sys, tunecheck.prompts; print({'jinja2', 'prompty', 'aiohttp'} & sys.modules.keys())"
+    code = "import sys, tunecheck.prompts._loading; print({'jinja2', 'prompty', 'aiohttp'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from tunecheck.memory._kinds.chapterbreak import MissingTextsError
     from tunecheck.memory._session import SessionStoppedError
     from tunecheck.prompts._bounds import TooMuchError
-    from tunecheck.prompts._prompt import PromptError, PromptRenderError
+    from tunecheck.prompts._errors import PromptError, PromptRenderError
     from tunecheck.report._writing import write_report
     from tunecheck.runs._export import text_of_cell
     from tunecheck.runs._store import Run, find_run
@@ -160,7 +160,7 @@ _HOMES = {
     "tunecheck.memory._kinds.chapterbreak": ("MissingTextsError",),
     "tunecheck.memory._session": ("SessionStoppedError",),
     "tunecheck.prompts._bounds": ("TooMuchError",),
-    "tunecheck.prompts._prompt": (
+    "tunecheck.prompts._errors": (
         "PromptError",
         "PromptRenderError",
     ),

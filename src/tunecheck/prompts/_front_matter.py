@@ -11,15 +11,24 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._yaml import Document, document
+from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._images import read_inside
-from tunecheck.prompts._prompt import PromptError
 
 MAX_BYTES = 1 << 20
 """Largest prompt file, and largest file that one refers to."""
 
+OPENAI_URL = "https://api.openai.com/v1"
+"""Where a configuration of OpenAI's goes that names no address."""
+
 _RULE = re.compile(r"^-{3,}[ \t]*$", re.MULTILINE)
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]*)\}\Z")
+_EMBEDDED = re.compile(r"\$\{env:([^{}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SECRET_KEY = re.compile(
+    r"(api[-_]?key|authorization|passw(or)?d|passwd|secret|credentials?|(access|auth|bearer|session|ad)[-_]?token)$",
+    re.IGNORECASE,
+)
+_SECRET_REFERENCE = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key)\s+)?\$\{env:[^{}]+\}\Z", re.IGNORECASE)
 _MAX_DEPTH = 100
 
 
@@ -68,6 +77,35 @@ class Front:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
         raise self.error(path, f"must be a text, not {shown(value)}")
+
+    def filled_text(self, *path: str) -> str | None:
+        """A text, None where the key is absent or the text blank.
+
+        Raises:
+            PromptError: it is something else.
+        """
+        text = self.text(*path)
+        return text if text and text.strip() else None
+
+    def resolved_text(self, *path: str) -> str | None:
+        """A text that endpoint definitions take as it is: its references to the environment are looked up here.
+
+        Raises:
+            PromptError: it is no text, or a variable is not set.
+        """
+        text = self.filled_text(*path)
+        return None if text is None else _EMBEDDED.sub(lambda match: self.variable(match[1], path), text)
+
+    def required_text(self, *path: str) -> str:
+        """The same of a text that must be there.
+
+        Raises:
+            PromptError: it is not.
+        """
+        text = self.resolved_text(*path)
+        if text is None:
+            raise self.error(path, "is missing")
+        return text
 
     def from_environment(self, value: JSON, path: tuple[str | int, ...]) -> JSON:
         """The value with every text that is a `${env:NAME}` as a whole replaced by the variable's value.
@@ -191,3 +229,25 @@ def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -
         raise front.error((*path, "stream"), "streaming is not supported: answers are read whole")
     if parameters.get("n", 1) not in (1, None):
         raise front.error((*path, "n"), "one answer is read; to ask several times, write judge: {samples: …}")
+
+
+def check_secrets(front: Front, *path: str, references: bool) -> None:
+    """Refuse secrets that are written out below this path, and without `references` any at all.
+
+    Raises:
+        PromptError: there is one; its text is not shown.
+    """
+    todo: list[tuple[tuple[str | int, ...], JSON]] = [(path, front.value(*path))]
+    while todo:
+        here, value = todo.pop()
+        if isinstance(value, list):
+            todo.extend(((*here, index), item) for index, item in enumerate(value))
+        elif isinstance(value, dict):
+            todo.extend(((*here, key), item) for key, item in value.items())
+        elif isinstance(value, str) and value.strip() and _SECRET_KEY.search(str(here[-1])):
+            if not references:
+                raise front.error(here, "a secret has no place here: the model's configuration takes one")
+            if not _SECRET_REFERENCE.match(value.strip()):
+                raise front.error(
+                    here, "a secret is not written here: write ${env:NAME} and set that environment variable"
+                )

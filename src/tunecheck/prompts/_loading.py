@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tunecheck.prompts._prompt import Prompt, PromptError
+from tunecheck.prompts._errors import PromptError
+from tunecheck.prompts._front_matter import MAX_BYTES, decoded, split
+from tunecheck.prompts._prompt import Prompt, PromptFile
 
 
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
@@ -23,28 +25,17 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
     return _load(str(source), text.replace("\r\n", "\n").replace("\r", "\n"), path if path.is_file() else None)
 
 
-def load_again(source: str, text: str, path: Path | None) -> Prompt:
-    """The prompt that was pickled, whatever stands in its file by now.
-
-    Raises:
-        PromptError: as `load_prompt`.
-    """
-    return _load(source, text, path)
-
-
 def _load(source: str, text: str, path: Path | None) -> Prompt:
-    from tunecheck.prompts._front_matter import split
-    from tunecheck.prompts._newer import is_newer, read_newer
-    from tunecheck.prompts._older import read_older
+    # Jinja, which the dialects need, takes a while to load.
+    from tunecheck.prompts._prompty1 import read_prompty1
+    from tunecheck.prompts._prompty2 import is_prompty2, read_prompty2
 
     front, body, above = split(text, source, path.parent if path is not None else None)
-    read = read_newer if is_newer(front) else read_older
-    return read(front, body, lambda line: f"{source}, line {above + line}", source=source, text=text, path=path)
+    file = PromptFile(source, text, path, front, body, above, _load)
+    return read_prompty2(file) if is_prompty2(front) else read_prompty1(file)
 
 
 def _read(path: Path) -> str:
-    from tunecheck.prompts._front_matter import MAX_BYTES, decoded
-
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

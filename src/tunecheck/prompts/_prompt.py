@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck._fingerprints import content_hash
 from tunecheck._json import JSON, plain
 from tunecheck._messages import did_you_mean
+from tunecheck.prompts._errors import PromptError, PromptRenderError
+from tunecheck.prompts._front_matter import Front
+from tunecheck.prompts._images import ImageFiles
 
 if TYPE_CHECKING:
-    from tunecheck.prompts._configuration import Configuration
     from tunecheck.prompts._template import Template
 
 Dialect = Literal["prompty1", "prompty2"]
 
 
-class PromptError(ConfigurationError):
-    """A prompt file that cannot be used, or is used wrongly; the text names file, line and key."""
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """A `.prompty` file taken apart. `source` is what errors call it, `reload` makes its prompt of the text again."""
 
+    source: str
+    text: str
+    path: Path | None
+    front: Front
+    body: str
+    lines_above: int
+    reload: Callable[[str, str, Path | None], Prompt]
 
-class PromptRenderError(TunecheckError):
-    """The template fails on the values of one row; the text names file and line."""
+    @property
+    def stem(self) -> str:
+        """The file's name without its ending: what a prompt is called that has no name."""
+        return Path(self.source).stem
+
+    def where(self, line: int) -> str:
+        """The place of a line of the body, as errors name it."""
+        return f"{self.source}, line {self.lines_above + line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +71,6 @@ class Prompt:
 
     name: str
     description: str | None
-    path: Path | None
     dialect: Dialect
     inputs: Mapping[str, PromptInput]
     outputs: Mapping[str, Mapping[str, JSON]]
@@ -65,11 +80,19 @@ class Prompt:
     sample: Mapping[str, JSON]
     extra: Mapping[str, JSON]
     digest: str
-    source: str = field(default="")
-    """What errors call the file."""
-    _text: str = field(default="", kw_only=True)
-    _template: Template = field(kw_only=True)
-    _configured: Configuration = field(kw_only=True)
+    _file: PromptFile
+    _template: Template
+    _definition: Callable[[], dict[str, JSON] | None]
+
+    @property
+    def path(self) -> Path | None:
+        """The file, None where the prompt was given as text."""
+        return self._file.path
+
+    @property
+    def source(self) -> str:
+        """What errors call the file."""
+        return self._file.source
 
     def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
         """The chat messages, in OpenAI's form, for these values of the inputs.
@@ -91,7 +114,7 @@ class Prompt:
         Raises:
             PromptError: the configuration is of an unknown type or incomplete, or a variable is not set.
         """
-        return self._configured.definition()
+        return self._definition()
 
     def _bound(self, values: Mapping[str, object]) -> dict[str, JSON]:
         for name in values:
@@ -118,6 +141,10 @@ class Prompt:
         return f"Prompt({self.name!r}, inputs={list(self.inputs)!r}, digest={self.digest!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        from tunecheck.prompts._loading import load_again
+        return self._file.reload, (self.source, self._file.text, self.path)
 
-        return load_again, (self.source, self._text, self.path)
+
+def digest(dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles) -> str:
+    """A hash of all that a rendering depends on besides the values."""
+    known: list[JSON] = [[item.name, item.required, item.default] for item in inputs.values()]
+    return content_hash([dialect, body, known, list(images.digest())])

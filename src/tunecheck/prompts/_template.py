@@ -15,18 +15,18 @@ from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.prompts._bounds import Budget
-from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
-from tunecheck.prompts._operations import (
+from tunecheck.prompts._bounds import (
     BUDGET,
     OPERATORS,
+    Budget,
     binary,
     bounded_filters,
     bounded_tests,
     budget_of,
     check_call,
 )
-from tunecheck.prompts._prompt import PromptError, PromptRenderError
+from tunecheck.prompts._errors import PromptError, PromptRenderError
+from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
 from tunecheck.prompts._rewriting import CHARGED, CONCAT, EACH, LITERAL, OWN, WEIGHED, WRITTEN, rewrite
 
 MAX_BODY = 1 << 18

@@ -1,34 +1,36 @@
-"""The newer dialect of prompts, read with the package `prompty` (2.x).
+"""The newer prompty dialect ("prompty 2"), read with the package `prompty` (2.x), and the splitting of a rendering.
 
 The package's own model of a prompt says what the front matter means. Its loader is not used: it puts secrets from the
-environment into that model. Nor is its renderer: there a value that looks like a role header ends the rendering.
+environment into that model. Nor is its renderer: there a value that looks like a role header ends the rendering. A
+header is a line such as `user:`, `# system:` or `user[name="Ann"]:`. What stands before the first is a system message.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tunecheck._errors import MissingExtraError
 from tunecheck._json import JSON, plain
+from tunecheck._messages import did_you_mean
 from tunecheck._paths import parse_path
-from tunecheck.prompts._configuration import NewerConfiguration, check_secrets
-from tunecheck.prompts._front_matter import Front, check_parameters, shown
+from tunecheck.prompts._fragments import Skeleton
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets, shown
 from tunecheck.prompts._images import ImageFiles
 from tunecheck.prompts._judge_section import read_judge
-from tunecheck.prompts._newer_messages import split
-from tunecheck.prompts._older import digest
-from tunecheck.prompts._prompt import Prompt, PromptInput
+from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
+from tunecheck.prompts._template import Template
 
-if TYPE_CHECKING:
-    from tunecheck.prompts._template import Template, Where
+_HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r'\s*+(\w++)\s*+=\s*+(?:"([^"]*+)"|([^",\]]*+))\s*+(?:,|\Z)')
 
 _MODEL_KEYS = ("id", "provider", "apiType", "connection", "options")
-_OLDER_MODEL_KEYS = ("api", "configuration", "parameters", "response")
+_PROMPTY1_MODEL_KEYS = ("api", "configuration", "parameters", "response")
 _RICH = ("thread", "image", "file", "audio")
 _TYPES: Mapping[str, str] = MappingProxyType(
     {"float": "number", **{name: name for name in ("string", "integer", "number", "boolean", "array", "object")}}
@@ -64,8 +66,8 @@ class _Agent(Protocol):
     tools: Sequence[object] | None
 
 
-def is_newer(front: Front) -> bool:
-    """Whether a front matter is of the newer dialect.
+def is_prompty2(front: Front) -> bool:
+    """Whether a front matter is of this dialect.
 
     Raises:
         PromptError: it mixes both.
@@ -73,7 +75,7 @@ def is_newer(front: Front) -> bool:
     model = front.value("model")
     keys = model if isinstance(model, dict) else {}
     newer = next((key for key in _MODEL_KEYS if key in keys), None)
-    older = next((key for key in _OLDER_MODEL_KEYS if key in keys), None)
+    older = next((key for key in _PROMPTY1_MODEL_KEYS if key in keys), None)
     marked = "kind" in front.data or isinstance(model, str) or isinstance(front.value("inputs"), list)
     if older is not None and (marked or newer is not None):
         other = f"model.{newer}" if newer else "the rest"
@@ -81,30 +83,28 @@ def is_newer(front: Front) -> bool:
     return marked or newer is not None
 
 
-def read_newer(front: Front, body: str, where: Where, *, source: str, text: str, path: Path | None) -> Prompt:
-    """The prompt that the two parts of a file make.
+def read_prompty2(file: PromptFile) -> Prompt:
+    """The prompt that a file makes.
 
     Raises:
         PromptError: the file is wrong, or of a sort that is not supported here; names line and key.
         MissingExtraError: the package `prompty` is not installed.
     """
-    from tunecheck.prompts._template import Template
-
+    front, body = file.front, file.body
     _check_template(front)
     _check_secrets(front)
-    agent = _agent(front, source)
+    agent = _agent(front, file.source)
     if agent.tools:
         raise front.error(("tools",), "tools are not supported: a judge answers, it calls nothing")
     if not body.strip():
         raise front.error((), "there is no template below the front matter")
     # The package drops the blanks before the template.
     blank = body[: len(body) - len(body.lstrip())].count("\n")
-    template = Template(body.lstrip(), lambda line: where(line + blank), split, trim_blocks=False)
+    template = Template(body.lstrip(), lambda line: file.where(line + blank), _split, trim_blocks=False)
     inputs = _inputs(front, agent, template)
     return Prompt(
-        name=agent.name or Path(source).stem,
+        name=agent.name or file.stem,
         description=agent.description,
-        path=path,
         dialect="prompty2",
         inputs=inputs,
         outputs={item.name: _schema(item) for item in agent.outputs or ()},
@@ -114,10 +114,9 @@ def read_newer(front: Front, body: str, where: Where, *, source: str, text: str,
         sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
         extra=read_judge(front),
         digest=digest("prompty2", body, inputs, ImageFiles()),
-        source=source,
-        _text=text,
+        _file=file,
         _template=template,
-        _configured=NewerConfiguration(front),
+        _definition=functools.partial(_definition, front),
     )
 
 
@@ -226,3 +225,92 @@ def _configuration(front: Front) -> Mapping[str, JSON]:
     model = front.value("model")
     given = model if isinstance(model, dict) else {"id": model} if model else {}
     return {key: value for key, value in given.items() if key != "options"}
+
+
+# -- the model configuration: `model.provider`, `model.id` and `model.connection`, as the package has them
+
+
+def _definition(front: Front) -> dict[str, JSON] | None:
+    if isinstance(front.value("model"), str) or not front.mapping("model", "connection"):
+        return None
+    kind = front.filled_text("model", "connection", "kind") or ""
+    known = ("key", "anonymous", "foundry")
+    if kind not in known:
+        problem = f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}"
+        raise front.error(("model", "connection", "kind"), problem)
+    provider = front.filled_text("model", "provider") or ("foundry" if kind == "foundry" else "openai")
+    if provider in ("foundry", "azure"):
+        return _azure(front, kind)
+    if provider == "openai":
+        endpoint = front.filled_text("model", "connection", "endpoint") or OPENAI_URL
+        return {"kind": "openai", "url": endpoint, "model": front.required_text("model", "id"), **_key(front)}
+    problem = f"{shown(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
+    raise front.error(("model", "provider"), problem)
+
+
+def _azure(front: Front, kind: str) -> dict[str, JSON]:
+    endpoint = front.filled_text("model", "connection", "endpoint")
+    if endpoint is None:
+        raise front.error(("model", "connection", "endpoint"), "is missing")
+    definition: dict[str, JSON] = {
+        "kind": "azure_openai",
+        "url": endpoint,
+        "deployment": front.required_text("model", "id"),
+    }
+    if kind == "foundry":
+        return {**definition, "auth": {"type": "entra"}}
+    # The version that the package sends.
+    return {**definition, "api_version": "2024-12-01-preview", **_key(front)}
+
+
+def _key(front: Front) -> dict[str, JSON]:
+    key = front.filled_text("model", "connection", "apiKey")
+    return {"auth": {"type": "key", "value": key}} if key else {}
+
+
+# -- from a rendered template to messages
+
+
+def _split(skeleton: Skeleton) -> list[dict[str, JSON]]:
+    """The messages."""
+    messages: list[dict[str, JSON]] = []
+    head: dict[str, JSON] = {"role": "system"}
+    lines: list[str] = []
+    for line in skeleton.text.splitlines():
+        found = _header(line.strip(), skeleton)
+        if found is None:
+            lines.append(line)
+            continue
+        messages += _message(head, lines, skeleton)
+        head, lines = found, []
+    return messages + _message(head, lines, skeleton)
+
+
+def _header(line: str, skeleton: Skeleton) -> dict[str, JSON] | None:
+    match = _HEADER.fullmatch(line)
+    if match is None:
+        return None
+    attributes = {} if match.group(2) is None else _attributes(match.group(2))
+    if attributes is None:
+        return None
+    named = {name: skeleton.filled(value) for name, value in attributes.items() if name not in ("role", "content")}
+    return {"role": match.group(1).lower(), **named}
+
+
+def _attributes(text: str) -> dict[str, str] | None:
+    """`name="Ann", id=7` as texts; None where it is nothing or something else."""
+    found: dict[str, str] = {}
+    position = 0
+    while position < len(text):
+        match = _ATTRIBUTE.match(text, position)
+        if match is None:
+            return None
+        found[match.group(1)] = match.group(2) if match.group(2) is not None else match.group(3).strip()
+        position = match.end()
+    return found or None
+
+
+def _message(head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> list[dict[str, JSON]]:
+    if not lines:
+        return []
+    return [{**head, "content": skeleton.filled("\n".join(lines)).strip("\n")}]

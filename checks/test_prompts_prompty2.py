@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 
 from tunecheck._errors import MissingExtraError
+from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._prompt import PromptError
 
 PROMPTY = ("prompty==2.1.0", "jinja2", "msgspec", "pyyaml")
 
@@ -114,7 +114,7 @@ def python(reference_env: ReferenceEnvironment) -> Path:
 
 def _run(python: Path, *arguments: str | Path, stdin: object = None, **env: str) -> Any:
     done = subprocess.run(
-        [str(python), str(ROOT / "tests" / "prompts_newer.py"), *map(str, arguments)],
+        [str(python), str(ROOT / "checks" / "prompts_prompty2.py"), *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")} | env,
         input=json.dumps(stdin), capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip

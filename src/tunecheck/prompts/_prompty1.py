@@ -1,0 +1,341 @@
+"""The prompty dialect of Azure AI Evaluation and prompt flow ("prompty 1"): reading a file, and splitting a rendering.
+
+A role header is `system:`, `user:`, `assistant:` or `function:` on a line of its own, in any case, with a `#` before it
+or not. Azure's loader looks for headers in the rendered text; here they are looked for in the text without the values,
+and in time that grows with the text only. Also read is prompt flow's `tool:`, where `tool_call_id:` follows. Unlike
+Azure's loader, this one takes an image for one where nothing else stands in its message.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
+from tunecheck.prompts._fragments import Skeleton
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets, file_value, shown
+from tunecheck.prompts._images import ImageFiles, find_images
+from tunecheck.prompts._judge_section import read_judge
+from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
+from tunecheck.prompts._template import Template
+
+_ROLES = ("system", "user", "assistant", "function")
+
+_HEADER = re.compile(r"(system|user|assistant|function|tool)\s*+:(\s*+)", re.IGNORECASE)
+_NAMED = re.compile(r"name\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s*+:(.*)", re.DOTALL)
+_TOOL = re.compile(
+    r"\s*+#{0,2}+\s*+tool_call_id\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s*+:(.*)", re.DOTALL
+)
+
+_TYPES: Mapping[str, str] = MappingProxyType({
+    "str": "string", "string": "string", "text": "string",
+    "int": "integer", "integer": "integer",
+    "float": "number", "double": "number", "number": "number",
+    "bool": "boolean", "boolean": "boolean",
+    "list": "array", "array": "array",
+    "dict": "object", "object": "object",
+})  # fmt: skip
+
+
+def read_prompty1(file: PromptFile) -> Prompt:
+    """The prompt that a file makes.
+
+    Raises:
+        PromptError: the file is wrong; names line and key.
+    """
+    front, body = file.front, file.body
+    _check_api(front)
+    check_secrets(front, "model", "configuration", references=True)
+    check_secrets(front, "model", "parameters", references=False)
+    images = ImageFiles()
+    try:
+        images = ImageFiles.of([body], front.folder)
+    except ValueError as error:
+        raise front.error((), f"the image {error}") from None
+    template = Template(body, file.where, _Splitter(images), trim_blocks=True)
+    if not _may_have_roles(template.own_text):
+        raise front.error((), "the template has no role: write `system:` on a line of its own")
+    sample = _sample(front)
+    inputs = _inputs(front, sample, template)
+    parameters = _resolved(front, "model", "parameters")
+    check_parameters(front, parameters, "model", "parameters")
+    return Prompt(
+        name=front.text("name") or file.stem,
+        description=front.text("description"),
+        dialect="prompty1",
+        inputs=inputs,
+        outputs=_outputs(front),
+        parameters=parameters,
+        configuration=front.mapping("model", "configuration"),
+        response=_response(front),
+        sample=sample,
+        extra=read_judge(front),
+        digest=digest("prompty1", body, inputs, images),
+        _file=file,
+        _template=template,
+        _definition=functools.partial(_definition, front),
+    )
+
+
+def _check_api(front: Front) -> None:
+    api = front.text("model", "api") if front.mapping("model") else None
+    if api == "completion":
+        raise front.error(("model", "api"), "the completion API is not supported: write `api: chat`, and roles below")
+    if api not in (None, "chat"):
+        raise front.error(("model", "api"), f"{shown(api)} is not supported{did_you_mean(api, ['chat'])}")
+
+
+def _response(front: Front) -> Literal["first", "all"]:
+    text = (front.text("model", "response") or "first").lower()
+    if text == "first":
+        return "first"
+    if text == "all":
+        return "all"
+    hint = did_you_mean(text, ("first", "all"))
+    raise front.error(("model", "response"), f"{shown(text)} is neither first nor all{hint}")
+
+
+def _resolved(front: Front, *path: str) -> dict[str, JSON]:
+    given = front.mapping(*path)
+    return {key: front.from_environment(value, (*path, key)) for key, value in given.items()}
+
+
+def _sample(front: Front) -> dict[str, JSON]:
+    """The values of `sample:`, which may name a JSON file."""
+    given = front.value("sample")
+    if not isinstance(given, str):
+        return _resolved(front, "sample")
+    name = given.removeprefix("file:")
+    if not name.lower().endswith((".json", ".yaml", ".yml")):
+        raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
+    value = file_value(name, ("sample",), front)
+    if not isinstance(value, dict):
+        raise front.error(("sample",), f"{name} must hold an object, not {shown(value)}")
+    return value
+
+
+def _inputs(front: Front, sample: Mapping[str, JSON], template: Template) -> dict[str, PromptInput]:
+    """What `inputs:` declares, then what only the sample or the template names."""
+    declared = {name: _input(front, name, value, sample) for name, value in front.mapping("inputs").items()}
+    if "self" in declared:
+        raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
+    rest = dict.fromkeys([*sample, *sorted(template.names)])
+    found = {
+        name: PromptInput(name, required=not template.may_lack(name), sample=sample.get(name))
+        for name in rest
+        if name not in declared
+    }
+    return declared | found
+
+
+def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON]) -> PromptInput:
+    if value is None or isinstance(value, str):
+        return PromptInput(name, type=value, sample=sample.get(name))
+    if not isinstance(value, dict):
+        raise front.error(("inputs", name), f"must be a mapping with `type:` and more, not {shown(value)}")
+    return PromptInput(
+        name,
+        type=front.text("inputs", name, "type"),
+        description=front.text("inputs", name, "description"),
+        default=front.from_environment(value.get("default"), ("inputs", name, "default")),
+        required="default" not in value,
+        sample=sample.get(name, value.get("sample")),
+    )
+
+
+def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
+    outputs: dict[str, dict[str, JSON]] = {}
+    for name in front.mapping("outputs"):
+        schema = front.mapping("outputs", name)
+        sort = front.text("outputs", name, "type")
+        if sort is not None:
+            if sort.lower() not in _TYPES:
+                problem = f"{shown(sort)} is no type{did_you_mean(sort.lower(), _TYPES)}"
+                raise front.error(("outputs", name, "type"), problem)
+            schema = {**schema, "type": _TYPES[sort.lower()]}
+        outputs[name] = schema
+    return outputs
+
+
+# -- the model configuration: `model.configuration` with the keys that Azure's loader knows
+
+
+def _definition(front: Front) -> dict[str, JSON] | None:
+    path = ("model", "configuration")
+    given = front.mapping(*path)
+    if not given:
+        return None
+    if given.get("connection") is not None:
+        problem = "a connection of prompt flow cannot be looked up: write the endpoint here"
+        raise front.error((*path, "connection"), problem)
+    kind = front.filled_text(*path, "type") or _implied_kind(given)
+    if kind == "azure_openai":
+        return _azure(front, given)
+    if kind == "openai":
+        return _openai(front, given)
+    known = ("azure_openai", "openai")
+    raise front.error((*path, "type"), f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}")
+
+
+def _implied_kind(given: Mapping[str, JSON]) -> str:
+    azure = any(given.get(key) for key in ("azure_deployment", "azure_endpoint"))
+    return "azure_openai" if azure else "openai" if given.get("model") else ""
+
+
+def _azure(front: Front, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    # Azure's loader takes all else from the environment where only the deployment is named.
+    path = ("model", "configuration")
+    bare = not {key for key, value in given.items() if value} - {"type", "azure_deployment", "model"}
+    key = "${env:AZURE_OPENAI_API_KEY}" if bare else front.filled_text(*path, "api_key")
+    endpoint = "${env:AZURE_OPENAI_ENDPOINT}" if bare else front.filled_text(*path, "azure_endpoint")
+    if endpoint is None:
+        raise front.error((*path, "azure_endpoint"), "is missing")
+    return {
+        "kind": "azure_openai",
+        "url": endpoint,
+        "deployment": front.required_text(*path, "azure_deployment"),
+        "api_version": front.resolved_text(*path, "api_version") or "2024-02-01",
+        "auth": {"type": "key", "value": key} if key else {"type": "entra"},
+        **_http_headers(front),
+    }
+
+
+def _openai(front: Front, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    path = ("model", "configuration")
+    bare = not {key for key, value in given.items() if value} - {"type", "model"}
+    key = "${env:OPENAI_API_KEY}" if bare else front.filled_text(*path, "api_key")
+    definition: dict[str, JSON] = {
+        "kind": "openai",
+        "url": front.filled_text(*path, "base_url") or OPENAI_URL,
+        "model": front.required_text(*path, "model"),
+    }
+    return definition | ({"auth": {"type": "key", "value": key}} if key else {}) | _http_headers(front)
+
+
+def _http_headers(front: Front) -> dict[str, JSON]:
+    headers = front.mapping("model", "configuration", "extra_headers")
+    organization = front.filled_text("model", "configuration", "organization")
+    if organization is not None:
+        headers = {"OpenAI-Organization": organization, **headers}
+    return {"headers": headers} if headers else {}
+
+
+# -- from a rendered template to messages
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    role: str
+    start: int
+    end: int
+
+
+def _may_have_roles(texts: Iterable[str]) -> bool:
+    """Whether a template with these texts of its own may have a role: a header, or the word that one is made with."""
+    return any(
+        text.strip().lower() in _ROLES or any("\n" in match.group(2) for match in _HEADER.finditer(text))
+        for text in texts
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Splitter:
+    """Splits into messages; `images` are the files that the template shows."""
+
+    images: ImageFiles
+
+    def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
+        """The messages.
+
+        Raises:
+            ValueError: the text does not begin with a role, or a function message lacks its name.
+        """
+        text = skeleton.text
+        headers = list(_headers(text))
+        before = skeleton.filled(text[: headers[0].start] if headers else text).strip()
+        if before:
+            shown = " ".join(before.split())[:40]
+            raise ValueError(
+                f"the prompt must begin with a role, as `system:` on a line of its own, not with {shown!r}"
+            )
+        ends = [header.start for header in headers[1:]] + [len(text)]
+        return [
+            self._message(header.role, text[header.end : end], skeleton)
+            for header, end in zip(headers, ends, strict=True)
+        ]
+
+    def _message(self, role: str, chunk: str, skeleton: Skeleton) -> dict[str, JSON]:
+        if role == "tool":
+            call = _TOOL.match(chunk)
+            assert call is not None  # else it would be no header
+            content = self._content(call.group(2), skeleton)
+            return {"role": role, "tool_call_id": skeleton.filled(call.group(1)), "content": content}
+        named = _NAMED.search(chunk)
+        if named is not None:
+            content = self._content(named.group(2), skeleton)
+            return {"role": role, "name": skeleton.filled(named.group(1)), "content": content}
+        if role == "function":
+            raise ValueError("a `function:` message has `name:`, the name, `content:` and the content, each on a line")
+        return {"role": role, "content": self._content(chunk, skeleton)}
+
+    def _content(self, chunk: str, skeleton: Skeleton) -> JSON:
+        parts: list[JSON] = []
+        position, seen = 0, False
+        for start, end, link in find_images(chunk):
+            url = self.images.url(skeleton.filled(link), own=skeleton.is_own(link))
+            if url is not None:
+                parts += _text_part(skeleton.filled(chunk[position:start]))
+                parts.append({"type": "image_url", "image_url": {"url": url, "detail": "auto"}})
+                position, seen = end, True
+        if not seen:
+            return skeleton.filled(chunk).strip()
+        return [*parts, *_text_part(skeleton.filled(chunk[position:]))]
+
+
+@functools.lru_cache(maxsize=64)
+def _headers(text: str) -> tuple[_Header, ...]:
+    """The headers in a skeleton. Those of a prompt's rows differ only where its template branches."""
+    return tuple(_find_headers(text))
+
+
+def _find_headers(text: str) -> Iterator[_Header]:
+    after = 0
+    for match in _HEADER.finditer(text):
+        start = _line_start(text, match.start(), after)
+        if start is None or "\n" not in match.group(2):
+            continue
+        role = match.group(1).lower()
+        if role == "tool" and not _TOOL.match(text, match.end()):
+            continue
+        after = match.start(2) + match.group(2).rindex("\n") + 1
+        yield _Header(role, start, after)
+
+
+def _line_start(text: str, position: int, after: int) -> int | None:
+    """Where the header begins: nothing but blanks and one `#` stand between the start of a line and the role."""
+    blank = _before_blanks(text, position, after)
+    if blank > after and text[blank - 1] == "#":
+        mark = _before_blanks(text, blank - 1, after)
+        if _opens_line(text, mark, blank - 1):
+            return mark
+    return blank if _opens_line(text, blank, position) else None
+
+
+def _before_blanks(text: str, position: int, after: int) -> int:
+    while position > after and text[position - 1].isspace():
+        position -= 1
+    return position
+
+
+def _opens_line(text: str, start: int, end: int) -> bool:
+    return start == 0 or text[start - 1] == "\n" or "\n" in text[start:end]
+
+
+def _text_part(text: str) -> list[JSON]:
+    stripped = text.strip()
+    return [{"type": "text", "text": stripped}] if stripped else []
