@@ -1,4 +1,4 @@
-"""Why rows failed, put into kinds."""
+"""Why rows failed, counted by the codes of their faults."""
 
 from __future__ import annotations
 
@@ -8,136 +8,82 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli_parts import TOOLS, call
 
-from tunecheck import ArgumentMatchEvaluator, BleuScoreEvaluator, FunctionCallMatchEvaluator, MatchEvaluator
+from tunecheck import BleuScoreEvaluator
 from tunecheck._json import JSON
-from tunecheck.runs import _reasons as reasons
-from tunecheck.runs._reasons import BELOW, OTHER, fault_kinds, read_failures
+from tunecheck.pipeline._verdicts import VerdictReader, counted_metric, counted_metrics
+from tunecheck.runs import _failures as failures_module
+from tunecheck.runs._failures import FailureGroup, read_failures
 
 
 def row(row_id: str, name: str, verdict: dict[str, JSON], **more: JSON) -> dict[str, JSON]:
     return {"row_id": row_id, **{f"outputs.{name}.{key}": value for key, value in verdict.items()}, **more}
 
 
-def kinds(evaluator: MatchEvaluator | ArgumentMatchEvaluator, response: object, ground_truth: object) -> list[str]:
-    verdict = evaluator(response=response, ground_truth=ground_truth)
-    failures = read_failures([row("r", "e", verdict)], {"e": evaluator.primary})
-    return list(failures.reasons["e"])
+def failed(row_id: str, *codes: str, reason: str | None = None, **more: JSON) -> dict[str, JSON]:
+    faults: list[JSON] = [{"code": code} for code in codes]
+    verdict: dict[str, JSON] = {"m_result": "fail", "m_reason": reason, "m_properties": {"faults": faults}, **more}
+    return row(row_id, "e", verdict)
 
 
-@pytest.mark.parametrize(
-    ("response", "ground_truth", "kind"),
-    [
-        (call(people="2"), call(people=2), "wrong argument: number as text"),
-        (call(day="March 5, 2026"), call(day="2026-03-05"), "wrong argument: date or time format"),
-        (call(people=7), call(people=2), "wrong argument: another value"),
-        ("It is booked.", call(), "answered when it should have called"),
-        (call(), "It is booked.", "called when it should have answered"),
-        (call(name="cancel"), call(name="book_table"), "misnamed call"),
-        (next(iter(call().values())) * 2, call(), "extra call"),  # type: ignore[operator]
-    ],
-)
-def test_both_evaluators_of_arguments_tell_the_same_kinds(response: object, ground_truth: object, kind: str) -> None:
-    if isinstance(response, list):
-        response = {"tool_uses": response}
-    assert kinds(ArgumentMatchEvaluator(), response, ground_truth) == [kind]
-    assert kinds(MatchEvaluator(), response, ground_truth) == [kind]
+def titles(*rows: dict[str, JSON], primary: str | None = "m") -> dict[str, int]:
+    groups = read_failures(rows, {"e": primary}).faults.get("e", {})
+    return {group.title: group.rows for group in groups.values()}
 
 
-def test_missing_and_unexpected_arguments_are_told_apart() -> None:
-    more = {"tool_uses": [{"recipient_name": "functions.book", "parameters": {"day": "2026-03-05", "note": "x"}}]}
-    assert set(kinds(MatchEvaluator(), more, call())) == {"missing argument", "unexpected argument"}
-    assert set(kinds(ArgumentMatchEvaluator(), more, call())) == {"missing argument", "unexpected argument"}
+def test_rows_are_counted_by_the_codes_of_their_faults() -> None:
+    rows = [failed("a", "missing_call"), failed("b", "wrong_argument.number_as_text"), failed("c", "missing_call")]
+    assert titles(*rows) == {"missing call": 2, "wrong argument: number as text": 1}
 
 
-def test_a_row_with_two_wrong_arguments_counts_for_both_kinds_once() -> None:
-    verdict = MatchEvaluator()(response=call(day="5 March 2026", people="2"), ground_truth=call())
-    found = read_failures([row("r", "e", verdict)], {"e": "match"})
-    assert {kind: of.rows for kind, of in found.reasons["e"].items()} == {
-        "wrong argument: date or time format": 1,
-        "wrong argument: number as text": 1,
-    }
+def test_a_row_counts_once_for_each_code_it_has() -> None:
+    found = read_failures([failed("a", "missing_call", "missing_call", "extra_call")], {"e": "m"})
+    assert {group.title: group.rows for group in found.faults["e"].values()} == {"missing call": 1, "extra call": 1}
     assert found.failed == {"e": 1}
 
 
-def test_calls_that_break_their_schema_are_one_kind() -> None:
-    evaluator = FunctionCallMatchEvaluator(validate_schema=True)
-    verdict = evaluator(response=call(name="bok"), ground_truth=call(name="bok"), tool_definitions=TOOLS)
-    found = read_failures([row("r", "e", verdict)], {"e": "function_call_match"})
-    assert list(found.reasons["e"]) == ["called a function that is not among the tools"]
+def test_an_evaluators_own_code_is_its_own_name() -> None:
+    assert titles(failed("a", "too_rude"), failed("b", "too_rude")) == {"too rude": 2}
 
 
-def test_a_call_in_place_of_a_text_is_told_by_the_text_metrics_too() -> None:
-    verdict = BleuScoreEvaluator()(response=call(), ground_truth="It is booked.")
-    found = read_failures([row("r", "bleu", verdict)], {"bleu": "bleu"})
-    assert list(found.reasons["bleu"]) == ["called when it should have answered"]
+def test_an_own_reason_in_words_like_ours_is_not_taken_for_ours() -> None:
+    words = "missing call to action in the e-mail"
+    (group,) = read_failures([failed("a", reason=words)], {"e": "m"}).faults["e"].values()
+    assert group == FailureGroup(words, 1, "a", words)
+    rows = [failed("a", "missing_call"), failed("b", reason="missing_call")]
+    assert [group.rows for group in read_failures(rows, {"e": "m"}).faults["e"].values()] == [1, 1]
 
 
-def test_a_score_below_its_threshold_is_a_kind_without_words() -> None:
+def test_own_reasons_are_grouped_by_their_first_line() -> None:
+    rows = [failed("a", reason="too long\nby 3 words"), failed("b", "own", reason="too long\nby 9 words")]
+    assert titles(*rows) == {"too long": 2}
+
+
+def test_a_failure_without_any_word_is_another_reason() -> None:
+    assert titles(failed("a")) == {"another reason": 1}
+
+
+def test_a_score_below_its_threshold_is_a_code_and_not_told_alone() -> None:
     verdict = BleuScoreEvaluator()(response="Nothing alike", ground_truth="It is booked.")
     found = read_failures([row("r", "bleu", verdict)], {"bleu": "bleu"})
-    assert list(found.reasons["bleu"]) == [BELOW]
+    assert list(found.faults["bleu"]) == ["below_threshold"]
+    assert found.told("bleu") == {}
 
 
-def test_reasons_in_unknown_words_are_told_apart_without_their_values() -> None:
-    assert fault_kinds('the city "Oslo; Norway" is 12.5, too far') == ["the city … is …, too far"]
-    assert fault_kinds('the city "Rome" is 3, too far') == ["the city … is …, too far"]
+def test_faults_of_another_shape_are_left_out() -> None:
+    hostile: list[JSON] = [{"code": 7}, "missing_call", None, {"code": "extra_call", "call": "f"}, {"path": "x"}]
+    rows = [row("a", "e", {"m_result": "fail", "m_properties": {"faults": hostile}})]
+    assert titles(*rows) == {"extra call": 1}
+    assert titles(row("a", "e", {"m_result": "fail", "m_reason": "x", "m_properties": {"faults": 3}})) == {"x": 1}
 
 
 @given(st.text())
-def test_any_reason_gives_printable_kinds(reason: str) -> None:
-    assert all(kind.isprintable() and len(kind) <= 120 for kind in fault_kinds(reason))
-
-
-@pytest.mark.parametrize("unit", ["(a", "a(", '"', "[{", "f: argument ", "1,", "; ", "missing call (", '\\"'])
-def test_a_hostile_reason_takes_no_time(unit: str) -> None:
-    fault_kinds(unit * 1_000_000)
-
-
-def test_errors_that_differ_in_numbers_and_row_ids_are_one_kind_with_an_example() -> None:
-    rows: list[dict[str, JSON]] = [
-        {"row_id": f"row-{n}", "error.target": {"type": "TimedOutError", "message": f"row row-{n}: nothing in {n} s"}}
-        for n in range(10, 15)
-    ]
-    (kind,) = read_failures(rows, {}).errors["target"].values()
-    assert (kind.rows, kind.example, kind.words) == (5, "row-10", "TimedOutError: row row-10: nothing in 10 s")
-
-
-def test_answers_that_no_model_gave_are_counted() -> None:
-    rows: list[dict[str, JSON]] = [{"row_id": "a", "outputs.simulated": True}, {"row_id": "b"}]
-    assert read_failures(rows, {}).simulated_answers == 1
-
-
-def test_an_evaluator_that_declares_nothing_is_judged_by_its_first_result() -> None:
-    found = read_failures([row("r", "mine", {"tone_result": "fail", "tone_reason": "rude"})], {"mine": None})
-    assert list(found.reasons["mine"]) == ["rude"]
-
-
-def test_rows_that_pass_or_do_not_apply_have_no_reason() -> None:
-    rows = [row("a", "e", {"m_result": "pass", "m_reason": "x"}), row("b", "e", {"m_result": "not_applicable"})]
-    assert read_failures(rows, {"e": "m"}).reasons == {}
-
-
-def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reasons, "MAX_KINDS", 3)
-
-    def failing() -> Iterator[dict[str, JSON]]:
-        for letter in "abcdefgh":
-            yield row(letter, "e", {"m_result": "fail", "m_reason": f"because of {letter}"})
-
-    found = read_failures(failing(), {"e": "m"}).reasons["e"]
-    assert len(found) == 4
-    assert found[OTHER].rows == 5
-
-
-def test_an_answer_worded_too_differently_is_one_kind_whatever_its_score() -> None:
-    assert kinds(MatchEvaluator(), "Nothing alike at all", "It is booked.") == ["ROUGE-L F below the threshold"]
-    assert kinds(MatchEvaluator(), "It is", "It is booked for you.") == ["ROUGE-L F below the threshold"]
+def test_any_reason_gives_a_printable_title(reason: str) -> None:
+    assert all(title.isprintable() and len(title) <= 120 for title in titles(failed("a", reason=reason)))
 
 
 def test_a_judges_differences_are_counted_by_kind() -> None:
-    def row(number: int, *kinds: str) -> dict[str, Any]:
+    def judged(number: int, *kinds: str) -> dict[str, Any]:
         return {
             "row_id": f"r{number}",
             "outputs.difference.difference_result": "fail",
@@ -145,6 +91,77 @@ def test_a_judges_differences_are_counted_by_kind() -> None:
             "outputs.difference.difference_differences": [{"kind": kind, "expected": "a"} for kind in kinds],
         }
 
-    rows = [row(1, "argument", "date format"), row(2, "argument", "argument"), row(3)]
-    found = read_failures(rows, {"difference": "difference"}).reasons["difference"]
+    rows = [judged(1, "argument", "date format"), judged(2, "argument", "argument"), judged(3)]
+    found = read_failures(rows, {"difference": "difference"}).faults["difference"]
     assert (found["argument"].rows, found["date format"].rows) == (2, 1)
+
+
+def test_errors_that_differ_in_numbers_and_row_ids_are_one_group_with_an_example() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"row_id": f"row-{n}", "error.target": {"type": "TimedOutError", "message": f"row row-{n}: nothing in {n} s"}}
+        for n in range(10, 15)
+    ]
+    (group,) = read_failures(rows, {}).errors["target"].values()
+    assert (group.rows, group.example, group.words) == (5, "row-10", "TimedOutError: row row-10: nothing in 10 s")
+
+
+def test_answers_that_no_model_gave_are_counted() -> None:
+    rows: list[dict[str, JSON]] = [{"row_id": "a", "outputs.simulated": True}, {"row_id": "b"}]
+    assert read_failures(rows, {}).simulated_answers == 1
+
+
+def test_rows_that_pass_or_do_not_apply_have_no_fault() -> None:
+    rows = [row("a", "e", {"m_result": "pass", "m_reason": "x"}), row("b", "e", {"m_result": "not_applicable"})]
+    assert read_failures(rows, {"e": "m"}).faults == {}
+
+
+def test_memory_is_bounded_where_every_reason_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures_module, "MAX_GROUPS", 3)
+
+    def failing() -> Iterator[dict[str, JSON]]:
+        for letter in "abcdefgh":
+            yield failed(letter, reason=f"because of {letter}")
+
+    found = read_failures([*failing()], {"e": "m"}).faults["e"]
+    assert len(found) == 4
+    assert (found["own"].title, found["own"].rows) == ("another reason", 5)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "name", "primary", "counted"),
+    [
+        (["a", "e", "p"], "e", "p", "p"),
+        (["a", "e"], "e", "p", "e"),
+        (["b", "a"], "e", "p", "b"),
+        (["b", "a"], "e", None, "b"),
+        ([], "e", "p", None),
+    ],
+)
+def test_the_declared_metric_counts_then_the_namesake_then_the_first(
+    metrics: list[str], name: str, primary: str | None, counted: str | None
+) -> None:
+    assert counted_metric(metrics, name, primary) == counted
+
+
+def test_one_metric_counts_in_all_rows_of_a_run() -> None:
+    rows = [
+        row("a", "e", {"tone_result": "fail", "style_result": "pass"}),
+        row("b", "e", {"style_result": "fail", "tone_result": "pass"}),
+        row("c", "e", {"style_result": "fail"}),
+    ]
+    assert counted_metrics(rows, {"e": None}) == {"e": "tone"}
+    assert read_failures(rows, {"e": None}).failed == {"e": 1}
+    assert [VerdictReader("e", "tone").word(each) for each in rows] == ["fail", "pass", "scored"]
+
+
+def test_only_as_many_rows_are_read_as_it_takes_to_know_the_metric() -> None:
+    rows = iter([row("a", "e", {"m_result": "pass"}), row("b", "e", {"m_result": "pass"})])
+    assert counted_metrics(rows, {"e": "m"}) == {"e": "m"}
+    assert next(rows)["row_id"] == "b"
+
+
+def test_an_evaluator_without_a_key_in_a_row_ended_in_an_error() -> None:
+    reader = VerdictReader("e", "m")
+    assert reader.read({"row_id": "a", "error.e": {"type": "ValueError"}}).word == "error"
+    assert reader.read(row("a", "e", {"m": 0.5})).word == "scored"
+    assert reader.read(row("a", "e", {"m_result": "not applicable"})).word == "not_applicable"

@@ -10,7 +10,7 @@ from tunecheck.cli._console import console
 from tunecheck.cli._evaluate.summary import Summary, show
 from tunecheck.cli._figures import Declared
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.runs._reasons import Failures, Kind
+from tunecheck.runs._failures import FailureGroup, Failures
 
 CALLS = Declared("calls", {"calls": "binary"})
 
@@ -61,8 +61,8 @@ def test_one_kind_of_rows_needs_no_column_of_its_own() -> None:
 
 
 def test_reasons_are_counted_the_commonest_first_with_an_example_of_each() -> None:
-    kinds = {"list order": Kind(6, "r2", ""), "number conversion": Kind(11, "r1", "")}
-    found = lines(summary(failures=Failures(failed={"calls": 17}, reasons={"calls": kinds})))
+    groups = {"a": FailureGroup("list order", 6, "r2", ""), "b": FailureGroup("number conversion", 11, "r1", "")}
+    found = lines(summary(failures=Failures(failed={"calls": 17}, faults={"calls": groups})))
     start = found.index("calls: 17 rows")
     assert found[start + 1 : start + 3] == ["11 number conversion e.g. r1", "6 list order e.g. r2"]
 
@@ -70,19 +70,19 @@ def test_reasons_are_counted_the_commonest_first_with_an_example_of_each() -> No
 def test_evaluators_that_fail_for_the_same_reasons_are_told_together() -> None:
     failures = Failures(
         failed={"bleu": 2, "calls": 2},
-        reasons={name: {"called": Kind(2, "r1", "")} for name in ("bleu", "calls")},
+        faults={name: {"called": FailureGroup("called", 2, "r1", "")} for name in ("bleu", "calls")},
     )
     found = lines(summary(failures=failures, evaluators={"calls": CALLS, "bleu": CALLS}))
     assert "calls, bleu: 2 rows" in found
 
 
 def test_rare_kinds_are_left_out_and_counted() -> None:
-    kinds = {f"kind {letter}": Kind(1, "r", "") for letter in "abcdefghijkl"}
-    assert "and 4 more, rarer ones" in lines(summary(failures=Failures({"calls": 12}, {"calls": kinds})))
+    groups = {letter: FailureGroup(f"kind {letter}", 1, "r", "") for letter in "abcdefghijkl"}
+    assert "and 4 more, rarer ones" in lines(summary(failures=Failures({"calls": 12}, {"calls": groups})))
 
 
 def test_errors_are_shown_in_their_own_words() -> None:
-    errors = {"target": {"timed out after …": Kind(3, "r9", "TimedOutError: nothing in 60 s")}}
+    errors = {"target": {"timed out after …": FailureGroup("", 3, "r9", "TimedOutError: nothing in 60 s")}}
     found = lines(summary(failed_rows=3, failures=Failures(errors=errors)), 120)
     assert found[found.index("errors in 3 rows") + 1] == "3 target: TimedOutError: nothing in 60 s e.g. r9"
 

@@ -7,11 +7,18 @@ from pathlib import Path
 from tests.comparison_parts import declares, passes, row, scores, verdict, write_run
 
 from tunecheck import compare
+from tunecheck.cli._compare.page import changed_faults
 
 
 def run(folder: Path, name: str, verdicts: list[tuple[bool, str | None]]) -> Path:
     rows = [row(number, verdict("match", passed, reason)) for number, (passed, reason) in enumerate(verdicts)]
     return write_run(folder, name, rows, declares("match"))
+
+
+def faulty(folder: Path, name: str, reason: str, faults: list[dict[str, str]]) -> Path:
+    """A run whose first row failed with these faults."""
+    first = row(0, verdict("match", False, reason)) | {"outputs.match.match_properties": {"faults": faults}}
+    return write_run(folder, name, [first, row(1, verdict("match", True))], declares("match"))
 
 
 def test_each_row_that_changed_sides_says_what_its_reason_says_now(tmp_path: Path) -> None:
@@ -26,11 +33,30 @@ def test_each_row_that_changed_sides_says_what_its_reason_says_now(tmp_path: Pat
 
 
 def test_a_row_that_fails_for_another_reason_has_changed(tmp_path: Path) -> None:
-    base = run(tmp_path, "a", [(False, "f: missing argument a; f: missing argument b"), (True, None)])
-    new = run(tmp_path, "b", [(False, "f: missing argument b; extra call g()"), (True, None)])
+    missing = [{"code": "missing_argument", "call": "f", "path": name} for name in "ab"]
+    extra = {"code": "extra_call", "call": "g"}
+    base, new = faulty(tmp_path, "a", "two faults", missing), faulty(tmp_path, "b", "other faults", [missing[1], extra])
     (change,) = compare(base, new).metrics["match"].changed
-    assert change.gone == ("f: missing argument a",)
-    assert change.come == ("extra call g()",)
+    assert (len(change.gone), len(change.come)) == (1, 1)
+    assert "missing argument" in change.gone[0]
+    assert "extra call" in change.come[0]
+    assert [fault.code for fault in change.base_faults] == ["missing_argument"] * 2
+    assert change.as_json()["new_faults"] == [missing[1], extra]
+
+
+def test_an_own_reason_is_compared_as_a_whole(tmp_path: Path) -> None:
+    base = run(tmp_path, "a", [(False, "missing call to action; too long"), (True, None)])
+    new = run(tmp_path, "b", [(False, "missing call to action; too short"), (True, None)])
+    (change,) = compare(base, new).metrics["match"].changed
+    assert change.gone == ("missing call to action; too long",)
+    assert change.come == ("missing call to action; too short",)
+    assert [fault.code for fault in (*change.base_faults, *change.new_faults)] == ["own", "own"]
+
+
+def test_faults_that_grew_and_shrank_are_counted_by_code(tmp_path: Path) -> None:
+    base = faulty(tmp_path, "a", "x", [{"code": "missing_call", "call": "f"}, {"code": "extra_call", "call": "f"}])
+    new = faulty(tmp_path, "b", "y", [{"code": "missing_call", "call": "g"}, {"code": "too_rude"}])
+    assert changed_faults(compare(base, new).metrics["match"]) == "+1 too rude, −1 extra call"
 
 
 def test_scores_that_stay_on_their_side_have_changed_the_largest_first(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tunecheck.cli._evaluate.summary import Summary
 from tunecheck.cli._figures import Declared
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.cli._gates.junit import junit_xml
-from tunecheck.runs._reasons import Failures
+from tunecheck.runs._failures import Failures
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tunecheck._faults import sentence
 from tunecheck.comparison._measuring import Sides, item_values
 from tunecheck.comparison._pairing import Pairing
 from tunecheck.comparison._results import MetricComparison, RowChange
 from tunecheck.comparison._table import Column, RunTable
-from tunecheck.comparison._values import text_of
+from tunecheck.comparison._values import value_of
+from tunecheck.pipeline._verdicts import Verdict, VerdictReader
 
 if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _LONGEST_REASON = 2_000
 _MOST_FAULTS = 50
-_BETWEEN = re.compile(r"; |\n+")
+_KEYS = ("_result", "_reason", "_threshold", "_properties", "_differences")
+"""What of a metric says why a row failed."""
 
 LISTS = ("regressed", "fixed", "changed")
 
@@ -37,8 +39,9 @@ class RunPair:
 class Changes:
     """Of one metric the positions of its changed pairs by list, the most changed first; `totals` counts all."""
 
-    metric: str
-    """What the keys of the reason begin with: `outputs.<evaluator>.<metric>`."""
+    reader: VerdictReader
+    key: str
+    """What the keys of its verdicts begin with: `outputs.<evaluator>.<metric>`."""
     base: Floats
     new: Floats
     passes: str | None
@@ -66,7 +69,8 @@ def changes_of(metric: MetricComparison, sides: Sides, runs: RunPair, most: int 
         regressed = fixed = numpy.zeros(len(before), dtype=bool)
         changed = worse | better
     both = sides.both
-    found = Changes(f"outputs.{metric.evaluator}.{sides.metric.metric}", before, after, passes)
+    name = sides.metric.metric
+    found = Changes(VerdictReader(metric.evaluator, name), f"outputs.{metric.evaluator}.{name}", before, after, passes)
     size = numpy.abs(numpy.nan_to_num(after - before))
     for name, which in zip(LISTS, (regressed, fixed, changed), strict=True):
         places = numpy.flatnonzero(which & both)
@@ -96,9 +100,6 @@ def _other_reason(passes: str | None, runs: RunPair) -> Mask:
     return found
 
 
-Reasons = dict[tuple[int, str], str]
-
-
 def add_reasons(
     metrics: Mapping[str, MetricComparison], changes: Mapping[str, Changes], runs: RunPair
 ) -> dict[str, MetricComparison]:
@@ -118,22 +119,22 @@ def add_reasons(
 
 
 class _Side:
-    """One run's reasons: which are wanted, then what they say."""
+    """One run's verdicts: which are wanted, then what they say."""
 
     def __init__(self, table: RunTable, items: Sequence[int]) -> None:
         self._table, self._items = table, items
-        self._wanted: dict[int, set[str]] = {}
-        self._found: Reasons = {}
+        self._wanted: dict[int, dict[str, VerdictReader]] = {}
+        self._verdicts: dict[tuple[int, str], Verdict] = {}
         self._rows: dict[str, Mapping[int, int]] = {}
 
     def want(self, changes: Changes, pairs: Iterable[int]) -> None:
-        self._rows[changes.metric] = self._rows_of(changes.passes)
+        self._rows[changes.key] = self._rows_of(changes.passes)
         for pair in pairs:
-            self._wanted.setdefault(self._row(changes.metric, pair), set()).add(f"{changes.metric}_reason")
+            self._wanted.setdefault(self._row(changes.key, pair), {})[changes.key] = changes.reader
 
-    def _row(self, metric: str, pair: int) -> int:
+    def _row(self, key: str, pair: int) -> int:
         item = self._items[pair]
-        return self._rows[metric].get(item, item)
+        return self._rows[key].get(item, item)
 
     def _rows_of(self, passes: str | None) -> Mapping[int, int]:
         """Of each item of several trials the first that failed, else the first."""
@@ -154,13 +155,15 @@ class _Side:
             return
         numbers = sorted(self._wanted)
         for number, row in zip(numbers, self._table.source.records(self._wanted), strict=False):
-            for key in self._wanted[number]:
-                text = text_of(row.get(key))
-                if text:
-                    self._found[number, key] = text[:_LONGEST_REASON]
+            for key, reader in self._wanted[number].items():
+                said = {name: value_of(row[name]) for end in _KEYS if (name := f"{key}{end}") in row}
+                self._verdicts[number, key] = reader.read(said)
 
-    def reason(self, metric: str, pair: int) -> str | None:
-        return self._found.get((self._row(metric, pair), f"{metric}_reason"))
+    def verdict(self, key: str, pair: int) -> Verdict:
+        return self._verdicts.get((self._row(key, pair), key), _NO_VERDICT)
+
+
+_NO_VERDICT = Verdict("error")
 
 
 def _with_rows(
@@ -169,23 +172,29 @@ def _with_rows(
     def row(pair: int) -> RowChange:
         base_id = runs.base.items.ids[runs.pairing.base[pair]]
         new_id = runs.new.items.ids[runs.pairing.new[pair]]
-        reasons = before.reason(changes.metric, pair), after.reason(changes.metric, pair)
+        base, new = before.verdict(changes.key, pair), after.verdict(changes.key, pair)
+        old_faults, new_faults = _in_words(base), _in_words(new)
         return RowChange(
             base_id,
             float(changes.base[pair]),
             float(changes.new[pair]),
-            *reasons,
-            *_faults(*reasons),
+            base.reason[:_LONGEST_REASON] or None,
+            new.reason[:_LONGEST_REASON] or None,
+            gone=tuple(words for words in old_faults if words not in new_faults),
+            come=tuple(words for words in new_faults if words not in old_faults),
             new_id=new_id if new_id != base_id else None,
+            base_faults=base.faults[:_MOST_FAULTS],
+            new_faults=new.faults[:_MOST_FAULTS],
         )
 
     regressed, fixed, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)
     return replace(metric, regressed=regressed, fixed=fixed, changed=changed, totals=changes.totals)
 
 
-def _faults(base: str | None, new: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What only the one and only the other reason says; reasons list their faults between semicolons."""
-    before, after = (_BETWEEN.split(text)[:_MOST_FAULTS] if text else [] for text in (base, new))
-    gone = tuple(fault for fault in before if fault and fault not in after)
-    come = tuple(fault for fault in after if fault and fault not in before)
-    return gone, come
+def _in_words(verdict: Verdict) -> list[str]:
+    """A line for each fault; of those that say nothing themselves, the reason."""
+    lines = (
+        verdict.reason if fault.code in ("own", "below_threshold") and fault.message is None else sentence([fault])
+        for fault in verdict.faults[:_MOST_FAULTS]
+    )
+    return [line[:_LONGEST_REASON] for line in lines if line]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault, to_json
 from tunecheck._files.versions import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -25,8 +26,8 @@ TOO_LITTLE: Verdict = "too little data"
 class RowChange:
     """One row of two runs: its numbers (a pass is 1, a fail 0), and why each run failed it.
 
-    `new_id` is the row's id in the new run, where that is another one. `gone` and `come` are the faults that only the
-    one or only the other run's reason names.
+    `new_id` is the row's id in the new run, where that is another one. `base_faults` and `new_faults` are what is wrong
+    in each run, as data; `gone` and `come` what is wrong in the one or the other only, in words.
     """
 
     row_id: str
@@ -37,6 +38,8 @@ class RowChange:
     gone: tuple[str, ...] = ()
     come: tuple[str, ...] = ()
     new_id: str | None = None
+    base_faults: tuple[Fault, ...] = ()
+    new_faults: tuple[Fault, ...] = ()
 
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
@@ -49,6 +52,8 @@ class RowChange:
             "new_reason": self.new_reason,
             "gone": list(self.gone),
             "come": list(self.come),
+            "base_faults": to_json(self.base_faults),
+            "new_faults": to_json(self.new_faults),
         }
 
 

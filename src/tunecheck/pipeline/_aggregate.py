@@ -18,6 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, plain
 from tunecheck.pipeline._results import ResultRow, RowState, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator, Output
+from tunecheck.pipeline._verdicts import RESULT, WORDS, counted_metric
 
 Metrics: TypeAlias = dict[str, JSON]
 
@@ -27,41 +28,31 @@ MAX_GROUPS = 1_000
 MAX_COMBINATIONS = 20_000
 """Most combinations of the values of all grouping columns."""
 
-_NOT_APPLICABLE = ("not_applicable", "not applicable")
-_WORDS = frozenset(("pass", "fail", *_NOT_APPLICABLE))
 _TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
 _LONGEST_VALUE = 200
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted for one evaluator in one group."""
+    """What is counted for one evaluator in one group; `results` by metric what they say."""
 
-    scored: int = 0
-    not_applicable: int = 0
+    outputs: int = 0
     errors: int = 0
     results: dict[str, Counter[str]] = field(default_factory=dict)
     numbers: dict[str, array[float]] = field(default_factory=dict)
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Which keys outputs had, and the first row that had them."""
 
-    def add(self, index: int, output: Output, evaluator: BoundEvaluator) -> None:
+    def add(self, index: int, output: Output) -> None:
+        self.outputs += 1
         shape = tuple(output)
         self.shapes[shape] = min(index, self.shapes.get(shape, index))
-        results: dict[str, str] = {}
         for key, value in output.items():
             if isinstance(value, str):
-                if value in _WORDS and key.endswith("_result"):
-                    results[key] = value
+                if value in WORDS and key.endswith(RESULT):
+                    self._result(key.removesuffix(RESULT), WORDS[value])
             elif isinstance(value, (bool, int, float)) and not _has_no_mean(key, output):
                 self._number(key, value)
-        for key, word in results.items():
-            self._result(key, word)
-        primary = primary_result(evaluator, results)
-        if primary is not None and results[primary] in _NOT_APPLICABLE:
-            self.not_applicable += 1
-        else:
-            self.scored += 1
 
     def _number(self, key: str, value: float) -> None:
         numbers = self.numbers.get(key)
@@ -69,10 +60,10 @@ class _Tally:
             numbers = self.numbers[key] = array("d")
         numbers.append(_as_float(value))
 
-    def _result(self, key: str, word: str) -> None:
-        counter = self.results.get(key)
+    def _result(self, metric: str, word: str) -> None:
+        counter = self.results.get(metric)
         if counter is None:
-            counter = self.results[key] = Counter()
+            counter = self.results[metric] = Counter()
         counter[word] += 1
 
 
@@ -118,7 +109,7 @@ class Aggregator:
             if output is None:
                 tally.errors += 1
             else:
-                tally.add(index, output, evaluator)
+                tally.add(index, output)
 
     def _cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
         cell = self._cells.get(group)
@@ -141,31 +132,44 @@ class Aggregator:
 
     def metrics(self, rows: RowsView) -> Metrics:
         """The metrics over all rows; `rows` are read again only for evaluators with an `__aggregate__` of their own."""
-        return self._metrics(list(self._cells.values()), rows)
+        return self._metrics(list(self._cells.values()), rows, self._counted())
 
     def by_group(self, rows: RowsView) -> dict[str, dict[str, Metrics]]:
         """The metrics by each grouping column's values: `{column: {value: metrics}}`; values as text."""
-        return {column: self._by_column(position, rows) for position, column in enumerate(self._columns)}
+        counted = self._counted()
+        return {column: self._by_column(position, rows, counted) for position, column in enumerate(self._columns)}
 
-    def _by_column(self, position: int, rows: RowsView) -> dict[str, Metrics]:
+    def _by_column(self, position: int, rows: RowsView, counted: Sequence[str | None]) -> dict[str, Metrics]:
         by_value: dict[str, list[_Cell]] = {}
         for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
             value = group[position]
             if value is not None:
                 by_value.setdefault(value, []).append(cell)
         return {
-            value: self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))))
+            value: self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))), counted)
             | {"row_count": sum(cell.count for cell in cells)}
             for value, cells in by_value.items()
         }
 
-    def _metrics(self, cells: Sequence[_Cell], rows: Iterable[ResultRow]) -> Metrics:
+    def _metrics(self, cells: Sequence[_Cell], rows: Iterable[ResultRow], counted: Sequence[str | None]) -> Metrics:
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]
-            metrics |= _evaluator_metrics(evaluator, tallies)
-            metrics |= _own_aggregate(evaluator, rows, any(tally.scored for tally in tallies))
+            found = _evaluator_metrics(evaluator.name, tallies, counted[position])
+            metrics |= found
+            if found[f"{evaluator.name}.scored_count"]:
+                metrics |= _own_aggregate(evaluator, rows)
         return metrics
+
+    def _counted(self) -> list[str | None]:
+        """Each evaluator's metric whose result counts, chosen over all rows: in every group it is the same."""
+        found = []
+        for position, evaluator in enumerate(self._evaluators):
+            tallies = [cell.tallies[position] for cell in self._cells.values()]
+            known = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
+            metrics = [key.removesuffix(RESULT) for key in _keys(tallies) if key in known]
+            found.append(counted_metric(metrics, evaluator.name, evaluator.primary))
+        return found
 
 
 def _group_value(state: RowState, column: str) -> str | None:
@@ -193,30 +197,21 @@ def _as_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def primary_result(evaluator: BoundEvaluator, results: Iterable[str]) -> str | None:
-    """The key whose pass and fail count: what the evaluator declares, its own name's, else the first."""
-    keys = list(results)
-    for candidate in (f"{evaluator.primary}_result", f"{evaluator.name}_result"):
-        if candidate in keys:
-            return candidate
-    return keys[0] if keys else None
-
-
-def _evaluator_metrics(evaluator: BoundEvaluator, tallies: Sequence[_Tally]) -> Metrics:
-    name = evaluator.name
-    keys = _keys(tallies)
+def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None) -> Metrics:
     metrics: Metrics = {
-        f"{name}.{key}": _mean(tallies, key) for key in keys if any(key in tally.numbers for tally in tallies)
+        f"{name}.{key}": _mean(tallies, key) for key in _keys(tallies) if any(key in tally.numbers for tally in tallies)
     }
-    primary = primary_result(evaluator, [key for key in keys if any(key in tally.results for tally in tallies)])
-    if primary is not None:
-        passed, failed = (
-            sum(tally.results.get(primary, Counter())[word] for tally in tallies) for word in ("pass", "fail")
-        )
-        metrics[f"{name}.binary_aggregate"] = passed / (passed + failed) if passed + failed else None
+    said: Counter[str] = Counter()
+    if counted is not None:
+        for tally in tallies:
+            said.update(tally.results.get(counted, ()))
+    if said:
+        judged = said["pass"] + said["fail"]
+        metrics[f"{name}.binary_aggregate"] = said["pass"] / judged if judged else None
+    outputs = sum(tally.outputs for tally in tallies)
     return metrics | {
-        f"{name}.scored_count": sum(tally.scored for tally in tallies),
-        f"{name}.not_applicable_count": sum(tally.not_applicable for tally in tallies),
+        f"{name}.scored_count": outputs - said["not_applicable"],
+        f"{name}.not_applicable_count": said["not_applicable"],
         f"{name}.error_count": sum(tally.errors for tally in tallies),
     }
 
@@ -279,8 +274,8 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return self._all()[index]
 
 
-def _own_aggregate(evaluator: BoundEvaluator, rows: Iterable[ResultRow], any_scored: bool) -> Metrics:
-    if evaluator.aggregate is None or not any_scored:
+def _own_aggregate(evaluator: BoundEvaluator, rows: Iterable[ResultRow]) -> Metrics:
+    if evaluator.aggregate is None:
         return {}
     try:
         found = evaluator.aggregate(EvaluatorRows(evaluator.name, rows))

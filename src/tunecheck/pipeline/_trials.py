@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tunecheck._json import JSON
-from tunecheck.pipeline._aggregate import Metrics, primary_result
+from tunecheck.pipeline._aggregate import Metrics
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.pipeline._verdicts import VerdictReader, counted_metrics
 
 _MOST_STEPS = 5
 
@@ -22,14 +23,16 @@ def trial_metrics(
     """
     from tunecheck.statistics._trials import pass_at_k, pass_hat_k
 
-    found: dict[str, dict[JSON, list[int]]] = {evaluator.name: {} for evaluator in evaluators}
+    counted = counted_metrics(rows, {evaluator.name: evaluator.primary for evaluator in evaluators})
+    readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]
+    found: dict[str, dict[JSON, list[int]]] = {reader.name: {} for reader in readers}
     for row in rows:
         item = row.get(source_column)
-        for evaluator in evaluators:
-            result = _result(row, evaluator)
-            if result is not None:
-                counts = found[evaluator.name].setdefault(str(item), [0, 0])
-                counts[0] += result == "pass"
+        for reader in readers:
+            word = reader.word(row)
+            if word in ("pass", "fail"):
+                counts = found[reader.name].setdefault(str(item), [0, 0])
+                counts[0] += word == "pass"
                 counts[1] += 1
     metrics: Metrics = {}
     for name, items in found.items():
@@ -38,14 +41,6 @@ def trial_metrics(
             metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k).estimate.value
             metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k).estimate.value
     return metrics
-
-
-def _result(row: ResultRow, evaluator: BoundEvaluator) -> str | None:
-    own = f"outputs.{evaluator.name}."
-    results = [key.removeprefix(own) for key in row if key.startswith(own) and key.endswith("_result")]
-    key = primary_result(evaluator, results)
-    word = row.get(f"{own}{key}") if key is not None else None
-    return str(word) if word in ("pass", "fail") else None
 
 
 def _steps(times: int) -> Iterator[int]:

@@ -79,7 +79,7 @@ class Base:
             return None
         before = next(self._waiting)
         columns = self._shapes.columns(before)
-        for outcomes, own in zip(self.outcomes, columns.verdicts, strict=True):
+        for outcomes, own in zip(self.outcomes, columns.evaluators, strict=True):
             outcomes.add(before, own)
         return self.reader.answer(before, columns, new)
 

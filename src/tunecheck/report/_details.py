@@ -11,7 +11,7 @@ from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.calls._model import Reading
 from tunecheck.report._blocks import Shared
 from tunecheck.report._comparing import Compared, compare
-from tunecheck.report._reading import Columns, ReportedRun, VerdictColumns
+from tunecheck.report._reading import Columns, EvaluatorColumns, ReportedRun
 from tunecheck.report._session_log import is_test_log, last_question, shown_log
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._truth import TruthStates
@@ -166,13 +166,12 @@ class DetailReader:
 
     def _known_equal(self, row: Mapping[str, JSON], columns: Columns) -> bool:
         """Whether an evaluator that looks at arguments passed the row."""
-        results = (columns.verdicts[at].result for at in self._checking)
-        return any(key is not None and row[key] == "pass" for key in results)
+        return any(columns.evaluators[at].verdicts.word(row) == "pass" for at in self._checking)
 
     def _verdicts(self, row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
-        for evaluator, own in zip(self._run.evaluators, columns.verdicts, strict=True):
+        for own in columns.evaluators:
             if own.any:
-                yield _verdict(evaluator.name, row, own)
+                yield _verdict(row, own)
 
     def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
         """The columns that are shown nowhere else, as `[column, text]` or `[column, number of a shared text]`."""
@@ -260,25 +259,23 @@ def _call_text(call: JSON) -> str:
     return f"{name}({', '.join(f'{one[0]}={one[1]}' for one in arguments)})"  # type: ignore[union-attr,index]
 
 
-def _verdict(name: str, row: Mapping[str, JSON], own: VerdictColumns) -> JSON:
+def _verdict(row: Mapping[str, JSON], own: EvaluatorColumns) -> JSON:
     """`[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
-    result = row[own.result] if own.result is not None else None
-    score = row[own.score] if own.score is not None else None
-    threshold = row[own.threshold] if own.threshold is not None else None
-    reason = row[own.reason] if own.reason is not None else None
+    verdict = own.verdicts.read(row)
     differences = row[own.differences] if own.differences is not None else None
     properties = row[own.properties] if own.properties is not None else None
-    others = [[cut(key, 200), as_text(row[column])] for key, column in own.others if row[column] is not None]
+    others = [(key, row[column]) for key, column in own.others]
     if isinstance(properties, dict):
-        others += [[cut(key, 200), as_text(value)] for key, value in properties.items() if value is not None]
+        others += [(key, value) for key, value in properties.items() if key != "faults"]
+    more: list[JSON] = [[cut(key, 200), as_text(value)] for key, value in others if value is not None]
     return [
-        name,
-        result[:40] if isinstance(result, str) else None,
-        score if isinstance(score, (bool, int, float)) else None,
-        threshold if isinstance(threshold, (int, float)) else None,
-        as_text(reason) if reason is not None else "",
+        own.verdicts.name,
+        verdict.word if verdict.word in ("pass", "fail", "not_applicable") else None,
+        verdict.score if isinstance(verdict.score, (bool, int, float)) else None,
+        verdict.threshold,
+        cut(verdict.reason),
         [*_differences(differences)] if isinstance(differences, list) else None,
-        others[:_MOST_COLUMNS],  # type: ignore[list-item]
+        more[:_MOST_COLUMNS],
     ]
 
 
@@ -303,7 +300,7 @@ _ERROR_KEYS = ("type", "message", "request_id")
 
 def _failed_turn(row: Mapping[str, JSON], columns: Columns) -> JSON:
     """The turn in which a conversation went wrong, counted from 0, where an evaluator says so."""
-    for own in columns.verdicts:
+    for own in columns.evaluators:
         properties = row[own.properties] if own.properties is not None else None
         if isinstance(properties, dict) and isinstance(properties.get("turn"), int):
             return properties["turn"]

@@ -9,7 +9,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files.versions import NewerFileError
 from tunecheck._json import JSON
 from tunecheck.report._page import RUNS, as_data, embedded, page
-from tunecheck.report._reading import Evaluated, read_run
+from tunecheck.report._reading import Evaluated, evaluators_of
 from tunecheck.runs._store import Run, list_runs
 
 _MOST_RUNS = 2_000
@@ -31,12 +31,12 @@ def _described(run: Run) -> dict[str, JSON]:
         manifest = run.manifest()
         found |= {"status": run.status(), "created": manifest.get("created"), "simulated": manifest.get("simulated")}
         if run.results.exists() and run.metrics_file.exists():
-            reported = read_run(run)
-            metrics = reported.metrics.get("metrics")
+            summary = run.metrics()
+            metrics = summary.get("metrics")
             own = metrics if isinstance(metrics, dict) else {}
-            found |= {"finished": True, "rows": reported.metrics.get("rows")}
-            found["failed_rows"] = reported.metrics.get("failed_rows")
-            found["figures"] = [figure for each in reported.evaluators for figure in _figure(each, own)]
+            found |= {"finished": True, "rows": summary.get("rows"), "failed_rows": summary.get("failed_rows")}
+            evaluators = evaluators_of(run.known_manifest(), own, {})
+            found["figures"] = [figure for each in evaluators for figure in _figure(each, own)]
     except (ConfigurationError, OSError) as error:
         found |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}
         found["problem"] = str(error)

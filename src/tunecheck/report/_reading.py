@@ -11,6 +11,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.comparison._declared import read_bounds
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
+from tunecheck.pipeline._verdicts import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
 
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
@@ -34,11 +35,15 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """One evaluator of a run: its main metric where it declares one, its metrics, and how it compares calls."""
+    """One evaluator of a run: its main metric where it declares one, its metrics, and how it compares calls.
+
+    `verdicts` reads its verdicts out of the run's rows.
+    """
 
     name: str
     primary: str | None
     metrics: Sequence[Meaning]
+    verdicts: VerdictReader
     policy: MatchPolicy | None = None
     checks_arguments: bool = False
 
@@ -83,8 +88,10 @@ def read_run(run: Run) -> ReportedRun:
     manifest, found = run.manifest(), run.metrics()
     metrics = found.get("metrics")
     known = metrics if isinstance(metrics, dict) else {}
-    entries = manifest.get("evaluators")
-    evaluators = [_evaluated(name, entry, known) for name, entry in (entries or {}).items()] if _is(entries) else []  # type: ignore[union-attr]
+    primaries = {name: _primary(entry) for name, entry in _entries(manifest)}
+    passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in known}
+    counted = counted_metrics(run.rows(), passing) if passing else {}
+    evaluators = evaluators_of(manifest, known, counted)
     groups = manifest.get("group_by")
     return ReportedRun(
         run,
@@ -98,13 +105,26 @@ def read_run(run: Run) -> ReportedRun:
     )
 
 
-def _is(value: JSON) -> bool:
-    return isinstance(value, dict)
+def evaluators_of(
+    manifest: Mapping[str, JSON], metrics: Mapping[str, JSON], counted: Mapping[str, str | None]
+) -> list[Evaluated]:
+    """A run's evaluators in order; `counted` has the metric whose result counts, of those that have one."""
+    return [_evaluated(name, entry, metrics, counted.get(name)) for name, entry in _entries(manifest)]
 
 
-def _evaluated(name: str, entry: JSON, metrics: Mapping[str, JSON]) -> Evaluated:
-    values = entry if isinstance(entry, dict) else {}
-    primary = values.get("primary")
+def _entries(manifest: Mapping[str, JSON]) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    entries = manifest.get("evaluators")
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        yield name, entry if isinstance(entry, dict) else {}
+
+
+def _primary(entry: Mapping[str, JSON]) -> str | None:
+    primary = entry.get("primary")
+    return primary if isinstance(primary, str) and primary else None
+
+
+def _evaluated(name: str, values: Mapping[str, JSON], metrics: Mapping[str, JSON], counted: str | None) -> Evaluated:
+    primary = _primary(values)
     declared = values.get("metrics")
     meanings = [
         Meaning(
@@ -118,8 +138,9 @@ def _evaluated(name: str, entry: JSON, metrics: Mapping[str, JSON]) -> Evaluated
     ]
     policy = _policy(values.get("arguments"))
     checks = policy is not None and not str(values.get("type")).endswith("FunctionCallMatchEvaluator")
-    main = primary if isinstance(primary, str) and primary else None
-    return Evaluated(name, main, meanings or list(_found_metrics(name, metrics)), policy, checks)
+    known = meanings or list(_found_metrics(name, metrics))
+    shown = counted or primary or (known[0].name if known else name)
+    return Evaluated(name, primary, known, VerdictReader(name, shown), policy, checks)
 
 
 def _policy(arguments: JSON) -> MatchPolicy | None:
@@ -166,15 +187,12 @@ def _mapped(manifest: Mapping[str, JSON], parameter: str) -> Iterator[Mapped]:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictColumns:
-    """Where one evaluator's verdict stands in a row: the keys of what it says of its main metric, None for what it
-    does not say, and of everything else by name. `numbers` are the keys of its metrics.
+class EvaluatorColumns:
+    """One evaluator's columns in a row: the keys of its metrics' `numbers`, of what a judge lists (`differences`), of
+    the `properties`, and of everything `others` by name that is no part of its verdict.
     """
 
-    result: str | None = None
-    score: str | None = None
-    threshold: str | None = None
-    reason: str | None = None
+    verdicts: VerdictReader
     differences: str | None = None
     properties: str | None = None
     others: Sequence[tuple[str, str]] = ()
@@ -186,13 +204,13 @@ class VerdictColumns:
 class Columns:
     """Which keys of a row are what; the same for all rows of one shape.
 
-    `inputs` and `target` pair a column's name with its key, `errors` stages with keys; `verdicts` are in the order of
-    the evaluators.
+    `inputs` and `target` pair a column's name with its key, `errors` stages with keys; `evaluators` are in the order
+    of the run.
     """
 
     inputs: list[tuple[str, str]] = field(default_factory=list)
     target: list[tuple[str, str]] = field(default_factory=list)
-    verdicts: list[VerdictColumns] = field(default_factory=list)
+    evaluators: list[EvaluatorColumns] = field(default_factory=list)
     errors: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -228,32 +246,18 @@ class ShapeReader:
                 place = columns.target if evaluator is None else own[evaluator]
                 place.append((name if evaluator is None else name[len(evaluator) + 1 :], key))
         for each in self._evaluators:
-            columns.verdicts.append(_verdict_columns(each, dict(own[each.name])))
+            columns.evaluators.append(_evaluator_columns(each, dict(own[each.name])))
         return columns
 
 
-def _verdict_columns(evaluator: Evaluated, keys: Mapping[str, str]) -> VerdictColumns:
-    if not keys:
-        return VerdictColumns()
-    main = _main_metric(evaluator, keys)
+def _evaluator_columns(evaluator: Evaluated, keys: Mapping[str, str]) -> EvaluatorColumns:
+    main = evaluator.verdicts.metric
     known = {f"{main}{ending}" for ending in _EIGHT} | {f"{main}_differences"}
-    return VerdictColumns(
-        result=keys.get(f"{main}_result"),
-        score=keys.get(main) or keys.get(f"{main}_score"),
-        threshold=keys.get(f"{main}_threshold"),
-        reason=keys.get(f"{main}_reason"),
+    return EvaluatorColumns(
+        evaluator.verdicts,
         differences=keys.get(f"{main}_differences"),
         properties=keys.get(f"{main}_properties"),
         others=[(name, key) for name, key in keys.items() if name not in known],
         numbers={metric.name: keys[metric.name] for metric in evaluator.metrics if metric.name in keys},
-        any=True,
+        any=bool(keys),
     )
-
-
-def _main_metric(evaluator: Evaluated, keys: Mapping[str, str]) -> str:
-    """The metric whose result counts, chosen as the run's own pass rates are."""
-    results = [name.removesuffix("_result") for name in keys if name.endswith("_result")]
-    for metric in (evaluator.primary, evaluator.name, *results):
-        if metric in results:
-            return str(metric)
-    return evaluator.primary or (evaluator.metrics[0].name if evaluator.metrics else evaluator.name)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunecheck._json import JSON, dumps
+from tunecheck.pipeline._verdicts import Verdict, Word
 from tunecheck.report._details import Details
-from tunecheck.report._reading import Columns, Evaluated, ReportedRun, VerdictColumns
+from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
 from tunecheck.report._texts import cut, line
-from tunecheck.runs._reasons import read_failures
+from tunecheck.runs._failures import errors_of, fault_groups
 
 MOST_ROWS = 100_000
 """Most rows that a page lists; its summary and charts are of all rows there are."""
@@ -21,7 +22,9 @@ PASS, FAIL, NOT_APPLICABLE, SCORED, ERROR, ABSENT = "p", "f", "n", "s", "e", "-"
 """What came of a row for an evaluator; scored: there is a number, and nothing that passes or fails; absent: the row is
 not in this run."""
 
-_WORDS = {"pass": PASS, "fail": FAIL, "not_applicable": NOT_APPLICABLE, "not applicable": NOT_APPLICABLE}
+_LETTERS: Mapping[Word, str] = {
+    "pass": PASS, "fail": FAIL, "not_applicable": NOT_APPLICABLE, "scored": SCORED, "error": ERROR,
+}  # fmt: skip
 _MOST_KINDS = 1_000  # different values of a column by which rows are found
 _OTHERS = "(others)"
 _MOST_REASON = 200
@@ -64,17 +67,18 @@ class Outcomes:
     scores: dict[str, array[float]] = field(default_factory=dict)
     thresholds: Counter[float] | None = field(default_factory=Counter)
 
-    def add(self, row: Mapping[str, JSON], own: VerdictColumns) -> None:
-        """One more row."""
-        self.results.append(_outcome(row, own))
+    def add(self, row: Mapping[str, JSON], own: EvaluatorColumns) -> Verdict:
+        """One more row; gives its verdict."""
+        verdict = own.verdicts.read(row)
+        self.results.append(_LETTERS[verdict.word])
         for metric, numbers in self.scores.items():
             key = own.numbers.get(metric)
             numbers.append(_number(row[key]) if key is not None else math.nan)
-        if self.thresholds is None or own.threshold is None:
-            return
-        threshold = _number(row[own.threshold])
-        if threshold == threshold and (threshold in self.thresholds or len(self.thresholds) < _MOST_KINDS):
-            self.thresholds[threshold] += 1
+        threshold = verdict.threshold
+        counts = self.thresholds
+        if counts is not None and threshold is not None and (threshold in counts or len(counts) < _MOST_KINDS):
+            counts[threshold] += 1
+        return verdict
 
     def add_none(self) -> None:
         """A row that is not in this run."""
@@ -88,13 +92,6 @@ class Outcomes:
         numbers = self.scores.get(graded) if graded is not None else None
         scores = None if numbers is None else rounded(numbers[:most])
         return {"results": "".join(self.results[:most]), "scores": scores}
-
-
-def _outcome(row: Mapping[str, JSON], own: VerdictColumns) -> str:
-    if not own.any:
-        return ERROR
-    word = row[own.result] if own.result is not None else None
-    return _WORDS.get(word, SCORED) if isinstance(word, str) else SCORED
 
 
 def _number(value: JSON) -> float:
@@ -127,7 +124,6 @@ class Table:
     """Collects the columns of a run's rows."""
 
     def __init__(self, run: ReportedRun) -> None:
-        self._primaries = {each.name: each.primary for each in run.evaluators}
         self.ids: list[str] = []
         self.fingerprints: list[str] = []
         self.questions: list[str] = []
@@ -151,10 +147,10 @@ class Table:
         self.answers.append(details.answer)
         kind = row.get("row_kind")
         self.kinds.add([kind] if isinstance(kind, str) else [])
-        for outcomes, own in zip(self.outcomes, columns.verdicts, strict=True):
-            outcomes.add(row, own)
+        pairs = zip(self.outcomes, columns.evaluators, strict=True)
+        verdicts = [outcomes.add(row, own) for outcomes, own in pairs]
         self._add_calls(details)
-        self._add_faults(row, columns)
+        self._add_faults(row, columns, [verdict for verdict in verdicts if verdict.word == "fail"])
         self._add_figures(row)
         for column, coded in self.groups.items():
             value = row.get(f"inputs.{column}")
@@ -168,23 +164,20 @@ class Table:
         self.called.add(compared.called_names)
         self.confused.add(dict.fromkeys(dumps(list(pair)).decode() for pair in compared.confused))
 
-    def _add_faults(self, row: Mapping[str, JSON], columns: Columns) -> None:
-        failed = any(outcomes.results[-1] == FAIL for outcomes in self.outcomes)
-        if not failed and not columns.errors:
+    def _add_faults(self, row: Mapping[str, JSON], columns: Columns, failed_by: Sequence[Verdict]) -> None:
+        if not failed_by and not columns.errors:
             self.reasons.add([])
             self.errors.add([])
             self.differences.add([])
             self.notes.append("")
             return
-        failures = read_failures([row], self._primaries)
-        self.reasons.add(kind for kinds in failures.reasons.values() for kind in kinds)
-        self.errors.add(f"{stage}: {kind}" for stage, kinds in failures.errors.items() for kind in kinds)
+        self.reasons.add(name for each in failed_by for name in fault_groups(each.faults, each.reason).values())
+        errors = [*errors_of(row)]
+        self.errors.add(f"{stage}: {kind}" for stage, kind, _ in errors)
         self.differences.add(_kinds_of_differences(row, columns))
         self.failed_rows += bool(columns.errors)
-        words = [
-            kind.words for kinds in (failures.errors, failures.reasons) for of in kinds.values() for kind in of.values()
-        ]
-        self.notes.append(line("; ".join(dict.fromkeys(words)), _MOST_REASON))
+        words = [*(words for _, _, words in errors), *(each.reason for each in failed_by)]
+        self.notes.append(line("; ".join(dict.fromkeys(filter(None, words))), _MOST_REASON))
 
     def _add_figures(self, row: Mapping[str, JSON]) -> None:
         usage = row.get("outputs.usage")
@@ -230,7 +223,7 @@ def _rounded(number: float, digits: int) -> JSON:
 
 def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:
     """What judges say a difference is."""
-    for own in columns.verdicts:
+    for own in columns.evaluators:
         listed = row[own.differences] if own.differences is not None else None
         for item in listed if isinstance(listed, list) else ():
             kind = item.get("kind") if isinstance(item, dict) else None

@@ -125,7 +125,7 @@ class _Report:
 
 def _score(row: Mapping[str, JSON], columns: Columns) -> float | None:
     """The score that the first evaluator to have one gives a row."""
-    scores = (row[own.score] for own in columns.verdicts if own.score is not None)
+    scores = (own.verdicts.read(row).score for own in columns.evaluators)
     found = next((score for score in scores if isinstance(score, (int, float))), None)
     try:
         return None if found is None else float(found)

@@ -302,10 +302,8 @@ def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
 def _errors(outcome: BfclOutcome) -> Iterator[str]:
     """The kinds of errors, the commonest first, with a row each."""
     from tunecheck._messages import clean, counted
-    from tunecheck.runs._reasons import read_failures
+    from tunecheck.runs._failures import read_failures
     from tunecheck.runs._store import Run
 
-    failures = read_failures(Run(outcome.result.run_dir).rows(), {})
-    kinds = [kind for of_stage in failures.errors.values() for kind in of_stage.values()]
-    for kind in sorted(kinds, key=lambda kind: -kind.rows):
-        yield f"{clean(kind.words, 200)} ({counted(kind.rows, 'row')}, e.g. {clean(kind.example, 60)})"
+    for group in read_failures(Run(outcome.result.run_dir).rows(), {}).error_groups:
+        yield f"{clean(group.words, 200)} ({counted(group.rows, 'row')}, e.g. {clean(group.example, 60)})"

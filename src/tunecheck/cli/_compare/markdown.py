@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tunecheck._messages import clean
-from tunecheck.cli._compare.page import notes_of, rows_shown
+from tunecheck.cli._compare.page import changed_faults, notes_of, rows_shown
 from tunecheck.cli._evaluate.summary import SIMULATED
 from tunecheck.comparison._results import BETTER, TOO_LITTLE, WORSE, Comparison, MetricComparison, RunComparison
 from tunecheck.comparison._wording import (
@@ -101,6 +101,9 @@ def _iterations(comparison: Comparison) -> Iterator[str]:
 
 def _rows(against: RunComparison, most: int) -> Iterator[str]:
     for metric in rows_shown(against):
+        change = changed_faults(metric)
+        if change:
+            yield f"faults by {code(metric.name)}: {code(change, 400)}"
         for name in ("regressed", "fixed"):
             rows: Sequence[object] = getattr(metric, name)
             if rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from tunecheck.comparison._wording import (
     row_text,
     value_text,
 )
-from tunecheck.runs._reasons import fault_kinds
+from tunecheck.runs._failures import fault_groups
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 5
 _FEW = 3
-_MOST_KINDS = 3
+_MOST_FAULTS = 3
+_MOST_CHANGED = 6
 _LONGEST_REASON = 120
 _LISTS = (("regressed", "red"), ("fixed", "green"), ("changed", "dim"))
 
@@ -171,47 +173,56 @@ def _interest(metric: MetricComparison) -> tuple[bool, int]:
 
 
 def _row_lists(metric: MetricComparison, most: int) -> Table:
+    """One below the other: the lists' ids have widths of their own."""
+    from rich.table import Table
     from rich.text import Text
 
-    table = _grid("left", "left")
+    table = Table.grid()
     counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name, _ in _LISTS)
-    table.add_row(Text(f"{clean(metric.name, 60)}: {counts}", "bold"), "")
-    table = _one_column(table)
+    table.add_row(Text(f"{clean(metric.name, 60)}: {counts}", "bold"))
+    change = changed_faults(metric)
+    if change and most:
+        table.add_row(Text(f"  faults: {change}"))
     for name, style in _LISTS:
         rows: Sequence[RowChange] = getattr(metric, name)
         if rows and most:
-            table.add_row(_kinds(name, rows, metric, style))
+            table.add_row(_with_faults(name, rows, metric, style))
             table.add_row(_listed(rows[:most], metric))
     return table
 
 
-def _one_column(table: Table) -> Table:
-    """A row each below the other: lists of ids have widths of their own."""
-    from rich.table import Table
-
-    below = Table.grid()
-    for cell in table.columns[0].cells:
-        below.add_row(cell)
-    return below
-
-
-def _kinds(name: str, rows: Sequence[RowChange], metric: MetricComparison, style: str) -> Text:
-    """The list's name, how many rows it has, and what they have in common."""
+def _with_faults(name: str, rows: Sequence[RowChange], metric: MetricComparison, style: str) -> Text:
+    """The list's name, how many rows it has, and the faults that they have in common."""
     from rich.text import Text
 
     text = Text.assemble((f"  {name} {metric.totals.get(name, 0):,}", style))
-    found: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for row in rows:
-        for kind in dict.fromkeys(kind for fault in _faults(name, row) for kind in fault_kinds(fault)):
-            found[kind] = found.get(kind, 0) + 1
-    common = sorted(((count, kind) for kind, count in found.items() if count > 1), key=lambda each: -each[0])
+        base, new = _groups(row)
+        counts.update((base - new) if name == "fixed" else (new - base))
+    common = [f"{count:,} {clean(title, 60)}" for title, count in counts.most_common(_MOST_FAULTS) if count > 1]
     if common:
-        text.append(f": {', '.join(f'{count:,} {clean(kind, 60)}' for count, kind in common[:_MOST_KINDS])}", "dim")
+        text.append(f": {', '.join(common)}", "dim")
     return text
 
 
-def _faults(name: str, row: RowChange) -> tuple[str, ...]:
-    return row.gone if name == "fixed" else row.come
+def _groups(row: RowChange) -> tuple[Counter[str], Counter[str]]:
+    """What a row's faults in each run count as."""
+    sides = ((row.base_faults, row.base_reason), (row.new_faults, row.new_reason))
+    base, new = (Counter(fault_groups(faults, reason or "").values()) for faults, reason in sides)
+    return base, new
+
+
+def changed_faults(metric: MetricComparison) -> str:
+    """Which faults grew and which shrank over all rows listed: `+5 wrong argument: number as text, −2 missing call`."""
+    change: Counter[str] = Counter()
+    for name, _ in _LISTS:
+        for row in getattr(metric, name):
+            base, new = _groups(row)
+            change.update(new)
+            change.subtract(base)
+    ordered = sorted((each for each in change.items() if each[1]), key=lambda each: -abs(each[1]))[:_MOST_CHANGED]
+    return ", ".join(f"{'+' if count > 0 else '−'}{abs(count):,} {clean(title, 60)}" for title, count in ordered)
 
 
 def _listed(rows: Sequence[RowChange], metric: MetricComparison) -> Table:

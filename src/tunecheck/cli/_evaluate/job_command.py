@@ -19,7 +19,7 @@ from tunecheck.cli._gates.files import write_files
 from tunecheck.cli._gates.gates import Outcome, check_error_rate
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
-from tunecheck.runs._reasons import Failures, read_failures
+from tunecheck.runs._failures import Failures, read_failures
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressBar
@@ -89,9 +89,10 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     run = Run(result.run_dir)
     evaluators = declared(run.manifest())
     primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
-    failures = read_failures(run.rows(), primaries)
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
+    passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
+    failures = read_failures(run.rows(), passing)
     gates, remarks = _outcomes(job, result, metrics, primaries, failures)
     return Summary(
         name=run.id,

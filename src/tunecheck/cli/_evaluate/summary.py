@@ -10,7 +10,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._figures import Declared, Line, lines_of, main_figure
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.runs._reasons import BELOW, Failures, Kind
+from tunecheck.runs._failures import FailureGroup, Failures
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIMULATED = "SIMULATED answers: no model was asked"
 
-_MOST_KINDS = 8
+_MOST_FAULTS = 8
 _MOST_ERRORS = 5
 _MOST_GROUPS = 30
 
@@ -61,8 +61,8 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
     for column, values in summary.by.items():
         if column != "row_kind":
             yield from _group_tables(column, values, summary.evaluators, width)
-    if any(kinds.keys() - {BELOW} for kinds in summary.failures.reasons.values()):
-        yield _reasons(summary)
+    if any(map(summary.failures.told, summary.evaluators)):
+        yield _faults(summary)
     if summary.failures.errors:
         yield _errors(summary)
     if summary.usage:
@@ -160,39 +160,34 @@ def _side_by_side(names: Sequence[str], room: int) -> Iterator[list[str]]:
     yield batch
 
 
-def _reasons(summary: Summary) -> Table:
+def _faults(summary: Summary) -> Table:
     from rich.text import Text
 
     table = _grid("right", "left", "left")
     table.add_row("", Text("why rows failed", "bold"), "")
-    for names, kinds in _told_together(summary):
+    told: list[tuple[list[str], Mapping[str, FailureGroup]]] = []
+    for name in summary.evaluators:
+        groups = summary.failures.told(name)
+        same = next((names for names, known in told if known == groups), None)
+        if same is not None:
+            same.append(name)
+        elif groups:
+            told.append(([name], groups))
+    for names, groups in told:
         failed = counted(summary.failures.failed[names[0]], "row")
         table.add_row("", Text.assemble((clean(", ".join(names), 200), "bold"), f": {failed}"), "")
-        _add_kinds(table, [(kind.label(name), kind) for name, kind in kinds.items()], _MOST_KINDS)
+        _add_groups(table, [(group.title, group) for group in groups.values()], _MOST_FAULTS)
     return table
 
 
-def _told_together(summary: Summary) -> Iterator[tuple[list[str], Mapping[str, Kind]]]:
-    """Evaluators with their kinds of reasons; those that say the same together, those that say nothing left out."""
-    groups: list[tuple[list[str], Mapping[str, Kind]]] = []
-    for name in summary.evaluators:
-        kinds = summary.failures.reasons.get(name, {})
-        if not kinds.keys() - {BELOW}:
-            continue
-        same = next((names for names, known in groups if known == kinds), None)
-        if same is not None:
-            same.append(name)
-        else:
-            groups.append(([name], kinds))
-    yield from groups
-
-
-def _add_kinds(table: Table, kinds: Sequence[tuple[str, Kind]], most: int) -> None:
+def _add_groups(table: Table, groups: Sequence[tuple[str, FailureGroup]], most: int) -> None:
     from rich.text import Text
 
-    ordered = sorted(kinds, key=lambda item: -item[1].rows)
-    for label, kind in ordered[:most]:
-        table.add_row(f"{kind.rows:,}", Text(f"  {clean(label, 200)}"), Text(f"e.g. {clean(kind.example, 60)}", "dim"))
+    ordered = sorted(groups, key=lambda item: -item[1].rows)
+    for label, group in ordered[:most]:
+        table.add_row(
+            f"{group.rows:,}", Text(f"  {clean(label, 200)}"), Text(f"e.g. {clean(group.example, 60)}", "dim")
+        )
     if len(ordered) > most:
         table.add_row("", Text(f"  and {len(ordered) - most:,} more, rarer ones", "dim"), "")
 
@@ -203,9 +198,8 @@ def _errors(summary: Summary) -> Table:
     table = _grid("right", "left", "left")
     head = f"errors in {counted(summary.failed_rows, 'row')}"
     table.add_row("", Text(head, "bold red"), "")
-    for stage, kinds in summary.failures.errors.items():
-        shown = [(f"{stage}: {clean(kind.words, 200)}", kind) for kind in kinds.values()]
-        _add_kinds(table, shown, _MOST_ERRORS)
+    for stage, groups in summary.failures.errors.items():
+        _add_groups(table, [(f"{stage}: {group.words}", group) for group in groups.values()], _MOST_ERRORS)
     return table
 
 

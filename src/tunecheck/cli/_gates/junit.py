@@ -78,9 +78,11 @@ def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
         "rows_with_an_error": str(summary.failed_rows),
         "simulated": str(simulated).lower(),
     }
+    for name, groups in summary.failures.faults.items():
+        about |= {f"failed.{name}.{key}": str(group.rows) for key, group in groups.items()}
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in about.items():
-        ElementTree.SubElement(properties, "property", {"name": name, "value": _text(value)})
+        ElementTree.SubElement(properties, "property", {"name": _text(name), "value": _text(value)})
 
 
 def _add(suite: ElementTree.Element, case: _Case) -> None:

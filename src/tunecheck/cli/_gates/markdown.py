@@ -15,15 +15,14 @@ from tunecheck.cli._evaluate.summary import SIMULATED, Summary
 from tunecheck.cli._figures import main_figure
 from tunecheck.comparison._table import PASS_RATE, Kind
 from tunecheck.comparison._wording import value_text
-from tunecheck.runs._reasons import BELOW
-from tunecheck.runs._reasons import Kind as FailureKind
+from tunecheck.runs._failures import FailureGroup
 
 if TYPE_CHECKING:
     from tunecheck.cli._gates.gates import Outcome
     from tunecheck.comparison._table import RunTable
     from tunecheck.statistics._results import Estimate
 
-_MOST_KINDS, _MOST_NOTES = 5, 20
+_MOST_FAULTS, _MOST_NOTES = 5, 20
 
 Intervals = Mapping[str, str]
 
@@ -47,8 +46,8 @@ def _parts(summary: Summary, intervals: Intervals) -> Iterator[str]:
     if summary.gates:
         yield "\n".join(_gates(summary.gates))
     yield "\n".join(_metrics(summary, intervals))
-    for title, kinds in _failures(summary):
-        yield "\n".join(_kinds(title, kinds))
+    for title, groups in _failures(summary):
+        yield "\n".join(_groups(title, groups))
     if summary.notes:
         yield "\n".join(f"- {code(note, 400)}" for note in summary.notes[:_MOST_NOTES])
 
@@ -75,27 +74,26 @@ def _count(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else "–"
 
 
-def _failures(summary: Summary) -> Iterator[tuple[str, list[tuple[str, FailureKind]]]]:
-    """What went wrong, a title and its kinds each; errors first."""
-    if summary.failures.errors:
-        kinds = [
-            (f"{stage}: {kind.words}", kind) for stage, of in summary.failures.errors.items() for kind in of.values()
-        ]
-        yield f"errors in {counted(summary.failed_rows, 'row')}", kinds
+def _failures(summary: Summary) -> Iterator[tuple[str, list[tuple[str, FailureGroup]]]]:
+    """What went wrong, a title and its groups each; errors first."""
+    failures = summary.failures
+    if failures.errors:
+        errors = [(f"{stage}: {group.words}", group) for stage, of in failures.errors.items() for group in of.values()]
+        yield f"errors in {counted(summary.failed_rows, 'row')}", errors
     for name in summary.evaluators:
-        found = summary.failures.reasons.get(name, {})
-        if found.keys() - {BELOW}:
-            failed = counted(summary.failures.failed[name], "row")
-            yield f"{code(name)} failed {failed}", [(kind.label(label), kind) for label, kind in found.items()]
+        groups = failures.told(name)
+        if groups:
+            failed = counted(failures.failed[name], "row")
+            yield f"{code(name)} failed {failed}", [(group.title, group) for group in groups.values()]
 
 
-def _kinds(title: str, kinds: Sequence[tuple[str, FailureKind]]) -> Iterator[str]:
-    ordered = sorted(kinds, key=lambda item: -item[1].rows)
+def _groups(title: str, groups: Sequence[tuple[str, FailureGroup]]) -> Iterator[str]:
+    ordered = sorted(groups, key=lambda item: -item[1].rows)
     yield f"**{title}**\n"
-    for label, kind in ordered[:_MOST_KINDS]:
-        yield f"- {kind.rows:,} × {code(label)}, e.g. {code(kind.example, 60)}"
-    if len(ordered) > _MOST_KINDS:
-        yield f"- and {len(ordered) - _MOST_KINDS:,} more, rarer ones"
+    for label, group in ordered[:_MOST_FAULTS]:
+        yield f"- {group.rows:,} × {code(label)}, e.g. {code(group.example, 60)}"
+    if len(ordered) > _MOST_FAULTS:
+        yield f"- and {len(ordered) - _MOST_FAULTS:,} more, rarer ones"
 
 
 def _intervals(run: Path) -> Intervals:

@@ -160,13 +160,11 @@ def _with(name: str, value: JSON) -> str:
 
 
 def _errors(found: Calibration) -> str:
-    from tunecheck.runs._reasons import read_failures
+    from tunecheck.runs._failures import read_failures
     from tunecheck.runs._store import Run
 
-    failures = read_failures(Run(found.run_dir).rows(), {})
-    kinds = [kind for of_stage in failures.errors.values() for kind in of_stage.values()]
-    ordered = sorted(kinds, key=lambda kind: -kind.rows)[:_MOST_ERRORS]
-    lines = [f"  {kind.rows:,}  {clean(kind.words, 200)}, e.g. {clean(kind.example, 60)}" for kind in ordered]
+    groups = read_failures(Run(found.run_dir).rows(), {}).error_groups[:_MOST_ERRORS]
+    lines = [f"  {group.rows:,}  {clean(group.words, 200)}, e.g. {clean(group.example, 60)}" for group in groups]
     return "\n".join(
         [f"errors in {counted(found.errors, 'row')}; --resume {clean(found.run_dir.name)} tries again", *lines]
     )
