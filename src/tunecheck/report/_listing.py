@@ -35,7 +35,7 @@ def _described(run: Run) -> dict[str, JSON]:
             metrics = summary.get("metrics")
             own = metrics if isinstance(metrics, dict) else {}
             found |= {"finished": True, "rows": summary.get("rows"), "failed_rows": summary.get("failed_rows")}
-            evaluators = evaluators_of(run.known_manifest(), own, {})
+            evaluators = evaluators_of(manifest, own, {})
             found["figures"] = [figure for each in evaluators for figure in _figure(each, own)]
     except (ConfigurationError, OSError) as error:
         found |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}
