@@ -26,7 +26,7 @@ from tunecheck.memory._effects import (
     Waiting,
 )
 from tunecheck.memory._goodai.log import EventType, LogEvent, log_events, log_line, read_log
-from tunecheck.memory._model import AskJudge, Points
+from tunecheck.memory._model import Points
 
 LINE = '{"type": 6, "timestamp": 1716376553.869467, "test_id": "Colours - 0", "data": {"tokens": 285, "time": 0}}'
 
@@ -125,7 +125,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
 EFFECTS: list[tuple[Effect, list[EventType]]] = [
     (Send("", "hello"), [EventType.SEND_FILL, EventType.RESPONSE_FILL]),
     (Send("A - 0", "hello", question=True), [EventType.SEND_MESSAGE, EventType.RESPONSE_MESSAGE]),
-    (Consult("A - 0", AskJudge("notice", {})), [EventType.LLM_CALL]),
+    (Consult("A - 0", "notice", {}), [EventType.LLM_CALL]),
     (Begin("A - 0", 5), [EventType.BEGIN]),
     (End("A - 0", Points(1, 2, ())), [EventType.END]),
     (Waiting("A - 0", 5, 90_000), [EventType.WAIT]),

@@ -289,10 +289,10 @@ def test_no_dish_of_our_menu_stands_within_another() -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ([], "a menu is a mapping of sections to lists"),
-        ({"Soups": "soup"}, "the section 'Soups' must be a list of texts"),
-        ({"Soups": ["a", "b", 3]}, "the section 'Soups' must be a list of texts"),
-        ({"Soups": ["a", "b", " "]}, "the section 'Soups' must be a list of texts"),
+        ([], "must be a mapping, not a list"),
+        ({"Soups": "soup"}, "Soups: must be a list"),
+        ({"Soups": ["a", "b", 3]}, "Soups[2]: must be a text"),
+        ({"Soups": ["a", "b", " "]}, "Soups[2]: must be a text that is not blank"),
         ({"Soups": ["a", "b"]}, "the section 'Soups' needs three entries or more"),
         ({"Soups": ["a", "b", "b"]}, "the section 'Soups' needs three entries or more"),
         ({"Beverages": ["tea"]}, "no section but 'Beverages', so there is nothing to eat"),

@@ -20,10 +20,10 @@ from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.evaluation._evaluate import EvaluationResult
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._effects import Send
-from tunecheck.memory._event_log import read_events
+from tunecheck.memory._event_log import event_log_path, read_events
 from tunecheck.memory._kinds.statements import Colours
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._target import MemoryTarget, event_log_path
+from tunecheck.memory._target import MemoryTarget
 from tunecheck.memory._tasks import Test
 
 

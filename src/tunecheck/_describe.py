@@ -117,6 +117,8 @@ def _wanted(expected: re.Match[str]) -> str:
     words = [_WORDS.get(each, each) for each in types if each != "null"] or ["null"]
     bound = expected["bound"].strip()
     sign, _, limit = bound.partition(" ")
+    if bound.startswith("matching regex '\\\\S"):
+        return f"{' or '.join(words)} that is not blank"
     if bound == "of length >= 1":
         return f"{' or '.join(words)} that is not empty"
     return " or ".join(words) + (f" {_BOUNDS.get(sign, sign)} {limit}" if bound else "")

@@ -13,12 +13,16 @@ datasets:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn
+
+import msgspec
+from msgspec import Meta
 
 from tunecheck import _yaml as yamltext
+from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -30,9 +34,6 @@ MAX_SPAN = 1_000_000_000
 MAX_SEED = 2**63 - 1
 DEFAULT_EXAMPLES, DEFAULT_SPAN = 1, 32_000
 
-_CONFIG = ("run_name", "debug", "incompatibilities", "isolated")
-_DATASETS = ("args", "datasets")
-_UNIVERSAL = ("memory_span", "dataset_examples", "seed")
 _OLD = ("filler_tokens_low", "filler_tokens_high", "pre_question_filler")
 """What configurations of the reference's versions 1 and 2 say, which its present version does not read either."""
 
@@ -123,18 +124,41 @@ def read_configuration(path: Path | str, *, seed: int | None = None) -> Configur
     return _Reader(yamltext.read(path), Path(path), seed).configuration()
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """What all data sets have unless they say otherwise."""
+class _Universal(msgspec.Struct, frozen=True):
+    """The arguments that every data set has."""
 
-    arguments: Mapping[str, JSON]
-    examples: int
-    memory_span: int
-    seed: int
+    dataset_examples: Annotated[int, Meta(ge=1, le=MAX_EXAMPLES)] = DEFAULT_EXAMPLES
+    memory_span: Annotated[int, Meta(ge=1, le=MAX_SPAN)] = DEFAULT_SPAN
+    seed: Annotated[int, Meta(ge=-MAX_SEED, le=MAX_SEED)] = 0
+
+
+_UNIVERSAL = _Universal.__struct_fields__
+
+
+class _Config(Written, frozen=True):
+    run_name: str | None = None
+    debug: bool = False
+    incompatibilities: list[list[str]] | None = None
+    isolated: bool = False
+
+
+class _Entry(Written, frozen=True):
+    name: str
+    args: dict[str, Any] | None = None
+
+
+class _DataSets(Written, frozen=True):
+    datasets: Annotated[list[_Entry], Meta(min_length=1)]
+    args: dict[str, Any] | None = None
+
+
+class _File(Written, frozen=True):
+    datasets: _DataSets
+    config: _Config | None = None
 
 
 class _Reader:
-    """Reads one file, with errors that name its lines."""
+    """Makes a configuration of one file, with errors that name its lines."""
 
     def __init__(self, document: yamltext.Document, path: Path, seed: int | None) -> None:
         self._document = document
@@ -143,74 +167,61 @@ class _Reader:
         self._kinds = Kinds(path.parent)
 
     def configuration(self) -> Configuration:
-        content = self._mapping(self._document.value, (), ("config", "datasets"))
-        config = self._mapping(content.get("config"), ("config",), _CONFIG)
-        datasets = self._mapping(content.get("datasets"), ("datasets",), _DATASETS)
+        content = read_as(self._document.value, _File, self._document.where)
+        config = content.config or _Config()
         path = ("datasets", "args")
-        universal = self._mapping(datasets.get("args"), path, None)
-        shared = _Shared(
-            {key: value for key, value in universal.items() if key not in _UNIVERSAL},
-            self._whole(universal, path, "dataset_examples", DEFAULT_EXAMPLES, 1, MAX_EXAMPLES),
-            self._whole(universal, path, "memory_span", DEFAULT_SPAN, 1, MAX_SPAN),
-            self._seed_of(universal, path, 0),
-        )
-        data_sets = self._data_sets(datasets, shared)
-        incompatible = self._incompatible_names(config)
+        given = content.datasets.args or {}
+        shared = self._universal({**msgspec.to_builtins(_Universal()), **given}, path)
+        arguments = {key: value for key, value in given.items() if key not in _UNIVERSAL}
+        self._check_shared(arguments, content.datasets.datasets)
+        data_sets: dict[str, DataSet] = {}
+        for number, entry in enumerate(content.datasets.datasets):
+            place = ("datasets", "datasets", number)
+            data_set = self._data_set(entry, place, shared, arguments)
+            if data_set.title in data_sets:
+                self._refuse(place, f"the data set {data_set.title!r} stands here a second time")
+            data_sets[data_set.title] = data_set
+        groups = tuple(map(tuple, config.incompatibilities or ()))
         return Configuration(
             path=self._path,
             run_name=self._run_name(config),
             memory_span=shared.memory_span,
             seed=shared.seed,
-            data_sets=data_sets,
-            incompatibilities=self._incompatibilities(incompatible, data_sets),
-            isolated=self._flag(config, "isolated"),
-            incompatible_names=incompatible,
+            data_sets=tuple(data_sets.values()),
+            incompatibilities=self._incompatibilities(groups, data_sets.values()),
+            isolated=config.isolated,
+            incompatible_names=groups,
         )
 
-    def _run_name(self, config: Mapping[str, JSON]) -> str:
-        self._flag(config, "debug")
-        name = config.get("run_name", self._path.stem)
+    def _universal(self, args: Mapping[str, JSON], path: tuple[str | int, ...]) -> _Universal:
+        read = read_as(args, _Universal, lambda *below: self._document.where(*path, *below))
+        return read if self._seed is None else msgspec.structs.replace(read, seed=self._seed)
+
+    def _run_name(self, config: _Config) -> str:
+        name = self._path.stem if config.run_name is None else config.run_name
         path = ("config", "run_name")
-        if not isinstance(name, str) or not name.strip(". "):
-            self._refuse(path, "run_name must be a text")
+        if not name.strip(". "):
+            self._refuse(path, "run_name must be a text that is not blank")
         if _UNSAFE & set(name) or len(name) > _LONGEST_NAME:
             self._refuse(path, f"run_name is a folder's name: at most {_LONGEST_NAME} characters, none of /\\:*?\"<>|")
         return name.strip()
 
-    def _data_sets(self, datasets: Mapping[str, JSON], shared: _Shared) -> tuple[DataSet, ...]:
-        entries = datasets.get("datasets")
-        if not isinstance(entries, list) or not entries:
-            self._refuse(("datasets", "datasets"), "datasets.datasets must be a list of data sets, each with a 'name'")
-        self._check_universal(entries, shared)
-        found: dict[str, DataSet] = {}
-        for place, entry in enumerate(entries):
-            data_set = self._data_set(entry, ("datasets", "datasets", place), shared)
-            if data_set.title in found:
-                self._refuse(
-                    ("datasets", "datasets", place), f"the data set {data_set.title!r} stands here a second time"
-                )
-            found[data_set.title] = data_set
-        return tuple(found.values())
-
-    def _data_set(self, entry: JSON, path: tuple[str | int, ...], shared: _Shared) -> DataSet:
-        content = self._mapping(entry, path, ("name", "args"))
-        name = content.get("name")
-        if not isinstance(name, str):
-            self._refuse(path, "a data set needs a 'name'")
-        own_path = (*path, "args")
-        own = self._mapping(content.get("args"), own_path, None)
-        where = self._document.where(*path)
-        accepted = self._kinds.arguments(name, where=where)
-        arguments = {key: value for key, value in shared.arguments.items() if key in accepted}
+    def _data_set(
+        self, entry: _Entry, path: tuple[str | int, ...], shared: _Universal, arguments: Mapping[str, JSON]
+    ) -> DataSet:
+        own, own_path = entry.args or {}, (*path, "args")
+        universal = self._universal({**msgspec.to_builtins(shared), **own}, own_path)
+        accepted = self._kinds.arguments(entry.name, where=self._document.where(*path))
+        arguments = {key: value for key, value in arguments.items() if key in accepted}
         arguments |= {key: value for key, value in own.items() if key not in _UNIVERSAL}
         self._refuse_old(arguments, accepted, own_path)
         return DataSet(
-            name=name,
-            kind=self._kinds.make(name, arguments, where=self._document.where(*own_path)),
-            examples=self._whole(own, own_path, "dataset_examples", shared.examples, 1, MAX_EXAMPLES),
-            memory_span=self._whole(own, own_path, "memory_span", shared.memory_span, 1, MAX_SPAN),
-            seed=self._seed_of(own, own_path, shared.seed),
-            sha256=self._content(name),
+            name=entry.name,
+            kind=self._kinds.make(entry.name, arguments, where=self._document.where(*own_path)),
+            examples=universal.dataset_examples,
+            memory_span=universal.memory_span,
+            seed=universal.seed,
+            sha256=self._content(entry.name),
         )
 
     def _content(self, name: str) -> str | None:
@@ -218,25 +229,18 @@ class _Reader:
             return None
         return hashlib.sha256((self._path.parent / name).read_bytes()).hexdigest()
 
-    def _check_universal(self, entries: list[JSON], shared: _Shared) -> None:
+    def _check_shared(self, arguments: Mapping[str, JSON], entries: Iterable[_Entry]) -> None:
         """An argument for all data sets must be one of some."""
         path = ("datasets", "args")
-        self._refuse_old(shared.arguments, frozenset(), path)
-        if not shared.arguments:
+        self._refuse_old(arguments, frozenset(), path)
+        if not arguments:
             return
-        names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
-        known = {
-            argument
-            for name in names
-            if isinstance(name, str)
-            for argument in self._kinds.arguments(name, where=self._document.where(*path))
-        }
-        for key in shared.arguments:
+        where = self._document.where(*path)
+        known = {argument for entry in entries for argument in self._kinds.arguments(entry.name, where=where)}
+        for key in arguments:
             if key not in known:
-                self._refuse((*path, key), f"no data set here has an argument {key!r}{self._meant(key, known)}")
-
-    def _meant(self, key: str, known: set[str]) -> str:
-        return did_you_mean(key, {*known, *_UNIVERSAL})
+                meant = did_you_mean(key, {*known, *_UNIVERSAL})
+                self._refuse((*path, key), f"no data set here has an argument {key!r}{meant}")
 
     def _refuse_old(self, arguments: Mapping[str, JSON], accepted: frozenset[str], path: tuple[str | int, ...]) -> None:
         for key in arguments:
@@ -245,23 +249,8 @@ class _Reader:
                     (*path, key), f"{key!r} is of the benchmark's versions 1 and 2; give a memory_span instead"
                 )
 
-    def _incompatible_names(self, config: Mapping[str, JSON]) -> tuple[tuple[str, ...], ...]:
-        path = ("config", "incompatibilities")
-        groups = config.get("incompatibilities")
-        if groups is None:
-            return ()
-        if not isinstance(groups, list):
-            self._refuse(path, "incompatibilities must be a list of lists of data sets' names")
-        return tuple(self._group(group, (*path, place)) for place, group in enumerate(groups))
-
-    def _group(self, group: JSON, path: tuple[str | int, ...]) -> tuple[str, ...]:
-        names = [name for name in group if isinstance(name, str)] if isinstance(group, list) else []
-        if not isinstance(group, list) or len(names) != len(group):
-            self._refuse(path, "a group of incompatible data sets must be a list of their names")
-        return tuple(names)
-
     def _incompatibilities(
-        self, groups: tuple[tuple[str, ...], ...], data_sets: tuple[DataSet, ...]
+        self, groups: Iterable[tuple[str, ...]], data_sets: Iterable[DataSet]
     ) -> tuple[frozenset[str], ...]:
         titles = {each.name: each.title for each in data_sets}
         return tuple(
@@ -271,36 +260,6 @@ class _Reader:
 
     def _title(self, name: str, path: tuple[str | int, ...]) -> str:
         return self._kinds.kind(name, where=self._document.where(*path)).title
-
-    def _seed_of(self, args: Mapping[str, JSON], path: tuple[str | int, ...], default: int) -> int:
-        seed = self._whole(args, path, "seed", default, -MAX_SEED, MAX_SEED)
-        return seed if self._seed is None else self._seed
-
-    def _whole(
-        self, args: Mapping[str, JSON], path: tuple[str | int, ...], key: str, default: int, least: int, most: int
-    ) -> int:
-        value = args.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            self._refuse((*path, key), f"{key} must be a whole number from {least:,} to {most:,}")
-        return value
-
-    def _flag(self, config: Mapping[str, JSON], key: str) -> bool:
-        value = config.get(key, False)
-        if not isinstance(value, bool):
-            self._refuse(("config", key), f"{key} must be true or false")
-        return value
-
-    def _mapping(self, value: JSON, path: tuple[str | int, ...], known: tuple[str, ...] | None) -> Mapping[str, JSON]:
-        """A mapping with no other keys than these; nothing is an empty one, but for the whole file."""
-        where = ".".join(map(str, path)) or "a configuration"
-        if value is None and path:
-            return {}
-        if not isinstance(value, dict):
-            self._refuse(path, f"{where} must be a mapping" + (f" with {', '.join(known)}" if known else ""))
-        for key in value:
-            if known is not None and key not in known:
-                self._refuse((*path, key), f"{where} has no key {key!r}{did_you_mean(key, known)}")
-        return value
 
     def _refuse(self, path: tuple[str | int, ...], problem: str) -> NoReturn:
         raise ConfigurationError(f"{self._document.where(*path)}: {problem}")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
+from msgspec import Meta
+
+from tunecheck._describe import Written, read_as
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
 from tunecheck.memory._model import Definition, Wait
@@ -16,9 +21,15 @@ MAX_BYTES = 16 << 20
 
 MAX_TOKENS = 1_000_000_000
 MAX_SECONDS = 100 * 366 * 86_400
-MAX_PERCENTAGE = 1_000_000.0
+MAX_PERCENTAGE = 1_000_000
 
 _UNSAFE = frozenset('/\\:*?"<>|\0')
+
+
+def safe_name(text: str) -> str:
+    """A name as a file may have it."""
+    name = "".join("_" if letter in _UNSAFE or not letter.isprintable() else letter for letter in text)
+    return name.strip(". ") or "run"
 
 
 def read_definitions(folder: Path | str) -> list[Definition]:
@@ -37,6 +48,30 @@ def read_definitions(folder: Path | str) -> list[Definition]:
     return sorted(map(read_definition, files), key=lambda definition: definition.id)
 
 
+_SHARE = Meta(ge=0, le=MAX_PERCENTAGE)
+
+
+class _Wait(Written, frozen=True, omit_defaults=True):
+    """What a wait waits for; `time` is in seconds."""
+
+    tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)] | None = None
+    time: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
+    # As given: the hash that a run is resumed by tells 90 from 90.0.
+    percentage_finished: Annotated[int, _SHARE] | Annotated[float, _SHARE] | None = None
+
+
+class _File(msgspec.Struct, frozen=True):
+    """What a definition's file holds; the benchmark's have other keys beside these."""
+
+    script: list[str] | None = None
+    is_question: list[bool] | None = None
+    waits: list[_Wait] | None = None
+    expected_responses: list[Any] | None = None
+    can_be_interleaved: bool = True
+    is_temporal: bool = False
+    uses_callback: bool = False
+
+
 def read_definition(file: Path | str) -> Definition:
     """The definition of one file; folder and name say which test it is.
 
@@ -44,10 +79,24 @@ def read_definition(file: Path | str) -> Definition:
         DataError: it cannot be read, or is no definition; names file and key.
     """
     path = Path(file)
-    return _Reader(str(path), _content(path)).definition(path.parent.name, path.name.removesuffix(SUFFIX))
+    content = read_as(_content(path), _File, str(path), error=DataError)
+    questions = tuple(content.is_question or ())
+    definition = Definition(
+        title=path.parent.name,
+        example=path.name.removesuffix(SUFFIX),
+        script=tuple(content.script or ()),
+        is_question=questions,
+        waits=tuple(map(_wait, content.waits or ())) or default_waits(len(questions)),
+        expected=content.expected_responses or [],
+        can_be_interleaved=content.can_be_interleaved,
+        is_temporal=content.is_temporal,
+        uses_callback=content.uses_callback,
+    )
+    _check_lengths(definition, path)
+    return definition
 
 
-def _content(path: Path) -> Mapping[str, JSON]:
+def _content(path: Path) -> JSON:
     try:
         with path.open("rb") as opened:
             raw = opened.read(MAX_BYTES + 1)
@@ -56,84 +105,21 @@ def _content(path: Path) -> Mapping[str, JSON]:
     if len(raw) > MAX_BYTES:
         raise DataError(f"{path}: larger than {MAX_BYTES >> 20} MiB, which no definition should be")
     try:
-        value = loads(raw)
+        return loads(raw)
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{path}: a definition is one JSON object")
-    return value
 
 
-class _Reader:
-    """Reads the keys of one file."""
+def _wait(read: _Wait) -> Wait:
+    return Wait(round(read.tokens or 0), round(read.time or 0), read.percentage_finished or 0)
 
-    def __init__(self, name: str, content: Mapping[str, JSON]) -> None:
-        self._name = name
-        self._content = content
 
-    def definition(self, title: str, example: str) -> Definition:
-        script = tuple(self._text(line, f"script[{place}]") for place, line in enumerate(self._list("script")))
-        is_question = tuple(
-            self._flag(value, f"is_question[{place}]") for place, value in enumerate(self._list("is_question"))
-        )
-        waits = tuple(self._wait(value, f"waits[{place}]") for place, value in enumerate(self._list("waits")))
-        definition = Definition(
-            title,
-            example,
-            script,
-            is_question,
-            waits or default_waits(len(is_question)),
-            self._list("expected_responses"),
-            can_be_interleaved=self._flag(self._content.get("can_be_interleaved", True), "can_be_interleaved"),
-            is_temporal=self._flag(self._content.get("is_temporal", False), "is_temporal"),
-            uses_callback=self._flag(self._content.get("uses_callback", False), "uses_callback"),
-        )
-        self._check_lengths(definition)
-        return definition
-
-    def _check_lengths(self, definition: Definition) -> None:
-        lines, questions, waits = len(definition.script), len(definition.is_question), len(definition.waits)
-        if questions != waits:
-            raise DataError(f"{self._name}: {questions} entries in is_question, {waits} in waits")
-        if questions != lines and not (definition.is_temporal and questions == lines + 1):
-            raise DataError(f"{self._name}: {lines} entries in script, {questions} in is_question")
-
-    def _list(self, key: str) -> Sequence[JSON]:
-        value = self._content.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise DataError(f"{self._name}: {key} must be a list")
-        return value
-
-    def _text(self, value: JSON, where: str) -> str:
-        if not isinstance(value, str):
-            raise DataError(f"{self._name}: {where} must be a text")
-        return value
-
-    def _flag(self, value: JSON, where: str) -> bool:
-        if not isinstance(value, bool):
-            raise DataError(f"{self._name}: {where} must be true or false")
-        return value
-
-    def _wait(self, value: JSON, where: str) -> Wait:
-        if not isinstance(value, dict):
-            raise DataError(f"{self._name}: {where} must be an object with tokens, time or percentage_finished")
-        for key in value:
-            if key not in ("tokens", "time", "percentage_finished"):
-                raise DataError(f"{self._name}: {where}.{key} is none of tokens, time (seconds), percentage_finished")
-        return Wait(
-            tokens=round(self._number(value.get("tokens"), MAX_TOKENS, f"{where}.tokens")),
-            seconds=round(self._number(value.get("time"), MAX_SECONDS, f"{where}.time")),
-            percentage=self._number(value.get("percentage_finished"), MAX_PERCENTAGE, f"{where}.percentage_finished"),
-        )
-
-    def _number(self, value: JSON, most: float, where: str) -> float:
-        if value is None:
-            return 0
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
-            raise DataError(f"{self._name}: {where} must be a number from 0 to {most:,.0f}")
-        return value
+def _check_lengths(definition: Definition, path: Path) -> None:
+    lines, questions, waits = len(definition.script), len(definition.is_question), len(definition.waits)
+    if questions != waits:
+        raise DataError(f"{path}: {questions} entries in is_question, {waits} in waits")
+    if questions != lines and not (definition.is_temporal and questions == lines + 1):
+        raise DataError(f"{path}: {lines} entries in script, {questions} in is_question")
 
 
 def default_waits(lines: int) -> tuple[Wait, ...]:

@@ -1,26 +1,34 @@
 """What the scheduler asks for, one effect at a time, and what it is told: the seam between deciding and doing.
 
 The scheduler is a generator without input or output: it yields an effect and is sent an `Outcome`. A live session
-carries effects out and journals them, a resumed one takes the outcomes of its journal first, a replay takes them from
+carries effects out and logs them, a resumed one takes the outcomes of its event log first, a replay takes them from
 another run's log: all three drive the same generator, so they can only agree.
+
+Names, order and renames of the fields are those of the event log: what is written must stay readable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Generator, Mapping
+from typing import Any, TypeAlias
 
+import msgspec
+
+from tunecheck._json import JSON
 from tunecheck.memory._model import AskJudge, Points
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename={"at_us": "at", "latency_ms": "ms", "input_tokens": "in", "output_tokens": "out"},
+):
     """When an effect was done, in µs since 1970 (UTC), and the words that came back (replies and judgements).
 
-    The rest is kept for the books: how long the agent took, its tokens as the service counted them, and whether it took
-    the reply that was suggested instead of being asked. `declined`: the service declined the content, and the empty
-    text stands for its answer; the agent leaves the exchange out of what it sends next.
+    The rest is what it cost: how long the agent took, its tokens as the service counted them, and whether it adopted
+    the suggested reply instead of being asked. `declined`: the service declined the content, and the empty text stands
+    for its answer; the agent leaves the exchange out of what it sends next.
     """
 
     at_us: int
@@ -38,9 +46,12 @@ class Outcome:
         return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Say a message to the agent. `test` is the test's id, "" for the introduction and filler.
+class _Effect(msgspec.Struct, frozen=True, tag_field="do"):
+    """One thing to be done. `test` is the id of the test that it is about."""
+
+
+class Send(_Effect, frozen=True, tag="send"):
+    """Say a message to the agent; `test` is "" for the introduction and filler.
 
     `suggested` is a reply that the agent may take as its own; `draws` are the random numbers behind a filler.
     """
@@ -57,32 +68,34 @@ class Send:
         return not self.test
 
 
-@dataclass(frozen=True, slots=True)
-class Consult:
+class Consult(_Effect, frozen=True, tag="consult"):
     """Ask the judge a question of a dynamic test."""
 
     test: str
-    request: AskJudge
+    purpose: str
+    values: dict[str, Any]
+
+    @property
+    def request(self) -> AskJudge:
+        """What the judge is asked."""
+        return AskJudge(self.purpose, self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(_Effect, frozen=True, tag="begin"):
     """A test begins, at so many tokens of the whole conversation."""
 
     test: str
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(_Effect, frozen=True, tag="end"):
     """A test is over; `points` where it counted them itself."""
 
     test: str
     points: Points | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(_Effect, frozen=True, tag="wait"):
     """A test waits for so many more tokens and so many seconds."""
 
     test: str
@@ -90,39 +103,50 @@ class Waiting:
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(_Effect, frozen=True, tag="register"):
     """A test's callback looks at the conversation from now on."""
 
     test: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deregister:
+class Deregister(_Effect, frozen=True, tag="deregister"):
     """A test's callback has seen what it waited for."""
 
     test: str
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """Let time pass until then, in µs since 1970 (UTC), with nothing said."""
-
-    until_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class ResetAgent:
+class ResetAgent(_Effect, frozen=True, tag="reset_agent"):
     """The agent forgets everything: isolated mode, after a test."""
 
     test: str
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteReset:
-    """The tests begin (the reference writes this after its introduction, and when it takes a run up again)."""
+class Jump(_Effect, frozen=True, tag="jump", rename={"until_us": "until"}):
+    """Let time pass until then, in µs since 1970 (UTC), with nothing said."""
+
+    until_us: int
+
+
+class SuiteReset(_Effect, frozen=True, tag="suite_reset"):
+    """The tests begin (the reference writes this after its introduction, and when it resumes a run)."""
 
 
 Effect: TypeAlias = Send | Consult | Begin | End | Waiting | Register | Deregister | Jump | ResetAgent | SuiteReset
 
 Schedule: TypeAlias = Generator[Effect, Outcome, None]
+
+
+def to_data(value: Effect | Outcome) -> dict[str, JSON]:
+    """An effect (`do` says which it is) or an outcome as JSON data; equal ones give equal data."""
+    data: dict[str, JSON] = msgspec.to_builtins(value)
+    return data
+
+
+def read_effect(data: Mapping[str, JSON]) -> Effect:
+    """The effect that such data was made of.
+
+    Raises:
+        ValueError: there is no such effect, or it lacks something.
+    """
+    effect: Effect = msgspec.convert(data, Effect)
+    return effect

@@ -11,8 +11,8 @@ from tunecheck._errors import RunError
 from tunecheck._json import JSON
 from tunecheck.memory._configuration import Configuration
 from tunecheck.memory._definitions import definition_data, definition_path
+from tunecheck.memory._event_log import FOLDER
 from tunecheck.memory._model import Definition
-from tunecheck.memory._target import FOLDER
 from tunecheck.memory._tasks import conflicts
 from tunecheck.runs._store import dumps_readably
 

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeGuard
+from typing import Annotated, TypeAlias
 
+from msgspec import Meta
+
+from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 
@@ -17,6 +20,7 @@ DRINKS = "Beverages"
 _MOST_ENTRIES = 1_000
 _MOST_CHARACTERS = 500
 _MOST_TEXT = 200_000
+_Entry: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
 _ENTRY = re.compile(r"[0-9]{1,6}\. (.+)")
 
 
@@ -33,11 +37,10 @@ class Menu:
         Raises:
             ConfigurationError: it is no menu, or one that no mix-up can be made with; names `source` and the section.
         """
-        if not isinstance(value, dict):
-            raise ConfigurationError(f"{source}: a menu is a mapping of sections to lists of what is on offer")
-        for section, entries in value.items():
+        sections = read_as(value, dict[str, list[_Entry]], source)
+        for section, entries in sections.items():
             _check(section, entries, source)
-        menu = cls({section: tuple(map(str, entries)) for section, entries in value.items() if _is_list(entries)})
+        menu = cls({section: tuple(entries) for section, entries in sections.items()})
         if len(menu.entries) > _MOST_ENTRIES:
             raise ConfigurationError(f"{source}: more than {_MOST_ENTRIES:,} entries")
         if not menu.dishes:
@@ -104,19 +107,13 @@ class Menu:
         return self.text.lower()
 
 
-def _is_list(entries: JSON) -> TypeGuard[list[JSON]]:
-    return isinstance(entries, list)
-
-
-def _check(section: str, entries: JSON, source: str) -> None:
-    if not _is_list(entries) or not all(isinstance(entry, str) and entry.strip() for entry in entries):
-        raise ConfigurationError(f"{source}: the section {section!r} must be a list of texts")
-    if section != DRINKS and len(set(map(str, entries))) < 3:
+def _check(section: str, entries: Sequence[str], source: str) -> None:
+    if section != DRINKS and len(set(entries)) < 3:
         raise ConfigurationError(
             f"{source}: the section {section!r} needs three entries or more: one that runs out, "
             "one in its place, and one that the waiter brings by mistake"
         )
-    for text in (section, *map(str, entries)):
+    for text in (section, *entries):
         if len(text) > _MOST_CHARACTERS or not text.isprintable():
             raise ConfigurationError(
                 f"{source}: {text[:40]!r}… must be one line of {_MOST_CHARACTERS} characters at most"

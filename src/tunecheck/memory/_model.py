@@ -59,8 +59,8 @@ class Replied:
 class Points:
     """What a test that decides as it goes has given: points of at most `most`, and a reason for each."""
 
-    points: float
-    most: float
+    points: int | float  # as given: an event log keeps what is an integer one
+    most: int | float
     reasons: tuple[str, ...]
 
 

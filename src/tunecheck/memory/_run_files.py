@@ -15,11 +15,11 @@ from pathlib import Path
 from tunecheck._errors import RunError
 from tunecheck._files.versions import versioned
 from tunecheck._json import JSON
-from tunecheck.memory._event_log import read_events
+from tunecheck.memory._event_log import FOLDER, event_log_path, read_events
 from tunecheck.memory._figures import RunFigures, read_scored, run_figures
 from tunecheck.memory._goodai.files import LegacyScore, agent_folder, write_results
 from tunecheck.memory._model import Definition
-from tunecheck.memory._target import FOLDER, MemoryTarget, event_log_path
+from tunecheck.memory._target import MemoryTarget
 from tunecheck.memory._test_states import SessionBook
 from tunecheck.runs._store import Run, dumps_readably, write_file
 

@@ -188,7 +188,7 @@ class Course:
                     return False
             elif isinstance(step, AskJudge):
                 asked_us = self.now_us
-                outcome = yield from self._note(Consult(task.id, step))
+                outcome = yield from self._note(Consult(task.id, step.purpose, dict(step.values)))
                 task.came_to(outcome.text or "", asked_us)
             elif not self.settings.isolated:
                 yield from self._wait(task, step)

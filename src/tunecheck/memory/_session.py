@@ -18,8 +18,7 @@ from tunecheck._errors import ConfigurationError, EndpointError, RunError, Tunec
 from tunecheck._targets import Purse
 from tunecheck.endpoints._base import Completion
 from tunecheck.memory._clock import Clock
-from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send
-from tunecheck.memory._event_data import effect_data
+from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
 from tunecheck.memory._event_log import Event, EventLog
 from tunecheck.memory._model import AskJudge
 from tunecheck.memory._test_states import SessionBook, TestBook
@@ -133,8 +132,7 @@ class Session:
     # -- what was recorded
 
     def _check_same(self, event: Event, effect: Effect | None) -> None:
-        now = None if effect is None else effect_data(effect)
-        if now == event.data:
+        if effect is not None and to_data(effect) == to_data(event.effect):
             return
         raise ConfigurationError(
             f"event {self._number} was {_shown(event.effect)}, and now would be {_shown(effect)}: the definitions, the "
@@ -267,6 +265,6 @@ def _shown(effect: Effect | None) -> str:
         whose = effect.test or ("filler" if effect.draws else "the introduction")
         message = effect.message if len(effect.message) <= _SHOWN else f"{effect.message[:_SHOWN]}…"
         return f"a message of {whose}: {message!r}"
-    data = effect_data(effect)
+    data = to_data(effect)
     what = str(data.pop("do")).replace("_", " ")
     return " ".join([what, *(f"{name}={str(value)[:_SHOWN]}" for name, value in data.items())])

@@ -20,7 +20,7 @@ from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.memory._agents import agent_for
 from tunecheck.memory._clock import ClockName, make_clock
 from tunecheck.memory._definitions import definition_data
-from tunecheck.memory._event_log import EventLog
+from tunecheck.memory._event_log import EventLog, event_log_path, session_name
 from tunecheck.memory._results import OUTPUT_COLUMNS, output_columns, share_of
 from tunecheck.memory._session import Judging, Session
 from tunecheck.memory._test_states import SessionBook, TestBook
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from tunecheck.memory._scheduler import Settings
     from tunecheck.memory._tasks import Test
     from tunecheck.memory._wording import Wording
-
-FOLDER, EVENTS = "memory", "events.jsonl"
-"""The folder in a run's own, and in it, below each session's, the file of its events."""
-
-
-def event_log_path(run: Path, trial: int) -> Path:
-    """Where the events of a repetition's session are, below a run's folder."""
-    return run / FOLDER / _session(trial) / EVENTS
 
 
 class MemoryTarget(Target):
@@ -124,7 +116,7 @@ class MemoryTarget(Target):
             book = await running.ended(test.id)
         except ConfigurationError as error:  # as an error of this row alone it would let the run come to its end
             raise RunError(str(error)) from error
-        return output_columns(book, test, _session(trial))
+        return output_columns(book, test, session_name(trial))
 
     def _start(self, trial: int, context: CallContext) -> _Running:
         if context.folder is None:
@@ -164,7 +156,7 @@ class MemoryTarget(Target):
 
     def group_key(self, row: Row) -> str | None:
         """Rows of one repetition are answered in one conversation."""
-        return _session(row.values.get(TRIAL, 1))
+        return session_name(row.values.get(TRIAL, 1))
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
         """The test's share of what the whole conversation took."""
@@ -274,12 +266,8 @@ def _key(run_id: str, trial: int, number: int) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _session(trial: object) -> str:
-    return f"session-{trial}"
-
-
 def _purse(context: CallContext, name: str, endpoint: object, trial: int) -> Purse | None:
-    return context.purses.purse(name, endpoint, _session(trial)) if context.purses is not None else None
+    return context.purses.purse(name, endpoint, session_name(trial)) if context.purses is not None else None
 
 
 def _described(test: Test) -> JSON:

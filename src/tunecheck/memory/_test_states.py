@@ -173,11 +173,11 @@ class SessionBook:
         match effect:
             case Waiting(_, tokens, seconds):
                 book.note("wait", now, for_tokens=tokens, for_seconds=seconds)
-            case Consult(_, request):
+            case Consult():
                 book.simulated |= outcome.simulated
                 if outcome.judged_by_model:
                     book.judged.add(outcome)
-                book.note("judge", now, purpose=request.purpose, values=dict(request.values), reply=outcome.text)
+                book.note("judge", now, purpose=effect.purpose, values=effect.values, reply=outcome.text)
             case Register():
                 book.registered = True
                 book.note("callback", now)

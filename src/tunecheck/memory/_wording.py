@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tunecheck import _yaml as yamltext
+from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
 
 if TYPE_CHECKING:
     from tunecheck.memory._menu import Menu
@@ -23,23 +24,19 @@ OWN = Path(__file__).with_name("data") / "wording.yml"
 _ANY = "*"
 """The farewell of kinds that the wording does not know by title."""
 
-_PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
-    "filler.line": ("question", "answer"),
-    "restaurant.speaker": ("line",),
-    "restaurant.menu": ("menu",),
-    "restaurant.drink_served": ("list",),
-    "restaurant.order_taken": ("list",),
-    "restaurant.unavailable": ("item",),
-    "restaurant.changed": ("list",),
-    "restaurant.served": ("list",),
-    "restaurant.amended": ("item",),
-    "jokes.question": ("elapsed",),
+_PLACEHOLDERS: Mapping[tuple[str, str], str] = {
+    ("restaurant", "speaker"): "{line}",
+    ("restaurant", "menu"): "{menu}",
+    ("restaurant", "drink_served"): "{list}",
+    ("restaurant", "order_taken"): "{list}",
+    ("restaurant", "unavailable"): "{item}",
+    ("restaurant", "changed"): "{list}",
+    ("restaurant", "served"): "{list}",
+    ("restaurant", "amended"): "{item}",
+    ("jokes", "question"): "{elapsed}",
+    ("filler", "line"): "{question} {answer}",
 }
-"""What must stand in a text, in braces: without it the agent would not be told what it is asked about."""
-
-_RESTAURANT = (
-    "setup", "speaker", "menu", "drink_served", "order_taken", "unavailable", "changed", "served", "apology", "amended"
-)  # fmt: skip
+"""What must stand in a text: without it the agent would not be told what it is asked about."""
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -109,81 +106,73 @@ class Wording:
         return self.reset.get(title) or self.reset.get(_ANY)
 
 
+class _Filler(Written, frozen=True, omit_defaults=True):
+    preface: str | None = None
+    line: str | None = None
+
+
+class _Restaurant(Written, frozen=True, omit_defaults=True):
+    setup: str | None = None
+    speaker: str | None = None
+    menu: str | None = None
+    drink_served: str | None = None
+    order_taken: str | None = None
+    unavailable: str | None = None
+    changed: str | None = None
+    served: str | None = None
+    apology: str | None = None
+    amended: str | None = None
+    menu_file: str | None = None
+
+
+class _Jokes(Written, frozen=True, omit_defaults=True):
+    question: str | None = None
+
+
+class _File(Written, frozen=True, omit_defaults=True):
+    """A file of texts; each may be left out."""
+
+    introduction: str | None = None
+    filler: _Filler | None = None
+    reset: dict[str, str] | None = None
+    restaurant: _Restaurant | None = None
+    jokes: _Jokes | None = None
+
+
 def load_wording(path: Path | str | None = None) -> Wording:
     """The wording of a YAML file in the format of the one that ships; what it leaves out is taken from there.
 
     Raises:
         ConfigurationError: the file cannot be read, or an entry is unknown or no text; names file and line.
     """
-    own = _Reader(yamltext.read(OWN), None)
-    return (_Reader(yamltext.read(path), own) if path is not None else own).wording()
+    texts = _read(OWN)
+    own = {} if path is None else _read(path)
+    for section in ("filler", "restaurant", "jokes"):
+        texts[section] = {**texts[section], **own.get(section, {})}
+    texts = {**texts, **{key: value for key, value in own.items() if key in ("introduction", "reset")}}
+    lines = texts["restaurant"]
+    return Wording(
+        name=Path(path or OWN).name,
+        introduction=texts["introduction"],
+        filler_preface=texts["filler"]["preface"],
+        filler_line=texts["filler"]["line"],
+        reset=texts["reset"],
+        restaurant=RestaurantWording(menu_line=lines.pop("menu"), menu_file=Path(lines.pop("menu_file")), **lines),
+        jokes=JokesWording(texts["jokes"]["question"]),
+    )
 
 
-class _Reader:
-    """Reads one document; `other` stands in for what it leaves out."""
-
-    def __init__(self, document: yamltext.Document, other: _Reader | None) -> None:
-        self._document = document
-        self._other = other
-
-    def wording(self) -> Wording:
-        self._only((), ("introduction", "filler", "reset", "restaurant", "jokes"))
-        self._only(("filler",), ("preface", "line"))
-        self._only(("restaurant",), (*_RESTAURANT, "menu_file"))
-        self._only(("jokes",), ("question",))
-        return Wording(
-            name=Path(self._document.name).name,
-            introduction=self.text("introduction"),
-            filler_preface=self.text("filler", "preface"),
-            filler_line=self.text("filler", "line"),
-            reset=self._texts("reset"),
-            restaurant=self._restaurant(),
-            jokes=JokesWording(self.text("jokes", "question")),
-        )
-
-    def text(self, *path: str) -> str:
-        value = self.value(path)
-        if value is None and self._other is not None:
-            return self._other.text(*path)
-        if not isinstance(value, str):
-            self._refuse(path, f"{'.'.join(path)} must be a text")
-        for name in _PLACEHOLDERS.get(".".join(path), ()):
-            if f"{{{name}}}" not in value:
-                self._refuse(path, f"{'.'.join(path)} has no {{{name}}} in it")
-        return value
-
-    def value(self, path: Iterable[str]) -> JSON:
-        value = self._document.value
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
-
-    def menu_file(self) -> Path:
-        if self._other is not None and self.value(("restaurant", "menu_file")) is None:
-            return self._other.menu_file()
-        return Path(self._document.name).parent / self.text("restaurant", "menu_file")
-
-    def _restaurant(self) -> RestaurantWording:
-        lines = {name: self.text("restaurant", name) for name in _RESTAURANT}
-        return RestaurantWording(menu_line=lines.pop("menu"), menu_file=self.menu_file(), **lines)
-
-    def _texts(self, key: str) -> Mapping[str, str]:
-        value = self.value((key,))
-        if value is None and self._other is not None:
-            return self._other._texts(key)
-        if not isinstance(value, dict):
-            self._refuse((key,), f"{key} must be a mapping of data sets to texts")
-        return {title: self.text(key, title) for title in value}
-
-    def _only(self, path: tuple[str, ...], known: Iterable[str]) -> None:
-        value = self.value(path)
-        if value is None and path:
-            return
-        if not isinstance(value, dict):
-            self._refuse(path, f"{'.'.join(path) or 'a wording'} must be a mapping")
-        for key in value:
-            if key not in known:
-                self._refuse((*path, key), f"there is no text {key!r}{did_you_mean(key, known)}")
-
-    def _refuse(self, path: Iterable[str], problem: str) -> NoReturn:
-        raise ConfigurationError(f"{self._document.where(*path)}: {problem}")
+def _read(path: Path | str) -> dict[str, Any]:
+    """The texts that a file has, the menu's file found beside it."""
+    document = yamltext.read(path)
+    texts: dict[str, Any] = msgspec.to_builtins(read_as(document.value, _File, document.where))
+    for (section, name), placeholders in _PLACEHOLDERS.items():
+        text = texts.get(section, {}).get(name)
+        for placeholder in placeholders.split() if text is not None else ():
+            if placeholder not in text:
+                raise ConfigurationError(
+                    f"{document.where(section, name)}: {section}.{name} has no {placeholder} in it"
+                )
+    if menu := texts.get("restaurant", {}).get("menu_file"):
+        texts["restaurant"]["menu_file"] = str(Path(path).parent / menu)
+    return texts

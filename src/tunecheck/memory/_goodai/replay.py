@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
+import msgspec
+
 from tunecheck.memory._effects import (
     Consult,
     Effect,
@@ -131,7 +133,7 @@ class Walk:
         """
         following = self._event(0)
         if following is not None and following.sent and 0 < following.at_us - outcome.at_us < _LONGEST_SAVING_US:
-            return replace(outcome, at_us=following.at_us)
+            outcome = msgspec.structs.replace(outcome, at_us=following.at_us)
         return outcome
 
     def _logged_outcome(self, effect: Effect) -> Outcome:

@@ -24,12 +24,14 @@ reply, as words of their own, in any case. `exact`: the reply is the expected te
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, field
 
 from tunecheck import _yaml as yamltext
+from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -38,27 +40,51 @@ from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition, Given, Score, Wait
 from tunecheck.memory._wording import fill
 
-SCORES = ("words", "exact", "judge")
-
-_KEYS = ("title", "topics", "values", "cases", "script", "questions", "score")
-_WAIT_KEYS = {"tokens": 1, "seconds": 1, "minutes": 60, "hours": 3600, "percentage": 1}
-_MOST_WAITED = 1_000_000_000
 _BLANK = re.compile(r"\{(\w+)\}")
 
+_Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")] | int | float
+"""What may stand where a text is meant: YAML reads `3` as a number."""
 
-@dataclass(frozen=True)
-class _Declaration:
+_Amount: TypeAlias = Annotated[float, Meta(ge=0, le=1_000_000_000)]
+
+
+class _Wait(Written, frozen=True):
+    tokens: _Amount = 0
+    seconds: _Amount = 0
+    minutes: _Amount = 0
+    hours: _Amount = 0
+    percentage: _Amount = 0
+
+    def wait(self) -> Wait:
+        seconds = self.seconds + 60 * self.minutes + 3600 * self.hours
+        return Wait(int(self.tokens), int(seconds), float(self.percentage))
+
+
+class _Line(Written, frozen=True):
+    say: _Text
+    wait: _Wait | None = None
+
+
+class _Question(Written, frozen=True):
+    ask: _Text
+    expected: _Text
+
+
+class _Declaration(Written, frozen=True):
     """What a file declares."""
 
-    name: str
-    title: str
-    topics: frozenset[str]
-    values: Mapping[str, Sequence[str]]
-    cases: Sequence[Mapping[str, str]]
-    script: Sequence[str]
-    waits: Sequence[Wait]
-    questions: Sequence[tuple[str, str]]
-    score: str
+    script: Annotated[list[_Text | _Line], Meta(min_length=1)]
+    questions: Annotated[list[_Question], Meta(min_length=1)]
+    title: _Text = ""
+    topics: list[_Text] = field(default_factory=list)
+    values: dict[str, Annotated[list[_Text], Meta(min_length=1)]] = field(default_factory=dict)
+    cases: list[dict[str, _Text]] = field(default_factory=list)
+    score: Literal["words", "exact", "judge"] = "words"
+
+    def lines(self) -> list[tuple[str, Wait]]:
+        """What is said, each with the wait after it."""
+        lines = [line if isinstance(line, _Line) else _Line(line) for line in self.script]
+        return [(str(line.say), line.wait.wait() if line.wait else Wait()) for line in lines]
 
 
 def declared_kind(path: Path) -> type[Kind]:
@@ -67,9 +93,23 @@ def declared_kind(path: Path) -> type[Kind]:
     Raises:
         ConfigurationError: it cannot be read, or declares no kind; names file and line.
     """
-    declared = _Reader(yamltext.read(path), path).declaration()
-    members = {"name": declared.name, "title": declared.title, "topics": declared.topics, "declared": declared}
+    document = yamltext.read(path)
+    declared = read_as(document.value, _Declaration, document.where)
+    if any(case.keys() != declared.cases[0].keys() for case in declared.cases):
+        raise ConfigurationError(f"{document.where('cases')}: all cases must have the same names")
+    _check_blanks(declared, document)
+    topics = frozenset(map(str, declared.topics))
+    members = {"name": path.name, "title": str(declared.title or path.stem), "topics": topics, "declared": declared}
     return type("DeclaredKind", (_Declared,), members)
+
+
+def _check_blanks(declared: _Declaration, document: yamltext.Document) -> None:
+    known = {*declared.values, *(declared.cases[0] if declared.cases else ())}
+    asked = [str(text) for question in declared.questions for text in (question.ask, question.expected)]
+    for text in (*(say for say, _ in declared.lines()), *asked):
+        for blank in _BLANK.findall(text):
+            if blank not in known:
+                raise ConfigurationError(f"{document.where()}: {{{blank}}} has no values{did_you_mean(blank, known)}")
 
 
 class _Declared(Kind):
@@ -100,16 +140,18 @@ class _Declared(Kind):
     def _definition(self, number: int, making: Making) -> Definition:
         declared = self.declared
         random = making.random(self.title, str(number))
-        values = {key: random.choice(words) for key, words in declared.values.items()}
+        values = {key: str(random.choice(words)) for key, words in declared.values.items()}
         if declared.cases:
-            values |= declared.cases[number % len(declared.cases)]
+            values |= {key: str(value) for key, value in declared.cases[number % len(declared.cases)].items()}
+        lines, questions = declared.lines(), declared.questions
+        waits = [wait for _, wait in lines]
         return scripted_test(
             self,
             str(number),
-            [fill(line, values) for line in declared.script],
-            [fill(question, values) for question, _ in declared.questions],
-            [fill(expected, values) for _, expected in declared.questions],
-            waits=[*declared.waits, *[Wait()] * len(declared.questions)] if declared.waits else None,
+            [fill(say, values) for say, _ in lines],
+            [fill(str(question.ask), values) for question in questions],
+            [fill(str(question.expected), values) for question in questions],
+            waits=None if all(wait.is_none for wait in waits) else [*waits, *[Wait()] * len(questions)],
         )
 
 
@@ -120,131 +162,3 @@ def _holds(reply: str, expected: str) -> bool:
 
 def _is(reply: str, expected: str) -> bool:
     return reply.strip(" \n\t.\"'“”").casefold() == expected.strip(" \n\t.\"'“”").casefold()
-
-
-class _Reader:
-    """Reads one file, with errors that name its lines."""
-
-    def __init__(self, document: yamltext.Document, path: Path) -> None:
-        self._document = document
-        self._path = path
-
-    def declaration(self) -> _Declaration:
-        content = self._mapping(self._document.value, (), _KEYS)
-        values = self._values(content)
-        cases = self._cases(content)
-        script, waits = self._script(content)
-        questions = self._questions(content)
-        declared = _Declaration(
-            name=self._path.name,
-            title=self._text(content.get("title", self._path.stem), "title"),
-            topics=frozenset(self._texts(content.get("topics", []), "topics")),
-            values=values,
-            cases=cases,
-            script=script,
-            waits=waits,
-            questions=questions,
-            score=self._score(content),
-        )
-        self._check_blanks(declared)
-        return declared
-
-    def _values(self, content: Mapping[str, JSON]) -> dict[str, list[str]]:
-        values = content.get("values", {})
-        if not isinstance(values, dict):
-            self._refuse(("values",), "values must be a mapping of names to lists of texts")
-        found = {key: self._texts(value, "values", key) for key, value in values.items()}
-        for key, words in found.items():
-            if not words:
-                self._refuse(("values", key), f"values.{key} is empty")
-        return found
-
-    def _cases(self, content: Mapping[str, JSON]) -> list[dict[str, str]]:
-        cases = self._list(content.get("cases", []), "cases")
-        found = []
-        for place, case in enumerate(cases):
-            if not isinstance(case, dict):
-                self._refuse(("cases", place), "a case must be a mapping of names to texts")
-            found.append({key: self._text(value, "cases", place, key) for key, value in case.items()})
-        if found and any(case.keys() != found[0].keys() for case in found):
-            self._refuse(("cases",), "all cases must have the same names")
-        return found
-
-    def _script(self, content: Mapping[str, JSON]) -> tuple[list[str], list[Wait]]:
-        lines = self._list(content.get("script"), "script")
-        script, waits = [], []
-        for place, line in enumerate(lines):
-            if isinstance(line, dict):
-                self._mapping(line, ("script", place), ("say", "wait"))
-                script.append(self._text(line.get("say"), "script", place, "say"))
-                waits.append(self._wait(line.get("wait"), ("script", place, "wait")))
-            else:
-                script.append(self._text(line, "script", place))
-                waits.append(Wait())
-        if not script:
-            self._refuse(("script",), "script must have a line at least")
-        return script, [] if all(wait.is_none for wait in waits) else waits
-
-    def _wait(self, value: JSON, path: tuple[str | int, ...]) -> Wait:
-        if value is None:
-            return Wait()
-        wait = self._mapping(value, path, tuple(_WAIT_KEYS))
-        amounts: dict[str, float] = {}
-        for key, amount in wait.items():
-            if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount <= _MOST_WAITED:
-                self._refuse((*path, key), f"{key} must be a number that is not negative")
-            amounts[key] = amount * _WAIT_KEYS[key]
-        seconds = sum(amounts.get(key, 0) for key in ("seconds", "minutes", "hours"))
-        return Wait(int(amounts.get("tokens", 0)), int(seconds), float(amounts.get("percentage", 0)))
-
-    def _questions(self, content: Mapping[str, JSON]) -> list[tuple[str, str]]:
-        found = []
-        for place, value in enumerate(self._list(content.get("questions"), "questions")):
-            question = self._mapping(value, ("questions", place), ("ask", "expected"))
-            ask = self._text(question.get("ask"), "questions", place, "ask")
-            found.append((ask, self._text(question.get("expected"), "questions", place, "expected")))
-        if not found:
-            self._refuse(("questions",), "questions must have one at least, with 'ask' and 'expected'")
-        return found
-
-    def _score(self, content: Mapping[str, JSON]) -> str:
-        score = content.get("score", SCORES[0])
-        if not isinstance(score, str) or score not in SCORES:
-            hint = did_you_mean(score, SCORES) if isinstance(score, str) else ""
-            self._refuse(("score",), f"score must be one of {', '.join(SCORES)}{hint}")
-        return score
-
-    def _check_blanks(self, declared: _Declaration) -> None:
-        known = {*declared.values, *(declared.cases[0] if declared.cases else ())}
-        pairs = [text for pair in declared.questions for text in pair]
-        for text in (*declared.script, *pairs):
-            for blank in _BLANK.findall(text):
-                if blank not in known:
-                    self._refuse((), f"{{{blank}}} has no values{did_you_mean(blank, known)}")
-
-    def _mapping(self, value: JSON, path: tuple[str | int, ...], known: Sequence[str]) -> Mapping[str, JSON]:
-        where = ".".join(map(str, path)) or "the file"
-        if not isinstance(value, dict):
-            self._refuse(path, f"{where} must be a mapping with {', '.join(known)}")
-        for key in value:
-            if key not in known:
-                self._refuse((*path, key), f"{where} has no key {key!r}{did_you_mean(key, known)}")
-        return value
-
-    def _list(self, value: JSON, *path: str | int) -> list[JSON]:
-        if not isinstance(value, list):
-            self._refuse(path, f"{'.'.join(map(str, path))} must be a list")
-        return value
-
-    def _texts(self, value: JSON, *path: str | int) -> list[str]:
-        return [self._text(each, *path, place) for place, each in enumerate(self._list(value, *path))]
-
-    def _text(self, value: JSON, *path: str | int) -> str:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return str(value)
-        if not isinstance(value, str) or not value.strip():
-            self._refuse(path, f"{'.'.join(map(str, path))} must be a text")
-        return value
-
-    def _refuse(self, path: Sequence[str | int], problem: str) -> NoReturn:
-        raise ConfigurationError(f"{self._document.where(*path)}: {problem}")
