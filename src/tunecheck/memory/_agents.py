@@ -209,7 +209,6 @@ class EndpointAgent:
         self._window = Window(tokenizer, max_prompt_size, system)
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
-        """See Agent."""
         if suggested is None:
             reply = await self._asked(message, key, at_us)
         else:
@@ -218,20 +217,17 @@ class EndpointAgent:
         return reply
 
     async def reset(self, key: str, at_us: int) -> None:
-        """See Agent."""
         self.observe_reset()
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
         """Each request tells the time: there is nothing to do."""
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """See Agent."""
         self._window.make_room(message)
         if not declined:
             self._window.keep(message, reply)
 
     def observe_reset(self) -> None:
-        """See Agent."""
         self._window.clear()
 
     async def _asked(self, message: str, key: str, at_us: int) -> AgentReply:
@@ -256,7 +252,6 @@ class RememberingAgent:
         self._conversation = conversation
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
-        """See Agent."""
         try:
             remembered = await self._endpoint.reply(
                 message, conversation=self._conversation, key=key, sent_at=_moment(at_us), suggested=suggested
@@ -266,11 +261,9 @@ class RememberingAgent:
         return _agent_reply(remembered.completion, self.name, adopted=remembered.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
-        """See Agent."""
         await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_moment(at_us))
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
-        """See Agent."""
         seconds = (to_us - from_us) / 1_000_000
         await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_moment(to_us), seconds=seconds)
 

@@ -61,12 +61,10 @@ class VirtualClock(Clock):
         self.tells_agent = tells_agent
 
     def exchanged(self) -> int:
-        """One second later."""
         self._now_us += EXCHANGE_US
         return self._now_us
 
     async def jump(self, until_us: int) -> int:
-        """At once."""
         self.set(until_us)
         return self._now_us
 
@@ -85,7 +83,6 @@ class RealClock(Clock):
         return self._now_us
 
     def exchanged(self) -> int:
-        """The same."""
         return self.now()
 
     async def jump(self, until_us: int) -> int:

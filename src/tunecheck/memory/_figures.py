@@ -35,7 +35,6 @@ class DatasetFigures:
     deviation: float | None
 
     def data(self) -> dict[str, JSON]:
-        """As JSON."""
         return {"tests": self.tests, "scored": self.scored, "mean": self.mean, "std": self.deviation}
 
 
@@ -71,7 +70,6 @@ class RunFigures:
         return self.score / self.most if self.most else None
 
     def data(self) -> dict[str, JSON]:
-        """As JSON."""
         return {
             "score": self.score,
             "max_score": self.most,

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from tunecheck._json import JSON
@@ -62,7 +63,7 @@ class Kind:
     consults: ClassVar[bool] = False
     """Whether its tests ask the judge while they run."""
 
-    arguments: Mapping[str, JSON]
+    arguments: Mapping[str, JSON] = MappingProxyType({})
     """What it was made with, for definitions, rows and fingerprints."""
 
     def definitions(self, count: int, making: Making) -> list[Definition]:

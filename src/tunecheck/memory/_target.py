@@ -227,7 +227,6 @@ class _Running:
         }
 
     def start(self, session: Session, log: EventLog) -> None:
-        """Begin."""
         self.session = session
         self._task = asyncio.create_task(self._run(log))
 
@@ -236,7 +235,6 @@ class _Running:
             await self.session.run()
 
     def note(self, book: TestBook) -> None:
-        """A test is over."""
         self._ended[book.id].set_result(book)
 
     async def ended(self, test: str) -> TestBook:

@@ -56,7 +56,6 @@ class Task:
 
     @property
     def id(self) -> str:
-        """The test's id."""
         return self.test.id
 
     @property

@@ -30,7 +30,6 @@ class Moment:
     at_us: int
 
     def data(self) -> dict[str, JSON]:
-        """As it stands in a row."""
         return {"message": self.message, "tokens": self.tokens, "at": as_iso(self.at_us)}
 
 

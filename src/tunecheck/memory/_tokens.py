@@ -100,5 +100,4 @@ class CountingOnce:
         self._count = lru_cache(maxsize=_TEXTS_KEPT)(tokenizer.count)
 
     def count(self, text: str) -> int:
-        """See Tokenizer."""
         return self._count(text)

@@ -35,7 +35,6 @@ class Rescored:
 
     @property
     def score(self) -> float | None:
-        """Our score."""
         found = self.row["our_score"]
         return found if isinstance(found, float) else None
 
@@ -52,7 +51,6 @@ class Tally:
     equal: int = 0
 
     def add(self, rescored: Rescored) -> None:
-        """Count one row."""
         self.rows += 1
         if rescored.error is not None:
             self.errors += 1
@@ -65,7 +63,6 @@ class Tally:
             self.equal += abs(ours - recorded) < _NEAR
 
     def as_json(self) -> dict[str, JSON]:
-        """The counts by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -77,7 +74,6 @@ class Summary:
     errors: list[str] = field(default_factory=list)
 
     def add(self, rescored: Rescored) -> None:
-        """Count one row."""
         key = tuple(str(rescored.row.get(name) or "")[:80] for name in ("dataset", "kind"))
         group = (key[0], key[1])
         if group not in self.tallies and len(self.tallies) >= _MOST_GROUPS:
@@ -87,7 +83,6 @@ class Summary:
             self.errors.append(rescored.error)
 
     def count(self, name: str) -> int:
-        """One count over all rows."""
         return sum(getattr(tally, name) for tally in self.tallies.values())
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError, DataError, PluginError
@@ -47,7 +46,6 @@ class LegacyConfiguration:
 
     @property
     def name(self) -> str:
-        """The file."""
         return self.document.name
 
     @property
@@ -187,12 +185,10 @@ class LegacyRun:
 class ScriptedKind(Kind):
     """A data set that is known by its definitions alone: its tests go by their scripts."""
 
-    arguments: Mapping[str, JSON] = {}
-    resets: ClassVar[bool] = True
+    resets = True
 
     @classmethod
     def of(cls, title: str) -> ScriptedKind:
-        """The kind of this title."""
         made: type[ScriptedKind] = type("ScriptedKind", (cls,), {"title": title, "name": title})
         return made()
 

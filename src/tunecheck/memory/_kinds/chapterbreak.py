@@ -12,12 +12,12 @@ beginnings or more, and perhaps `"split": "…"`. The names `ctx`, `pos` and `ne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, loads
@@ -269,14 +269,14 @@ class ChapterBreak(Kind):
     `max_message_size` is a page's in tokens, about.
     """
 
-    name: ClassVar[str] = "chapterbreak"
-    title: ClassVar[str] = "ChapterBreak"
-    resets: ClassVar[bool] = True
+    name = "chapterbreak"
+    title = "ChapterBreak"
+    resets = True
 
     def __init__(self, *, split: str = "all", max_message_size: int = 1024) -> None:
         self.split = choice("split", split, SPLITS)
         self.max_message_size = whole("max_message_size", max_message_size, least=50, most=1_000_000)
-        self.arguments: Mapping[str, JSON] = {"split": split, "max_message_size": max_message_size}
+        self.arguments = {"split": split, "max_message_size": max_message_size}
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
         """See Kind; the texts are shuffled by the seed, and each is used once.

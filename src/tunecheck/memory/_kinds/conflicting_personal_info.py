@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
@@ -38,11 +37,8 @@ _T = TypeVar("_T")
 class ConflictingPersonalInfo(Kind):
     """Three to five statements that a generator endpoint writes about one of our subjects, and its question."""
 
-    name: ClassVar[str] = "conflicting_personal_info"
-    title: ClassVar[str] = "Conflicting Personal Info"
-
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
+    name = "conflicting_personal_info"
+    title = "Conflicting Personal Info"
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
         """See Kind; each test asks the generator once, more often where its reply cannot be used.

@@ -24,7 +24,6 @@ reply, as words of their own, in any case. `exact`: the reply is the expected te
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -33,7 +32,6 @@ from msgspec import Meta, field
 from tunecheck import _yaml as yamltext
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import scripted_test
@@ -117,15 +115,10 @@ class _Declared(Kind):
 
     declared: _Declaration
 
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
-
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """See Kind."""
         return [self._definition(number, making) for number in range(count)]
 
     def score(self, given: Given, *, compat: bool = False) -> Score | None:
-        """See Kind."""
         if self.declared.score == "judge" or not given.expected:
             return None
         right = _holds if self.declared.score == "words" else _is

@@ -5,12 +5,10 @@ The rules are invented, so that common sense alone gives another answer; each pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
 
-from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
 from tunecheck.memory._model import Definition
@@ -32,14 +30,10 @@ class Rule:
 class HowToThink(Kind):
     """A rule, then a problem that is to be solved by it."""
 
-    name: ClassVar[str] = "how_to_think"
-    title: ClassVar[str] = "How to think"
-
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
+    name = "how_to_think"
+    title = "How to think"
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         rule = random.choice(_RULES)(random)
         return scripted_test(self, example, [_OPENING.format(rule=rule.rule)], [rule.problem], [rule.answer])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 import msgspec
 
-from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.arguments import share, whole
 from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
@@ -28,15 +26,11 @@ _QUESTIONS = (
 class ProspectiveMemory(Kind):
     """A saying, then the order to append it to the Nth reply; a callback counts the replies."""
 
-    name: ClassVar[str] = "prospective_memory"
-    title: ClassVar[str] = "Prospective Memory"
-    resets: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
+    name = "prospective_memory"
+    title = "Prospective Memory"
+    resets = True
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """See Kind."""
         return [self._definition(str(number), making) for number in range(count)]
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
@@ -86,20 +80,19 @@ class TriggerResponse(Kind):
     `rouge_score_threshold` is how close to the sentence a reply must come, as ROUGE-L's F1.
     """
 
-    name: ClassVar[str] = "trigger_response"
-    title: ClassVar[str] = "Trigger Response"
-    resets: ClassVar[bool] = True
+    name = "trigger_response"
+    title = "Trigger Response"
+    resets = True
 
     def __init__(self, *, trigger_activations: int = 3, rouge_score_threshold: float = 0.75) -> None:
         self.trigger_activations = whole("trigger_activations", trigger_activations, least=1, most=100)
         self.rouge_score_threshold = share("rouge_score_threshold", rouge_score_threshold)
-        self.arguments: Mapping[str, JSON] = {
+        self.arguments = {
             "trigger_activations": trigger_activations,
             "rouge_score_threshold": self.rouge_score_threshold,
         }
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         trigger = random.choice(read_data("triggers", tuple[_Trigger, ...]))
         order = random.choice(_ORDERS).format(occasion=trigger.occasion, response=trigger.response)

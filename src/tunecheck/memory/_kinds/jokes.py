@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
 from tunecheck.memory._definitions import default_waits
 from tunecheck.memory._kind import Kind, Making, Scene
 from tunecheck.memory._kinds.arguments import text, whole
@@ -26,8 +24,8 @@ class Jokes(Kind):
     The question is worded when it is asked: only then is it known how long ago the joke was told.
     """
 
-    name: ClassVar[str] = "jokes"
-    title: ClassVar[str] = "Jokes"
+    name = "jokes"
+    title = "Jokes"
 
     def __init__(
         self, *, jokes_told: int = 3, minutes_low: int = 30, minutes_high: int = 240, joke_prefix: str = ""
@@ -38,7 +36,7 @@ class Jokes(Kind):
         if minutes_low > minutes_high:
             raise ConfigurationError(f"minutes_low ({minutes_low}) must not exceed minutes_high ({minutes_high})")
         self.joke_prefix = text("joke_prefix", joke_prefix, longest=500)
-        self.arguments: Mapping[str, JSON] = {
+        self.arguments = {
             "jokes_told": jokes_told,
             "minutes_low": minutes_low,
             "minutes_high": minutes_high,
@@ -46,7 +44,6 @@ class Jokes(Kind):
         }
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """See Kind."""
         return [self._definition(str(number), making) for number in range(count)]
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:

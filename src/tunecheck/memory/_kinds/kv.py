@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from random import Random
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 from uuid import UUID
 
 from tunecheck._json import JSON, dumps
@@ -28,16 +27,15 @@ class KeyValuePairs(Kind):
     as they can be; the question names the keys from the innermost to the outermost.
     """
 
-    name: ClassVar[str] = "kv"
-    title: ClassVar[str] = "Key-Value Pairs"
+    name = "kv"
+    title = "Key-Value Pairs"
 
     def __init__(self, *, num_kv_pairs: int = 140, nested_levels: int = 0) -> None:
         self.num_kv_pairs = whole("num_kv_pairs", num_kv_pairs, least=1, most=100_000)
         self.nested_levels = whole("nested_levels", nested_levels, least=0, most=10)
-        self.arguments: Mapping[str, JSON] = {"num_kv_pairs": num_kv_pairs, "nested_levels": nested_levels}
+        self.arguments = {"num_kv_pairs": num_kv_pairs, "nested_levels": nested_levels}
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         pairs: list[tuple[str, JSON]] = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
         asked = random.randrange(len(pairs))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import ClassVar
 
 import msgspec
 
-from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import Fact, FactTemplate, draw_values, read_data, scripted_test, told_facts
 from tunecheck.memory._model import Definition
@@ -28,15 +26,11 @@ class _Country(msgspec.Struct, frozen=True):
 class DelayedRecall(Kind):
     """Ten facts in one message, then three questions, far apart."""
 
-    name: ClassVar[str] = "delayed_recall"
-    title: ClassVar[str] = "Delayed Recall"
-    resets: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
+    name = "delayed_recall"
+    title = "Delayed Recall"
+    resets = True
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         country = read_data("country", _Country)
         values = draw_values(random, country.lists, country.names)
@@ -64,15 +58,11 @@ class _Manual(msgspec.Struct, frozen=True):
 class InstructionRecall(Kind):
     """Six numbered steps and four rules in one message, then a question about a step and two about rules."""
 
-    name: ClassVar[str] = "instruction_recall"
-    title: ClassVar[str] = "Instruction Recall"
-    resets: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
+    name = "instruction_recall"
+    title = "Instruction Recall"
+    resets = True
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         manual = read_data("manual", _Manual)
         values = draw_values(random, manual.lists, ("maker",))

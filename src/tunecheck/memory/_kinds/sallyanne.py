@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import ClassVar
 
 import msgspec
 
-from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.arguments import choice
 from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
@@ -198,15 +196,14 @@ _QUESTION = (
 class SallyAnne(Kind):
     """A story of our own for each test; `question_type` is any, world_model or theory_of_mind."""
 
-    name: ClassVar[str] = "sallyanne"
-    title: ClassVar[str] = "SallyAnne"
+    name = "sallyanne"
+    title = "SallyAnne"
 
     def __init__(self, *, question_type: str = "any") -> None:
         self.question_type = choice("question_type", question_type, QUESTION_TYPES)
-        self.arguments: Mapping[str, JSON] = {"question_type": question_type}
+        self.arguments = {"question_type": question_type}
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         story = tell_story(making.random(self.title, example), self.question_type)
         statements = [_OPENING, *(_LINE.format(line=line) for line in story.lines)]
         question = _QUESTION.format(question=story.question.text)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import msgspec
 
-from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
 from tunecheck.memory._model import Definition
@@ -46,14 +42,10 @@ def spy_words() -> tuple[tuple[str, ...], ...]:
 class SpyMeeting(Kind):
     """A time, a place and a thing, each told in veiled words by somebody else, in any order."""
 
-    name: ClassVar[str] = "spy_meeting"
-    title: ClassVar[str] = "Spy Meeting"
-
-    def __init__(self) -> None:
-        self.arguments: Mapping[str, JSON] = {}
+    name = "spy_meeting"
+    title = "Spy Meeting"
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         codes = [random.choice(known) for known in _codes().sorts()]
         random.shuffle(codes)

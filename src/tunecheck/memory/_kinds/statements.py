@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from random import Random
-from typing import ClassVar
 
 from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
@@ -25,15 +23,14 @@ _COLOUR_QUESTION = "Which colour is my favourite one at the moment?"
 class Colours(Kind):
     """`colour_changes` statements, each of another colour, and the question for the current one."""
 
-    name: ClassVar[str] = "colours"
-    title: ClassVar[str] = "Colours"
+    name = "colours"
+    title = "Colours"
 
     def __init__(self, *, colour_changes: int = 3) -> None:
         self.colour_changes = whole("colour_changes", colour_changes, least=1, most=len(read_words("colours")))
-        self.arguments: Mapping[str, JSON] = {"colour_changes": colour_changes}
+        self.arguments = {"colour_changes": colour_changes}
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         colours = random.sample(read_words("colours"), self.colour_changes)
         statements = [random.choice(_COLOUR_STATEMENTS).format(colour=colour) for colour in colours]
@@ -62,16 +59,15 @@ def say_names(random: Random, count: int) -> tuple[list[str], list[str]]:
 class Names(Kind):
     """`name_changes` names, and the question for the current one."""
 
-    name: ClassVar[str] = "names"
-    title: ClassVar[str] = "Names"
-    topics: ClassVar[frozenset[str]] = frozenset({USER_NAME})
+    name = "names"
+    title = "Names"
+    topics = frozenset({USER_NAME})
 
     def __init__(self, *, name_changes: int = 3) -> None:
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
-        self.arguments: Mapping[str, JSON] = {"name_changes": name_changes}
+        self.arguments = {"name_changes": name_changes}
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         names, statements = say_names(making.random(self.title, example), self.name_changes)
         return scripted_test(self, example, statements, [_NAME_QUESTION], [names[-1]])
 
@@ -82,17 +78,16 @@ _NAME_LIST_QUESTION = "List every name that I have called myself so far, and no 
 class NameList(Kind):
     """`name_changes` names, and the question for all of them as a JSON list."""
 
-    name: ClassVar[str] = "name_list"
-    title: ClassVar[str] = "NameList"
-    topics: ClassVar[frozenset[str]] = frozenset({USER_NAME})
-    resets: ClassVar[bool] = True
+    name = "name_list"
+    title = "NameList"
+    topics = frozenset({USER_NAME})
+    resets = True
 
     def __init__(self, *, name_changes: int = 3) -> None:
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
-        self.arguments: Mapping[str, JSON] = {"name_changes": name_changes}
+        self.arguments = {"name_changes": name_changes}
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         names, statements = say_names(making.random(self.title, example), self.name_changes)
         return scripted_test(self, example, statements, [_NAME_LIST_QUESTION], list(names))
 
@@ -124,16 +119,15 @@ _MOST_AT_ONCE = 4
 class Shopping(Kind):
     """`item_changes` additions and removals, and the question for the list; it never ends up empty."""
 
-    name: ClassVar[str] = "shopping"
-    title: ClassVar[str] = "Shopping"
-    resets: ClassVar[bool] = True
+    name = "shopping"
+    title = "Shopping"
+    resets = True
 
     def __init__(self, *, item_changes: int = 3) -> None:
         self.item_changes = whole("item_changes", item_changes, least=1, most=200)
-        self.arguments: Mapping[str, JSON] = {"item_changes": item_changes}
+        self.arguments = {"item_changes": item_changes}
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         shopping: dict[str, int] = {}
         statements = [_change(shopping, random, last=at == self.item_changes - 1) for at in range(self.item_changes)]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
-from typing import ClassVar
 
-from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.arguments import whole
 from tunecheck.memory._kinds.scripts import read_words, scripted_test
@@ -55,12 +52,12 @@ class Leg:
 class TownKind(Kind):
     """Base of the kinds that tell of a town with `known_locations` places along a walk."""
 
-    topics: ClassVar[frozenset[str]] = frozenset({TOWN})
-    resets: ClassVar[bool] = True
+    topics = frozenset({TOWN})
+    resets = True
 
     def __init__(self, *, known_locations: int = 5) -> None:
         self.known_locations = whole("known_locations", known_locations, least=2, most=LONGEST_TOWN)
-        self.arguments: Mapping[str, JSON] = {"known_locations": known_locations}
+        self.arguments = {"known_locations": known_locations}
 
 
 def walk(random: Random, places: int) -> list[Leg]:
@@ -105,11 +102,10 @@ _WAY_BACK = (
 class Locations(TownKind):
     """`known_locations` places along a walk, and the question for the way from one of them back to the one before."""
 
-    name: ClassVar[str] = "locations"
-    title: ClassVar[str] = "Locations"
+    name = "locations"
+    title = "Locations"
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [leg.told(random.choice(_SEEN_FROM)) for leg in legs]
@@ -133,11 +129,10 @@ _WHOLE_WAY = (
 class LocationsDirections(TownKind):
     """`known_locations` places, each seen from the one before, and the question for the way through all of them."""
 
-    name: ClassVar[str] = "locations_directions"
-    title: ClassVar[str] = "Locations Directions"
+    name = "locations_directions"
+    title = "Locations Directions"
 
     def definition(self, example: str, making: Making) -> Definition:
-        """See Kind."""
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
         statements = [_FIRST.format(start=legs[0].start)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tunecheck._json import JSON
 from tunecheck.memory._kind import Kind, Making, Scene
@@ -134,13 +134,10 @@ class Restaurant(Kind):
     * `restaurant_recalls`: `line`, `reply`, `drinks` (a list) → `{"recalls": bool}`
     """
 
-    name: ClassVar[str] = "restaurant"
-    title: ClassVar[str] = "Restaurant"
-    resets: ClassVar[bool] = True
-    consults: ClassVar[bool] = True
-
-    def __init__(self) -> None:
-        self.arguments = {}
+    name = "restaurant"
+    title = "Restaurant"
+    resets = True
+    consults = True
 
     def check(self, wording: Wording) -> None:
         """See Kind: the menu must be there.
