@@ -22,7 +22,7 @@ from tests.bfcl_check_parts import (
     simulators,
 )
 
-from tunecheck.bfcl._entry_files import CheckRow
+from tunecheck.bfcl._entries import CheckRow
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.datasets._bfcl.categories import CATEGORIES

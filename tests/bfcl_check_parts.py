@@ -14,7 +14,7 @@ from tests.bfcl_copy import bfcl_copy
 from tests.bfcl_reference import reference_python
 
 from tunecheck._json import JSON
-from tunecheck.bfcl._entry_files import CheckRow, read_entries
+from tunecheck.bfcl._entries import CheckRow, read_entries
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.datasets._bfcl.categories import CATEGORIES

@@ -24,8 +24,7 @@ from tests.bfcl_check_parts import (
     steps,
 )
 
-from tunecheck.bfcl._entries import Entry
-from tunecheck.bfcl._entry_files import CheckRow
+from tunecheck.bfcl._entries import CheckRow, Entry
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Attempt, Simulators
 from tunecheck.bfcl._verdicts import Verdict

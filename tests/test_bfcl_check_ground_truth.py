@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.bfcl_check_parts import as_text, entries
 
-from tunecheck.bfcl._entry_files import CheckRow
+from tunecheck.bfcl._entries import CheckRow
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.datasets._bfcl.categories import CATEGORIES

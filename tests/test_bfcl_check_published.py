@@ -19,12 +19,10 @@ from tests.bfcl_check_parts import (
 )
 
 from tunecheck.bfcl._decoding import Mode
-from tunecheck.bfcl._entries import Entry
-from tunecheck.bfcl._entry_files import CheckRow
-from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._entries import CheckRow, Entry
+from tunecheck.bfcl._multi_turn import check_multi_turn, first_difference
 from tunecheck.bfcl._replay import Attempt
 from tunecheck.bfcl._single_turn import check_single_turn
-from tunecheck.bfcl._state_difference import first_difference
 
 
 def test_every_single_turn_row_has_the_published_verdict_and_error_type(shared_data: Path) -> None:

@@ -18,7 +18,8 @@ from tests.cli_parts import process
 
 from tunecheck._errors import DataError
 from tunecheck.bfcl._result_files import ResultFile
-from tunecheck.bfcl._scoring import Scorer, score_results
+from tunecheck.bfcl._scorer import Scorer
+from tunecheck.bfcl._scoring import score_results
 from tunecheck.bfcl._summary import ModelScore
 from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.datasets._bfcl.categories import CATEGORIES

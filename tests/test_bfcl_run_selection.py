@@ -10,9 +10,9 @@ import pytest
 from tests.bfcl_data_parts import make_tree, question, write_lines
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.conversations._bfcl_selection import select_rows
-from tunecheck.conversations._result_files import write_result_files
+from tunecheck.conversations._output import write_result_files
 from tunecheck.datasets._bfcl.categories import CATEGORIES
+from tunecheck.datasets._bfcl.loader import select_rows
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from tests.conversation_parts import context, had, said, serving, shelf_row, shelf_workspace
 
 from tunecheck._targets import CallContext, Row
+from tunecheck.conversations._speakers import Message
 from tunecheck.conversations._target import ConversationTarget
-from tunecheck.conversations._users import Message
 from tunecheck.conversations._wording import OwnWording
 
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from tunecheck.bfcl._call_text import UndecodableError, decode_text
-from tunecheck.bfcl._source.text import decode_source_text
+from tunecheck.bfcl._source_calls import decode_source_text
+from tunecheck.conversations._bfcl_text import UndecodableError, decode_text
 
 Mode = Literal["tools", "text"]
 """How a model was asked: with tools, for calls as data, or in the prompt, for calls as text."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck._json import JSON
-from tunecheck.bfcl._entries import Entry
-from tunecheck.bfcl._entry_files import CheckRow
+from tunecheck.bfcl._entries import CheckRow, Entry
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._verdicts import shown
 from tunecheck.calls._formats.reading import read_calls, read_python_calls

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import zip_longest
+from typing import TypeAlias, cast
 
 from tunecheck._errors import DataError, PluginError
-from tunecheck.bfcl._conversation_check import Turn, as_leaderboard, strictly
+from tunecheck._json import JSON
 from tunecheck.bfcl._decoding import Mode, mode_of
 from tunecheck.bfcl._entries import Entry
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, shown
+from tunecheck.bfcl._replay import Attempt, Simulators
+from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import NestedCall
+from tunecheck.simulators._results import Result
+
+Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
+"""The calls of each step of a turn; a step without any is empty."""
+
+_Results: TypeAlias = "Counter[str | bytes]"
+"""How often there was which result: its text, or the digest of a long one, of which a model may ask for gigabytes."""
+
+_LONG = 2_000
+"""From how many characters on a result counts as long."""
+
+_PASSED = Verdict(True)
+
+_NOTHING = object()
+_DEEPEST = 200
+_SHOWN = 120
 
 
 def check_multi_turn(
@@ -47,33 +68,32 @@ def check_multi_turn(
     """
     entry = Entry.read(row)
     if not isinstance(result, list):
-        return Verdict(False, "multi_turn:inference_error", None, f"no list of turns was recorded: {shown(result)}")
+        return failed("multi_turn:inference_error", f"no list of turns was recorded: {shown(result)}")
     if len(result) != len(entry.truth):
         recorded = "1 turn was" if len(result) == 1 else f"{len(result)} turns were"
         text = f"{recorded} recorded; the ground truth has {len(entry.truth)}"
         at = len(result) - 1 if 0 < len(result) < len(entry.truth) else None
-        return Verdict(False, "multi_turn:force_terminated", at, text)
+        return failed("multi_turn:force_terminated", text, at)
     unreadable = next((at for at, turn in enumerate(result) if not isinstance(turn, (list, str, dict))), None)
     if unreadable is not None:
         text = f"the turn is {shown(result[unreadable], 60)}, no list of steps"
-        return Verdict(False, "multi_turn:inference_error", unreadable, text)
+        return failed("multi_turn:inference_error", text, unreadable)
     simulators = simulators or Simulators()
     if entry.long_context and not simulators.has_long_context:
         raise DataError("this row needs BFCL's long-context constants; get them with: tunecheck datasets get bfcl")
     mode = mode or mode_of([result])
-    turns = [_decoded(turn, mode, compat=compat) for turn in result]
+    turns = [_calls_by_step(turn, mode, compat=compat) for turn in result]
     try:
         if compat:
-            return as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)
+            return _as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)
         if forced_quit:
-            words = "the conversation was ended by force"
-            return Verdict(False, "multi_turn:force_terminated", len(turns) - 1, words)
-        return strictly(entry, turns, simulators, named=mode == "tools")
+            return failed("multi_turn:force_terminated", "the conversation was ended by force", len(turns) - 1)
+        return _strictly(entry, turns, simulators, named=mode == "tools")
     except (PluginError, DataError) as error:
         return Verdict(False if compat else None, INVALID_ENTRY, None, f"the entry cannot be replayed: {error}")
 
 
-def _decoded(turn: object, mode: Mode, *, compat: bool) -> Turn:
+def _calls_by_step(turn: object, mode: Mode, *, compat: bool) -> Turn:
     """The calls of each step of a turn; a step in which there is none is left empty."""
     steps = turn if isinstance(turn, list) else []
     return [_calls(step, mode, compat=compat) for step in steps]
@@ -83,3 +103,141 @@ def _calls(step: object, mode: Mode, *, compat: bool) -> tuple[NestedCall, ...]:
     if compat and mode == "text" and not isinstance(step, str):
         return ()
     return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text", compat=compat).calls
+
+
+def _as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, named: bool, model: str) -> Verdict:
+    """The leaderboard's verdict (its `multi_turn_checker.py`).
+
+    Turns that ask for no call are not looked at; a result that the model once had counts for every later turn.
+    `named` says that the model's calls came as JSON.
+    """
+    answered = Attempt(simulators, entry, role=model, named=named)
+    truth = Attempt(simulators, entry, role=f"{model}_ground_truth")
+    had: _Results = Counter()
+    for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
+        had.update(map(_key, _made(answered, turn)))
+        expected = _expected(truth, items)
+        if not items:
+            continue
+        failure = _empty(turn) or _state_mismatch(truth, answered) or _missing(expected, had)
+        if failure is not None:
+            return replace(failure, turn=at)
+    return _PASSED
+
+
+def _strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, named: bool) -> Verdict:
+    answered, truth = Attempt(simulators, entry, named=named), Attempt(simulators, entry)
+    had: _Results = Counter()
+    failure: Verdict | None = None
+    some_work = not any(entry.truth)
+    for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
+        expected = _expected(truth, items)
+        some_work = some_work or not all(result.error for result in expected)
+        if failure is None:
+            had.update(map(_key, _made(answered, turn)))
+            wanted = [result for result in expected if not result.error]
+            failure = _strict_failure(turn, items, truth, answered) or (_missing(wanted, had) if items else None)
+            failure = failure and replace(failure, turn=at)
+            had -= Counter(map(_key, wanted))
+        elif some_work:
+            break
+    if not some_work:
+        return Verdict(None, INVALID_ENTRY, None, "every call of the ground truth fails")
+    return failure or _PASSED
+
+
+def _strict_failure(turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt) -> Verdict | None:
+    if items:
+        return _empty(turn) or _state_mismatch(truth, answered)
+    made = next((call for step in turn for call in step), None)
+    if made is None:
+        return None
+    return failed("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
+
+
+def _made(answered: Attempt, turn: Turn) -> Iterator[Result]:
+    return (answered.make(call) for step in turn for call in step)
+
+
+def _key(result: Result) -> str | bytes:
+    text = result.text
+    return text if len(text) < _LONG else blake2b(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _expected(truth: Attempt, items: Sequence[JSON]) -> list[Result]:
+    return [result for item in items for result in truth.make_truth(item)]
+
+
+def _empty(turn: Turn) -> Verdict | None:
+    if any(turn):
+        return None
+    return failed("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
+
+
+def _state_mismatch(truth: Attempt, answered: Attempt) -> Verdict | None:
+    difference = first_difference(truth.backend.states(), answered.backend.states())
+    if difference is None:
+        return None
+    return failed("multi_turn:instance_state_mismatch", str(difference), path=difference.path)
+
+
+def _missing(expected: Sequence[Result], had: _Results) -> Verdict | None:
+    missing = Counter(map(_key, expected)) - had
+    if not missing:
+        return None
+    first = next(result.text for result in expected if _key(result) in missing)
+    others = missing.total() - 1
+    more = f" (and {others} more)" if others else ""
+    return failed("multi_turn:execution_response_mismatch", f"missing the result {shown(first)}{more}")
+
+
+@dataclass(frozen=True, slots=True)
+class StateDifference:
+    """`path` leads to the first difference; `expected` and `actual` are what stands there, as text."""
+
+    path: str
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is {self.actual}; expected {self.expected}"
+
+
+def first_difference(
+    expected: Mapping[str, Mapping[str, object]], actual: Mapping[str, Mapping[str, object]]
+) -> StateDifference | None:
+    """The first difference of two backends' states; None where they are equal.
+
+    Both are live states: they are compared where they stand, and nothing is copied. Only what differs is gone into.
+    """
+    for simulator, state in expected.items():
+        other = actual.get(simulator, {})
+        if state == other:
+            continue
+        for name, value in state.items():
+            if value != other.get(name, _NOTHING):
+                return _located(value, other.get(name, _NOTHING), f"{simulator}.{name}", 0)
+    return None
+
+
+def _located(expected: object, actual: object, path: str, depth: int) -> StateDifference:
+    parts: Iterator[tuple[str, object, object]] = iter(())
+    if depth < _DEEPEST:
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            keys = {**expected, **actual}
+            parts = ((_step(key), expected.get(key, _NOTHING), actual.get(key, _NOTHING)) for key in keys)
+        elif isinstance(expected, (list, tuple)) and type(expected) is type(actual):
+            pairs = zip_longest(expected, cast("Sequence[object]", actual), fillvalue=_NOTHING)
+            parts = ((f"[{place}]", *pair) for place, pair in enumerate(pairs))
+    for step, value, other in parts:
+        if value is not other and value != other:
+            return _located(value, other, f"{path}{step}", depth + 1)
+    return StateDifference(path, _text(expected), _text(actual))
+
+
+def _step(key: object) -> str:
+    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{shown(key, _SHOWN)}]"
+
+
+def _text(value: object) -> str:
+    return "missing" if value is _NOTHING else shown(value, _SHOWN)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tunecheck.bfcl._call_rewriting import Rewriting, holds_bracket
 from tunecheck.bfcl._entries import Entry
 from tunecheck.calls._formats.reading import read_calls, read_python_calls
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.conversations._nested import NestedCall, make_call
-from tunecheck.simulators._backend import Backend, find_simulator
+from tunecheck.simulators._backend import Backend, Backends
 from tunecheck.simulators._base import Simulator
 from tunecheck.simulators._results import Result, failure
 
@@ -19,21 +19,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tunecheck._json import JSON
-    from tunecheck._plugins import Plugin
     from tunecheck.simulators._long_context import LongContext
+
+_BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
+_NOT_IN_A_NAME = re.compile(r"[-./:]")
+
 
 _MOST_KEPT = 10_000
 
 
-class Simulators:
-    """Makes backends. It finds each simulator's class once, and holds the long-context constants.
-
-    Args:
-        classes: simulators by name that are no plugins; they go before plugins of the same name.
-        long_context: the constants for rows that ask for them.
-        workspace: whose `simulators/` folder is looked in too.
-        time_limit_s: after how long a call of a simulator is given up.
-    """
+class Simulators(Backends):
+    """Starts backends for rows, with the long-context constants for those that ask for them; else as `Backends`."""
 
     def __init__(
         self,
@@ -43,10 +39,8 @@ class Simulators:
         workspace: Path | None = None,
         time_limit_s: float = 10,
     ) -> None:
+        super().__init__(classes, workspace=workspace, time_limit_s=time_limit_s)
         self._long_context = long_context
-        self._workspace = workspace
-        self._time_limit_s = time_limit_s
-        self._classes: dict[str, type[Simulator]] = dict(classes or {})
         self._readings: dict[str, Reading] = {}
 
     @property
@@ -55,36 +49,17 @@ class Simulators:
         return self._long_context is not None
 
     def start(self, names: Sequence[str], config: Mapping[str, JSON], *, long_context: bool) -> Backend:
-        """A new backend, loaded.
-
-        Raises:
-            PluginError: a name that is no simulator, or two that offer the same operation.
-            DataError: a configuration that cannot be used.
-        """
-        classes = {name: self._class(name) for name in names}
-        constants = self._long_context if long_context else None
-        return Backend.of(classes, config, long_context=constants, time_limit_s=self._time_limit_s)
+        """A new backend, loaded; raises as `Backends.backend`."""
+        return self.backend(names, config, self._long_context if long_context else None)
 
     def read(self, text: str) -> Reading:
         """The calls in a text of the ground truth. Many rows share theirs, so readings are kept."""
-        found = self._readings.get(text)
-        if found is None:
-            found = read_python_calls(text)
-            if len(self._readings) < _MOST_KEPT and not any(map(_holds_containers, found.calls)):
-                self._readings[text] = found
-        return found
-
-    def _class(self, name: str) -> type[Simulator]:
-        found = self._classes.get(name)
-        if found is None:
-            found = self._classes[name] = find_simulator(name, among=self._plugins)
-        return found
-
-    @cached_property
-    def _plugins(self) -> Sequence[Plugin]:
-        from tunecheck._plugins import discover
-
-        return discover("tunecheck.simulators", workspace=self._workspace)
+        reading = self._readings.get(text)
+        if reading is None:
+            reading = read_python_calls(text)
+            if len(self._readings) < _MOST_KEPT and not any(map(_holds_containers, reading.calls)):
+                self._readings[text] = reading
+        return reading
 
 
 def _holds_containers(call: FunctionCall) -> bool:
@@ -98,7 +73,7 @@ class Attempt:
     Args:
         simulators: makes the backend.
         entry: what it starts from.
-        role: where calls are to be made as the leaderboard makes them, whose they are; see `Rewriting`.
+        role: where calls are to be made as the leaderboard makes them, whose they are; see `_Rewriting`.
         named: whether the calls come with names for all of their arguments, as JSON.
 
     Raises:
@@ -109,14 +84,14 @@ class Attempt:
     def __init__(self, simulators: Simulators, entry: Entry, *, role: str | None = None, named: bool = True) -> None:
         self.backend = simulators.start(entry.simulators, entry.config, long_context=entry.long_context)
         self._simulators = simulators
-        self._rewriting = None if role is None else Rewriting(self.backend, role, entry.id)
+        self._rewriting = None if role is None else _Rewriting(self.backend, role, entry.id)
         self._named = named
 
     def make(self, call: NestedCall) -> Result:
         """Make a decoded call. Never raises."""
         if self._named and "0" in call.arguments:  # else the sign of a positional argument
             return failure(f"{call.name} has no parameter '0'")
-        if self._rewriting is not None and holds_bracket(call.arguments.values()):
+        if self._rewriting is not None and _holds_bracket(call.arguments.values()):
             results = self._made(read_python_calls(self._rewriting.text(call.text(","))))
             return results[0] if len(results) == 1 else failure("several calls in the place of one")
         return make_call(self.backend, call)
@@ -141,3 +116,58 @@ class Attempt:
         if self._rewriting is None or "." not in call.name:
             return call
         return FunctionCall(self._rewriting.plain_name(call.name), call.arguments)
+
+
+class _Rewriting:
+    """What the leaderboard does to a call's text before it runs it, on one side of a row.
+
+    Its `execute_multi_turn_func_call` puts the name of the object that has the operation before every known operation's
+    name that a bracket follows, and takes white space before brackets away: inside texts too. A tweet `please comment
+    (soon)` is posted as `please x_TwitterAPI_instance.comment(soon)`, with another name on either side, so that the
+    states never agree.
+
+    Args:
+        backend: whose operations are known.
+        role: what the names of that side's objects begin with.
+        row_id: what stands in them next.
+    """
+
+    def __init__(self, backend: Backend, role: str, row_id: str) -> None:
+        self._backend = backend
+        self._prefix = f"{role}_eval_{row_id}"
+
+    def text(self, call: str) -> str:
+        """A call's text, rewritten."""
+        return _BEFORE_BRACKET.sub(self._owned, call)
+
+    def plain_name(self, name: str) -> str:
+        """The operation's name without the object's; any other name stays as it is."""
+        owner, _, operation = name.rpartition(".")
+        return operation if owner and self._owners.get(operation) == owner else name
+
+    @cached_property
+    def _owners(self) -> Mapping[str, str]:
+        """The object's name for each operation."""
+        return {
+            operation: _NOT_IN_A_NAME.sub("_", f"{self._prefix}_{owner}_instance")
+            for owner, simulator in self._backend.simulators.items()
+            for operation in simulator.operations()
+        }
+
+    def _owned(self, name: re.Match[str]) -> str:
+        owner = self._owners.get(name[1])
+        return name[1] if owner is None else f"{owner}.{name[1]}"
+
+
+def _holds_bracket(values: Iterable[object]) -> bool:
+    """Whether an opening bracket stands in any text among the values, however deep."""
+    for value in values:
+        if isinstance(value, str):
+            if "(" in value:
+                return True
+        elif isinstance(value, Mapping):
+            if _holds_bracket(value.keys()) or _holds_bracket(value.values()):
+                return True
+        elif isinstance(value, (list, tuple)) and _holds_bracket(value):
+            return True
+    return False

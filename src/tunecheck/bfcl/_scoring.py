@@ -1,27 +1,34 @@
-"""Scores of result trees: a verdict for every row, and the figures that the leaderboard makes of them."""
+"""Scores of result trees: a verdict for every row, and the figures that the leaderboard makes of them.
+
+Several processes score where that is worth their start, each one file at a time (`tunecheck.bfcl._scorer`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import cast
 
+from tunecheck._errors import DataError, RunError
+from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.bfcl._decoding import Mode
-from tunecheck.bfcl._entry_files import CheckRow, read_entries
-from tunecheck.bfcl._multi_turn import check_multi_turn
-from tunecheck.bfcl._replay import Simulators
-from tunecheck.bfcl._result_files import Recorded, ResultFile, asked_in_mode, find_results
-from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck.bfcl._result_files import ResultFile, asked_in_mode, find_results
+from tunecheck.bfcl._scorer import Scorer
 from tunecheck.bfcl._summary import CategoryScore, ModelScore
 from tunecheck.bfcl._verdicts import Verdict
-from tunecheck.datasets._bfcl.categories import Category
 from tunecheck.datasets._bfcl.files import BfclFiles, find_bfcl
 
-UNREADABLE = "unreadable_row"
-UNKNOWN = "unknown_id"
+OnScored = Callable[[ResultFile, CategoryScore], None]
 
-Told = Callable[[ResultFile, CategoryScore], None]
+_START_S = 0.5
+_PER_BYTE_S = {True: 1e-7, False: 2e-7}
+"""Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ def score_results(
     mode: Mode | None = None,
     data: Path | None = None,
     workers: int | None = None,
-    told: Told | None = None,
+    on_scored: OnScored | None = None,
 ) -> Scores:
     """Score a result file or a tree of them.
 
@@ -50,21 +57,19 @@ def score_results(
         mode: how the models were asked, where that is known; by default their results tell.
         data: the copy of BFCL, where not the usual one.
         workers: how many processes; by default as many as pay for their start.
-        told: is called for each file that is done.
+        on_scored: is called for each file that is done.
 
     Raises:
         DataError: there are no result files, or the data is not there.
     """
-    from tunecheck.bfcl._score_workers import score_side_by_side, worth_while
-
     tree = find_results(path)
     files = find_bfcl(data)
     tasks = [(file, mode or asked_in_mode(group)) for group in tree.models.values() for file in group]
-    count = worth_while([file for file, _ in tasks]) if workers is None else workers
+    count = _worker_count([file for file, _ in tasks]) if workers is None else workers
     if count > 1:
-        scored = score_side_by_side(tasks, files, compat=compat, workers=count, told=told)
+        scored = _score_in_processes(tasks, files, compat=compat, workers=count, on_scored=on_scored)
     else:
-        scored = _score_here(tasks, Scorer(files, compat=compat), told)
+        scored = _score_here(tasks, Scorer(files, compat=compat), on_scored)
     models = {
         name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
         for name, group in tree.models.items()
@@ -72,66 +77,87 @@ def score_results(
     return Scores(compat, models, tree.passed_over)
 
 
-def _score_here(tasks: list[tuple[ResultFile, Mode]], scorer: Scorer, told: Told | None) -> dict[Path, CategoryScore]:
+def _score_here(
+    tasks: list[tuple[ResultFile, Mode]], scorer: Scorer, on_scored: OnScored | None
+) -> dict[Path, CategoryScore]:
     scored = {}
     for file, mode in tasks:
         scored[file.path] = score = scorer.score(file, mode)
-        if told is not None:
-            told(file, score)
+        if on_scored is not None:
+            on_scored(file, score)
     return scored
 
 
-class Scorer:
-    """Scores result files against one copy of BFCL; each category's entries are read once."""
+def _worker_count(files: Sequence[ResultFile]) -> int:
+    """How many processes pay for their start."""
+    seconds = sum(file.path.stat().st_size * _PER_BYTE_S[file.category.multi_turn] for file in files)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(available, len(files), int(seconds / (4 * _START_S))))
 
-    def __init__(self, files: BfclFiles, *, compat: bool) -> None:
-        self._files = files
-        self._compat = compat
-        self._entries: dict[str, dict[str, CheckRow]] = {}
 
-    def score(self, file: ResultFile, mode: Mode) -> CategoryScore:
-        """The verdicts of a file's rows.
+def _score_in_processes(
+    tasks: Sequence[tuple[ResultFile, Mode]],
+    files: BfclFiles,
+    *,
+    compat: bool,
+    workers: int,
+    on_scored: OnScored | None = None,
+) -> dict[Path, CategoryScore]:
+    """The scores of result files, by path; the largest are begun with.
 
-        Raises:
-            DataError: the file, or the data of its category, cannot be read.
-        """
-        entries = self._entries_of(file.category)
-        verdicts: list[tuple[str, Verdict]] = []
-        for record in file.rows():
-            verdicts.append((record.id, self._verdict(record, entries.get(record.id), file, mode)))
-        return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
+    Raises:
+        RunError: a worker process ended.
+    """
+    waiting: SimpleQueue[tuple[ResultFile, Mode]] = SimpleQueue()
+    for task in sorted(tasks, key=lambda task: -task[0].path.stat().st_size):
+        waiting.put(task)
+    settings: JSON = {"package": str(files.package), "data": str(files.data), "compat": compat}
+    with ThreadPoolExecutor(workers) as pool:
+        done = [pool.submit(_drive_worker, waiting, settings, on_scored) for _ in range(workers)]
+        return {path: score for each in done for path, score in each.result().items()}
 
-    def _entries_of(self, category: Category) -> dict[str, CheckRow]:
-        if category.name not in self._entries:
-            self._entries[category.name] = read_entries(self._files, category)
-        return self._entries[category.name]
 
-    def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: Mode) -> Verdict:
-        if record.problem is not None:
-            return Verdict(False, UNREADABLE, None, record.problem)
-        if row is None:
-            return Verdict(None, UNKNOWN, None, f"BFCL's data has no entry of this id in {file.category.name}")
-        try:
-            if not file.category.multi_turn:
-                return check_single_turn(row, record.result, compat=self._compat, mode=mode)
-            return check_multi_turn(
-                row,
-                record.result,
-                compat=self._compat,
-                simulators=self._padded if row["long_context"] else self._plain,
-                mode=mode,
-                forced_quit=record.forced_quit,
-                model=file.model,
-            )
-        except RecursionError:
-            return Verdict(False, UNREADABLE, None, "the result is nested too deeply")
+def _drive_worker(
+    waiting: SimpleQueue[tuple[ResultFile, Mode]], settings: JSON, on_scored: OnScored | None
+) -> dict[Path, CategoryScore]:
+    """Give one worker task after task until none is left."""
+    command = [sys.executable, "-P", "-m", "tunecheck.bfcl._scorer"]
+    scored: dict[Path, CategoryScore] = {}
+    with subprocess.Popen(  # noqa: S603 - our own module
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_worker_environment()
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(dumps_line(settings))
+        while task := _next(waiting):
+            file, mode = task
+            asked: JSON = {"path": str(file.path), "model": file.model, "category": file.category.name, "mode": mode}
+            worker.stdin.write(dumps_line(asked))
+            worker.stdin.flush()
+            scored[file.path] = _read_reply(file, worker.stdout.readline())
+            if on_scored is not None:
+                on_scored(file, scored[file.path])
+    return scored
 
-    @cached_property
-    def _plain(self) -> Simulators:
-        return Simulators()
 
-    @cached_property
-    def _padded(self) -> Simulators:
-        from tunecheck.simulators._long_context import LongContext
+def _next(waiting: SimpleQueue[tuple[ResultFile, Mode]]) -> tuple[ResultFile, Mode] | None:
+    try:
+        return waiting.get_nowait()
+    except Empty:
+        return None
 
-        return Simulators(long_context=LongContext.read(self._files.package))
+
+def _read_reply(file: ResultFile, reply: bytes) -> CategoryScore:
+    if not reply:
+        raise RunError(f"a worker process ended while it scored {file.path}")
+    value = cast("dict[str, JSON]", loads(reply))
+    if "error" in value:
+        raise DataError(str(value["error"]))
+    lines = cast("list[dict[str, JSON]]", value["lines"])
+    verdicts = [(cast("str", line.pop("id")), Verdict(**line)) for line in lines]  # type: ignore[arg-type]
+    return CategoryScore(file.category.name, verdicts, cast("int", value["missing"]))
+
+
+def _worker_environment() -> dict[str, str]:
+    """The same modules are found where ours were, however that was said."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,17 +1,32 @@
-"""Rows of one question: is what the model called among the possible answers?"""
+"""Rows of one question: is what the model called among the possible answers?
+
+As the leaderboard judges (`compat`), or strictly: with none of its quirks, and rows that nobody could pass not scored.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tunecheck.bfcl._call_text import UndecodableError
 from tunecheck.bfcl._decoding import Mode, as_calls, decode_answer, mode_of
-from tunecheck.bfcl._function_rules import Answer, Call, LeaderboardRules, Rules, Signature
-from tunecheck.bfcl._possible_answers import UnusableAnswerError
-from tunecheck.bfcl._strict_single_turn import check_strictly
-from tunecheck.bfcl._verdicts import INVALID_ENTRY, Mismatch, Verdict, shown
+from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules, Signature, UnusableAnswerError
+from tunecheck.bfcl._leaderboard_answers import LeaderboardRules
+from tunecheck.bfcl._source_literals import source_calls
+from tunecheck.bfcl._strict_answers import StrictRules, plain_name
+from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._matching.assignment import assign
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import bind_positional
+from tunecheck.conversations._bfcl_text import UndecodableError
+from tunecheck.conversations._decoding import decode_step
+from tunecheck.conversations._nested import Decoded
 
 _PASSED = Verdict(True)
+
+_ERROR_RESULT = "Error during inference"
+"""How the result of a row begins that the leaderboard's tool got no answer for."""
+
+_ABSTAINING = ("irrelevance", "relevance")
 
 
 def check_single_turn(row: Mapping[str, object], result: object, *, compat: bool, mode: Mode | None = None) -> Verdict:
@@ -30,35 +45,29 @@ def check_single_turn(row: Mapping[str, object], result: object, *, compat: bool
     try:
         return _as_leaderboard(row, result, mode) if compat else _strictly(row, result, mode)
     except RecursionError:
-        return Verdict(False, "ast_decoder:decoder_failed", None, "the result is nested too deeply")
+        return failed("ast_decoder:decoder_failed", "the result is nested too deeply")
 
 
 def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
-    check = row.get("check")
-    language = str(row.get("language") or "python")
-    if check in ("irrelevance", "relevance"):
+    check, language = row.get("check"), _language(row)
+    if check in _ABSTAINING:
         return _abstention(result, mode, language, calls_wanted=check == "relevance")
     try:
         decoded = decode_answer(result, mode, language)
     except UndecodableError as error:
-        return Verdict(False, "ast_decoder:decoder_failed", None, f"the result cannot be decoded: {error}")
+        return failed("ast_decoder:decoder_failed", f"the result cannot be decoded: {error}")
     calls = as_calls(decoded)
     if calls is None:
-        return Verdict(False, "ast_decoder:decoder_wrong_output_format", None, f"no list of calls: {shown(decoded)}")
+        return failed("ast_decoder:decoder_wrong_output_format", f"no list of calls: {shown(decoded)}")
     rules = LeaderboardRules(language, dots_as_underscores=mode == "tools")
     try:
-        fault = _fault(check, calls, row, rules)
+        return _fault(check, calls, row, rules) or _PASSED
     except UnusableAnswerError as error:
-        return Verdict(False, "checker_crash", None, f"the leaderboard's checker fails on this row: {error}")
-    return _PASSED if fault is None else fault.verdict()
+        return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
 
 
-def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
-    try:
-        answers = [] if row.get("check") in ("irrelevance", "relevance") else answers_of(row)
-        return check_strictly(row, documents_of(row), answers, result, mode)
-    except UnusableAnswerError as error:
-        return Verdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
+def _language(row: Mapping[str, object]) -> str:
+    return str(row.get("language") or "python")
 
 
 def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool) -> Verdict:
@@ -70,45 +79,43 @@ def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool
     if called == calls_wanted:
         return _PASSED
     if called:
-        return Verdict(
-            False, "irrelevance_error:decoder_success", None, f"called {shown(decoded)}; no call was asked for"
-        )
-    return Verdict(False, "relevance_error:decoder_failed", None, f"no call in {shown(result)}; one was asked for")
+        return failed("irrelevance_error:decoder_success", f"called {shown(decoded)}; no call was asked for")
+    return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
 
 
-def _fault(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Mismatch | None:
-    documents = documents_of(row)
-    answers = answers_of(row)
+def _fault(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Verdict | None:
+    documents = _documents(row)
+    answers = _expected_calls(row)
     if check == "parallel":
         return _unordered_fault(calls, answers, documents, rules)
     checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
     if len(calls) != expected:
-        return Mismatch(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
+        return failed(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
     document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
     return rules.fault(calls[0], answers[0], Signature.read(document))
 
 
 def _unordered_fault(
-    calls: Sequence[Call], answers: Sequence[Answer], documents: Mapping[str, object], rules: Rules
-) -> Mismatch | None:
+    calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: Rules
+) -> Verdict | None:
     """Each answer takes the first call that fits and is still free; nothing is taken back."""
     if len(calls) != len(answers):
         text = f"{len(calls)} calls; expected {len(answers)}"
-        return Mismatch("parallel_function_checker_no_order:wrong_count", text)
+        return failed("parallel_function_checker_no_order:wrong_count", text)
     free = list(range(len(calls)))
     for answer in answers:
         signature = Signature.read(documents.get(answer.name))
         faults = [(place, rules.fault(calls[place], answer, signature)) for place in free]
         fitting = next((place for place, fault in faults if fault is None), None)
         if fitting is None:
-            reasons = "; ".join(fault.message for _, fault in faults if fault)
+            reasons = "; ".join(str(fault.message) for _, fault in faults if fault)
             text = f"no call is the expected one of {answer.name}: {reasons}"
-            return Mismatch("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
+            return failed("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
         free.remove(fitting)
     return None
 
 
-def documents_of(row: Mapping[str, object]) -> dict[str, object]:
+def _documents(row: Mapping[str, object]) -> dict[str, object]:
     """The function documents by name, those with the declared types where the row has them; OpenAI tools are such."""
     given = row.get("declared") or row.get("functions") or []
     if not isinstance(given, list):
@@ -118,9 +125,108 @@ def documents_of(row: Mapping[str, object]) -> dict[str, object]:
     return {str(document.get("name")): document for document in documents}
 
 
-def answers_of(row: Mapping[str, object]) -> list[Answer]:
+def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
     """The calls of the ground truth."""
     truth = row.get("ground_truth")
     if not isinstance(truth, list) or not truth:
         raise UnusableAnswerError("there is no ground truth")
-    return [Answer.read(answer) for answer in truth]
+    return [ExpectedCall.read(answer) for answer in truth]
+
+
+def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
+    check, language = row.get("check"), _language(row)
+    try:
+        answers = [] if check in _ABSTAINING else _expected_calls(row)
+        documents = _documents(row)
+        if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
+            return failed("inference_error", f"no answer was recorded: {shown(result)}")
+        decoded = _decoded(result, mode, language)
+        if check == "irrelevance":
+            return _irrelevance(decoded, result)
+        if check == "relevance":
+            return _relevance(decoded, documents, result)
+        if decoded.problem is not None:
+            return failed("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
+        signatures = [_signature(answer, documents) for answer in answers]
+        return _strict_fault(decoded, answers, signatures, StrictRules(language, dots_as_underscores=True)) or _PASSED
+    except UnusableAnswerError as error:
+        return Verdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
+
+
+def _decoded(result: object, mode: Mode, language: str) -> Decoded:
+    if not isinstance(result, str):
+        return decode_step([result] if isinstance(result, dict) else result)
+    if language != "python":
+        return source_calls(result)
+    if mode == "text":
+        return decode_step(result, text_mode=True)
+    reading = read_calls(result)  # beside tools, a call may come as text in some model's own format
+    return decode_step(result) if not reading.calls else decode_step(result, text_mode=True)
+
+
+def _irrelevance(decoded: Decoded, result: object) -> Verdict:
+    attempted = decoded.problem is not None and (not isinstance(result, str) or read_calls(result).problem is not None)
+    if not decoded.calls and not attempted:
+        return _PASSED
+    text = f"called {shown([call.text() for call in decoded.calls] or result)}; no call was asked for"
+    return failed("irrelevance_error:decoder_success", text)
+
+
+def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object) -> Verdict:
+    if not decoded.calls:
+        return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
+    offered = {plain_name(name) for name in documents}
+    unknown = next((call.name for call in decoded.calls if plain_name(call.name) not in offered), None)
+    if unknown is None:
+        return _PASSED
+    return failed("simple_function_checker:wrong_func_name", f"called {shown(unknown)}, which is not offered")
+
+
+def _strict_fault(
+    decoded: Decoded, answers: Sequence[ExpectedCall], signatures: Sequence[Signature], rules: Rules
+) -> Verdict | None:
+    checker = "simple_function_checker" if len(answers) == 1 else "parallel_function_checker_no_order"
+    if len(decoded.calls) != len(answers):
+        return failed(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
+    calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
+    faults = [
+        [rules.fault(_bound(call, signature), answer, signature) for call in calls]
+        for answer, signature in zip(answers, signatures, strict=True)
+    ]
+    if len(answers) == 1:
+        return faults[0][0]
+    pairs = assign([[fault is not None for fault in line] for line in faults])
+    wrong = [(answers[row], fault) for row, column in pairs if (fault := faults[row][column]) is not None]
+    if not wrong:
+        return None
+    reasons = "; ".join(f"{answer.name}: {fault.message}" for answer, fault in wrong)
+    return failed(f"{checker}:cannot_find_match", reasons[:1_000])
+
+
+def _bound(call: FunctionCall, signature: Signature) -> Call:
+    """The call with its positional arguments under their names."""
+    return {call.name: bind_positional(call, [str(name) for name in signature.properties]).arguments}
+
+
+def _signature(answer: ExpectedCall, documents: Mapping[str, object]) -> Signature:
+    """The signature of the answer's function, once it is clear that some call of it can pass."""
+    signature = Signature.read(_whole(documents.get(answer.name)))
+    for name in signature.required_names():
+        if name not in answer.arguments:
+            raise UnusableAnswerError(f"the required argument {shown(name)} of {answer.name} has no possible value")
+    for name, options in answer.arguments.items():
+        optional = isinstance(options, list) and "" in options and name not in signature.required
+        if not options:
+            raise UnusableAnswerError(f"the argument {shown(name)} of {answer.name} has no possible value")
+        if name not in signature.properties and not optional:
+            raise UnusableAnswerError(f"{answer.name} has no parameter {shown(name)}, which the answer asks for")
+    return signature
+
+
+def _whole(document: object) -> object:
+    """A document with all the parts that JSON Schema lets it leave out."""
+    if not isinstance(document, dict):
+        return document
+    parameters = document.get("parameters")
+    given = {name: value for name, value in parameters.items() if value is not None} if parameters else {}
+    return {**document, "parameters": {"properties": {}, "required": [], **given}}

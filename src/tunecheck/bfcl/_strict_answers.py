@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tunecheck.bfcl._possible_answers import normalised
-from tunecheck.bfcl._source.literals import source_value
+from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules
+from tunecheck.bfcl._leaderboard_answers import normalised
+from tunecheck.bfcl._source_literals import source_value
+from tunecheck.bfcl._verdicts import Verdict, failed, shown
 
 _DEEPEST = 100
 
@@ -27,9 +29,28 @@ _TYPES: dict[object, tuple[type, ...]] = {
 _WHOLE = frozenset({"integer", "byte", "short", "long", "Bigint"})
 
 
-def strict_value_fault(
-    value: object, options: Sequence[object], schema: Mapping[str, object], language: str
-) -> str | None:
+class StrictRules(Rules):
+    """Names with `.` or `_`, values by type."""
+
+    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
+        """Those of the only call there is."""
+        ((name, given),) = call.items()
+        if plain_name(name) != plain_name(answer.name):
+            return failed("simple_function_checker:wrong_func_name", f"called {shown(name)}; expected {answer.name}")
+        assert isinstance(given, Mapping)
+        return given
+
+    def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+        """By type; see above."""
+        return _value_fault(value, options, schema, self.language)
+
+
+def plain_name(name: str) -> str:
+    """A function's name as names are compared: a model's tools cannot have dots in theirs."""
+    return name.replace(".", "_")
+
+
+def _value_fault(value: object, options: Sequence[object], schema: Mapping[str, object], language: str) -> str | None:
     """The leaderboard's name for what is wrong with a value; None where it is one of the answers."""
     if language == "python":
         read = value

@@ -1,4 +1,4 @@
-"""What came of checking one row."""
+"""The verdict of one row."""
 
 from __future__ import annotations
 
@@ -67,17 +67,9 @@ class Verdict:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """Why something does not pass; `path` is the place in the simulators' states."""
-
-    error_type: str
-    message: str
-    path: str | None = None
-
-    def verdict(self, turn: int | None = None) -> Verdict:
-        """The failing verdict."""
-        return Verdict(False, self.error_type, turn, self.message, self.path)
+def failed(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> Verdict:
+    """The verdict of a row that does not pass."""
+    return Verdict(False, error_type, turn, message, path)
 
 
 def _code(error_type: str) -> str:

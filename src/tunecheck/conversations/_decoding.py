@@ -1,22 +1,33 @@
-"""One answer of a model, as it stands in a result file, decoded into the calls that it asks for."""
+"""One answer of a model, as it stands in a result file, decoded into the calls that it asks for.
+
+Call text, `[cd(folder='docs'), send(text=cat('a.txt'))]`, is read by a scanner, never compiled and never evaluated; and
+so is every format that `tunecheck.calls` knows: a model that was asked for call text may answer as it was trained.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from tunecheck._json import plain
-from tunecheck.calls._bounds import MAX_CALLS, MAX_CHARACTERS, UnreadableError
+from tunecheck._json import JSON, plain
+from tunecheck.calls._bounds import MAX_CALLS, MAX_CHARACTERS, MAX_TEXT_DEPTH, UnreadableError
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import decode
-from tunecheck.conversations._compat_text import decode_text_as_bfcl
-from tunecheck.conversations._nested import NestedCall
-from tunecheck.conversations._text_calls import Decoded, decode_text
+from tunecheck.conversations._bfcl_text import decode_text_as_bfcl
+from tunecheck.conversations._nested import Decoded, NestedCall
+
+_NO_CALL = "the answer holds no call"
+
+_NAME = re.compile(NAME)
+_FENCED = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+_NOTHING = re.compile(r"[\s`]*+(?:\[\s*+\])?[\s`]*+")
+_CALL_AHEAD = re.compile(rf"\[?\s*{NAME}\s*\(")
 
 _SURELY_PLAIN = 200
 """Characters of JSON that hold neither more levels nor longer numbers than any limit of ours."""
-
-_NO_CALL = "the answer holds no call"
 
 
 def decode_step(step: object, *, text_mode: bool = False, compat: bool = False) -> Decoded:
@@ -36,7 +47,7 @@ def decode_step(step: object, *, text_mode: bool = False, compat: bool = False) 
 
 def _decoded(step: object, *, text_mode: bool, compat: bool) -> Decoded:
     if isinstance(step, str) and text_mode:
-        return decode_text_as_bfcl(step) if compat else decode_text(step)
+        return decode_text_as_bfcl(step) if compat else _decode_text(step)
     if step is None or (isinstance(step, str) and not step.strip()):
         return Decoded(problem=_NO_CALL) if compat and step != "" else Decoded()
     if not isinstance(step, (list, tuple)):
@@ -81,3 +92,59 @@ def _entries(step: object) -> Iterator[tuple[str, object]]:
             if not isinstance(name, str):
                 raise UnreadableError(f"call {number} has a name that is no text")
             yield name, arguments
+
+
+def _decode_text(text: str) -> Decoded:
+    """The calls of a text, in brackets or bare (`cd('docs')`), inside a code fence or not. It never raises."""
+    if _NOTHING.fullmatch(text):
+        return Decoded()
+    body = text.strip(" \t\r\n")
+    fenced = _FENCED.fullmatch(body)
+    body = fenced[1].strip() if fenced else body.strip("`")
+    if _CALL_AHEAD.match(body) and len(body) <= MAX_CHARACTERS:
+        try:
+            calls = _NestedScanner(body).all()
+        except (UnreadableError, RecursionError):
+            pass  # another format, or text that only begins like a call: the general reader says what is wrong
+        else:
+            return Decoded(tuple(calls))
+    reading = read_calls(text)
+    if reading.problem is not None:
+        return Decoded(problem=reading.problem)
+    if not reading.calls:
+        return Decoded(problem=_NO_CALL)
+    return Decoded(tuple(NestedCall(call.name, call.arguments) for call in reading.calls))
+
+
+class _NestedScanner(PythonScanner):
+    """Reads call text in which an argument may be a call itself."""
+
+    __slots__ = ("_nested",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._nested = 0
+
+    def all(self) -> list[NestedCall]:
+        """All calls of the text, with or without brackets around them, and nothing else."""
+        if self.sees("["):
+            calls = self.calls()
+        else:
+            calls = [self.call()]
+            while self.sees(","):
+                self.position += 1
+                calls.append(self.call())
+        if not self.at_end():
+            raise UnreadableError("more text after the calls")
+        return [NestedCall(call.name, cast("dict[str, object]", call.arguments)) for call in calls]
+
+    def _word(self) -> JSON:
+        name = _NAME.match(self.text, self.position)
+        if name is None or not self.text.startswith("(", name.end()):
+            return super()._word()
+        self._nested += 1
+        if self._nested > MAX_TEXT_DEPTH:
+            raise UnreadableError(f"calls nested deeper than {MAX_TEXT_DEPTH} levels")
+        call = self.call()
+        self._nested -= 1
+        return cast("JSON", NestedCall(call.name, cast("dict[str, object]", call.arguments)))

@@ -15,11 +15,9 @@ from tunecheck._json import JSON
 from tunecheck._targets import CallContext
 from tunecheck.conversations._dialects import Dialect
 from tunecheck.conversations._inference_log import InferenceLog
-from tunecheck.conversations._models import Model
-from tunecheck.conversations._nested import NestedCall, make_call
+from tunecheck.conversations._nested import Decoded, NestedCall, make_call
 from tunecheck.conversations._scenario import Scenario
-from tunecheck.conversations._text_calls import Decoded
-from tunecheck.conversations._users import Message, User
+from tunecheck.conversations._speakers import Message, Model, User
 from tunecheck.endpoints._base import Completion
 from tunecheck.simulators._backend import Backend
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tunecheck._json import JSON
-from tunecheck.conversations._users import Message
+from tunecheck.conversations._speakers import Message
 from tunecheck.simulators._backend import Backend
 
 

@@ -32,6 +32,18 @@ class NestedCall:
         return f"{self.name}({separator.join(parts)})"
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What one answer of a model asks for.
+
+    `calls` in order; none of them and no `problem`: the answer is empty. `problem` says why an answer that is not
+    empty holds no call that could be made.
+    """
+
+    calls: tuple[NestedCall, ...] = ()
+    problem: str | None = None
+
+
 def make_call(backend: Backend, call: NestedCall) -> Result:
     """Make a call, those in its arguments first. Never raises.
 

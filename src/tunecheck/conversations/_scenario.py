@@ -8,9 +8,9 @@ from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
-from tunecheck.conversations._backends import Backends
-from tunecheck.conversations._users import Message
+from tunecheck.conversations._speakers import Message
 from tunecheck.endpoints._target import openai_tools
+from tunecheck.simulators._backend import Backends
 
 COLUMNS = (
     "turns",

@@ -12,21 +12,17 @@ from tunecheck._fingerprints import content_hash, fingerprint, package_source_ha
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck.conversations._answers import answer_step, answer_text
-from tunecheck.conversations._backends import Backends
-from tunecheck.conversations._columns import OUTPUT_COLUMNS, output_columns, recorded_columns, single_columns
-from tunecheck.conversations._copies import BfclCopy, is_bfcl
-from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect
+from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
 from tunecheck.conversations._driver import Conversation
+from tunecheck.conversations._expected_answers import question_row
 from tunecheck.conversations._inference_log import InferenceLog, input_entry
-from tunecheck.conversations._models import EndpointModel, Model, RecordedModel
-from tunecheck.conversations._right_answers import question_row
+from tunecheck.conversations._output import OUTPUT_COLUMNS, output_columns, recorded_columns, single_columns
 from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
-from tunecheck.conversations._users import Message, ScriptedUser, User
-from tunecheck.conversations._wording import OwnWording, Wording
+from tunecheck.conversations._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
+from tunecheck.conversations._wording import BfclCopy, OwnWording, Wording, is_bfcl
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._backend import Backend, Backends
 
 Mode = Literal["tools", "text"]
 
@@ -194,7 +190,7 @@ class ConversationTarget(Target):
 
     def _backend(self, scenario: Scenario) -> Backend:
         long_context = self._copy.long_context() if scenario.long_context else None
-        return self._backends.start(scenario.simulators, scenario.initial_config, long_context)
+        return self._backends.backend(scenario.simulators, scenario.initial_config, long_context)
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
         """The wording; the copy of BFCL is not looked at where none of its texts would be said."""

@@ -1,14 +1,23 @@
-"""What a conversation says that is neither the user's nor the model's: the system prompt, and news about functions."""
+"""What a conversation says that is neither the user's nor the model's: system prompt, and news about functions.
+
+BFCL's own texts are read from the user's copy of it, when they are needed.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 
 from tunecheck._errors import DataError
 from tunecheck._fingerprints import content_hash
 from tunecheck._json import JSON, dumps
-from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, system_prompt
+from tunecheck._targets import Row
+from tunecheck.datasets._bfcl.categories import CATEGORIES
+from tunecheck.datasets._bfcl.files import find_bfcl
+from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
+from tunecheck.simulators._long_context import LongContext
 
 
 class Wording(ABC):
@@ -88,3 +97,41 @@ class BfclWording(Wording):
         if name not in self._prompts:
             raise DataError(f"the copy of BFCL has no prompt {name}; get it with: tunecheck datasets get bfcl")
         return self._prompts[name]
+
+
+def is_bfcl(row: Row) -> bool:
+    """Whether a row is one of BFCL's, as `bfcl:…` gives them."""
+    category = row.values.get("category")
+    known = CATEGORIES.get(category) if isinstance(category, str) else None
+    return known is not None and row.values.get("check") == known.check
+
+
+class BfclCopy:
+    """A copy of BFCL, looked for as `find_bfcl` does."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def wording(self) -> BfclWording:
+        """Its prompts.
+
+        Raises:
+            DataError: there is no copy; the text says how to get one.
+        """
+        return self._wording
+
+    def long_context(self) -> LongContext:
+        """Its long-context constants.
+
+        Raises:
+            DataError: there is no copy; the text says how to get one.
+        """
+        return self._long_context
+
+    @cached_property
+    def _wording(self) -> BfclWording:
+        return BfclWording(read_prompts(self._folder))
+
+    @cached_property
+    def _long_context(self) -> LongContext:
+        return LongContext.read(find_bfcl(self._folder).package)

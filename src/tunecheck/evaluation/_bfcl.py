@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import RunError
 from tunecheck._json import JSON
-from tunecheck.conversations._bfcl_selection import select_rows
-from tunecheck.conversations._result_files import write_result_files
+from tunecheck.conversations._output import write_result_files
 from tunecheck.conversations._target import ConversationTarget, Mode
+from tunecheck.datasets._bfcl.loader import select_rows
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.evaluation._evaluate import EvaluationResult, evaluate

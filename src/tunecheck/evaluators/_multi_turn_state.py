@@ -120,7 +120,7 @@ class MultiTurnStateEvaluator(Evaluator):
 
     @cached_property
     def _padded(self) -> Simulators:
-        from tunecheck.conversations._copies import BfclCopy
+        from tunecheck.conversations._wording import BfclCopy
 
         constants = BfclCopy(Path(self._data) if self._data else None).long_context()
         return Simulators(long_context=constants, time_limit_s=self._time_limit_s)

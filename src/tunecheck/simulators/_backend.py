@@ -5,24 +5,28 @@ Nothing here is global or shared: each attempt makes a backend of its own, and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+from tunecheck._plugins import Plugin, discover, find
 from tunecheck.calls._bounds import quoted
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import positional_count
 from tunecheck.simulators._base import Simulator, SimulatorError
 from tunecheck.simulators._operations import ArgumentError, Operation
 from tunecheck.simulators._results import Result, failure, success
-from tunecheck.simulators._watched import OverdueError, run_watched
 
 if TYPE_CHECKING:
-    from tunecheck._plugins import Plugin
     from tunecheck.simulators._long_context import LongContext
+
 
 _LONGEST_GUESS = 100
 
@@ -102,7 +106,7 @@ class Backend:
         try:
             arguments = operation.bind(*_split(call.arguments, operation, positional))
             return success(self._run(self.simulators[owner], operation, arguments))
-        except OverdueError:
+        except _OverdueError:
             self._stuck[owner] = operation.name
             return failure(f"{operation.name} did not return within {self.time_limit_s:g} seconds")
         except (SimulatorError, ArgumentError) as error:
@@ -131,11 +135,56 @@ class Backend:
     def _run(self, simulator: Simulator, operation: Operation, arguments: Mapping[str, JSON]) -> object:
         if simulator.bounded:
             return operation.method(simulator, **arguments)
-        return run_watched(lambda: operation.method(simulator, **arguments), self.time_limit_s)
+        return _run_with_time_limit(lambda: operation.method(simulator, **arguments), self.time_limit_s)
 
     def _unknown(self, name: str) -> str:
         hint = did_you_mean(name, self._table) if len(name) <= _LONGEST_GUESS else ""
         return f"there is no operation {quoted(name)}{hint}"
+
+
+class Backends:
+    """Starts the backends of many attempts; each simulator's class is looked for once, which takes longer than a turn.
+
+    Args:
+        classes: simulators by name that are no plugins; they go before plugins of the same name.
+        workspace: whose `simulators/` folder is looked in too.
+        time_limit_s: after how long a call of a simulator is given up.
+    """
+
+    def __init__(
+        self,
+        classes: Mapping[str, type[Simulator]] | None = None,
+        *,
+        workspace: Path | None = None,
+        time_limit_s: float = 10,
+    ) -> None:
+        self._classes = dict(classes or {})
+        self._workspace = workspace
+        self._time_limit_s = time_limit_s
+
+    def backend(self, names: Sequence[str], config: Mapping[str, JSON], long_context: LongContext | None) -> Backend:
+        """A backend of an attempt's own, each simulator loaded from its part of the configuration.
+
+        Raises:
+            PluginError: a name that is no simulator, or two that offer the same operation.
+            DataError: a configuration that cannot be used.
+        """
+        classes = {name: self.find(name) for name in names}
+        return Backend.of(classes, config, long_context=long_context, time_limit_s=self._time_limit_s)
+
+    def find(self, name: str) -> type[Simulator]:
+        """The class of a simulator.
+
+        Raises:
+            PluginError: there is none of that name.
+        """
+        if name not in self._classes:
+            self._classes[name] = find_simulator(name, among=self._plugins)
+        return self._classes[name]
+
+    @cached_property
+    def _plugins(self) -> Sequence[Plugin]:
+        return discover("tunecheck.simulators", workspace=self._workspace)
 
 
 def find_simulator(
@@ -146,12 +195,10 @@ def find_simulator(
     Raises:
         PluginError: there is none, or what is there is no simulator.
     """
-    from tunecheck._plugins import find
-
-    found = find("tunecheck.simulators", name, workspace=workspace, among=among)
-    if not (isinstance(found, type) and issubclass(found, Simulator)):
+    plugin = find("tunecheck.simulators", name, workspace=workspace, among=among)
+    if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
         raise PluginError(f"the plugin {name!r} is no subclass of tunecheck.simulators.Simulator")
-    return found
+    return plugin
 
 
 def _part(config: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
@@ -179,3 +226,48 @@ def _split(
 def _described(operation: str, error: BaseException) -> str:
     text = " ".join(str(error).split())[:1000]
     return f"{operation} failed: {type(error).__name__}{': ' if text else ''}{text}"
+
+
+class _OverdueError(Exception):
+    """The code did not return in time."""
+
+
+class _ThreadEndError(BaseException):
+    """Raised inside a thread whose time is over; no `except Exception` stops it."""
+
+
+def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> object:
+    """What `work` returns or raises, if that comes in time.
+
+    A thread that is late is asked to end at its next step in Python code, so that an endless loop does not burn a
+    processor for good. Code that stays inside one call of a C function cannot be asked, and one that also keeps the
+    interpreter's lock (`10**10**9`) cannot even be given up: a simulator must bound such arguments itself.
+
+    Raises:
+        _OverdueError: it did not come in time.
+        BaseException: whatever `work` raises.
+    """
+    outcome: list[object] = []
+    failed: list[BaseException] = []
+
+    def body() -> None:
+        with contextlib.suppress(_ThreadEndError):  # it may come just after the work was done
+            try:
+                outcome.append(work())
+            except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
+                failed.append(error)
+
+    thread = threading.Thread(target=body, name="tunecheck-simulator", daemon=True)
+    thread.start()
+    thread.join(time_limit_s)
+    if failed:
+        raise failed[0]
+    if outcome:
+        return outcome[0]
+    _stop(thread)
+    raise _OverdueError
+
+
+def _stop(thread: threading.Thread) -> None:
+    if thread.ident is not None and thread.is_alive():
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_ThreadEndError))

@@ -14,7 +14,7 @@ from tunecheck.cli._parameters import Debug, Json
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.bfcl._entry_files import CheckRow
+    from tunecheck.bfcl._entries import CheckRow
     from tunecheck.bfcl._scoring import Scores
     from tunecheck.bfcl._summary import CategoryScore, ModelScore
     from tunecheck.datasets._bfcl.files import BfclFiles
@@ -187,7 +187,7 @@ def show(
 
 
 def _every_row(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
-    from tunecheck.bfcl._entry_files import read_entries
+    from tunecheck.bfcl._entries import read_entries
     from tunecheck.datasets._bfcl.categories import named_categories
 
     for category in named_categories(categories):
@@ -197,7 +197,7 @@ def _every_row(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
 def _chosen_rows(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
     from tunecheck._errors import DataError
     from tunecheck._messages import did_you_mean
-    from tunecheck.bfcl._entry_files import read_entries
+    from tunecheck.bfcl._entries import read_entries
     from tunecheck.datasets._bfcl.categories import category_of
 
     entries: dict[str, dict[str, CheckRow]] = {}

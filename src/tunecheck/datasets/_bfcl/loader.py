@@ -1,17 +1,20 @@
 """BFCL V3 as a data set: `bfcl:simple_python`, `bfcl:multi_turn`, `bfcl:live_simple,irrelevance`, `bfcl:all`.
 
-The data is the user's own copy: `tunecheck datasets get bfcl` fetches it (`bfcl_download.py`), `bfcl_files.py` finds
-it, `bfcl_rows.py` makes the rows.
+The data is the user's own copy: `tunecheck datasets get bfcl` fetches it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
+from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import canonical
-from tunecheck.datasets._bfcl.categories import Category, named_categories
+from tunecheck._messages import did_you_mean
+from tunecheck.datasets._bfcl.categories import CATEGORIES, Category, category_of, named_categories
 from tunecheck.datasets._bfcl.files import FUNCTION_DOCS, TEXTS, BfclFiles, find_bfcl
 from tunecheck.datasets._bfcl.rows import RowBuilder, UnusableEntryError
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -25,7 +28,7 @@ _DATA = "?data="
 def load_bfcl(argument: str) -> Dataset:
     """The rows of the categories that `argument` names: a category, a group, or several between commas.
 
-    `simple_python?data=FOLDER` takes another copy than the one in the cache or in `TUNECHECK_BFCL`. `bfcl_rows`
+    `simple_python?data=FOLDER` takes another copy than the one in the cache or in `TUNECHECK_BFCL`. `RowBuilder`
     says what a row holds.
 
     Raises:
@@ -44,31 +47,95 @@ def _defaults(categories: Sequence[Category]) -> DatasetDefaults:
     return DatasetDefaults(evaluators=evaluators, target="conversation")  # which asks a single question once
 
 
+def select_rows(
+    categories: str | None, *, ids: Sequence[str] = (), limit: int | None = None, folder: Path | None = None
+) -> Dataset:
+    """Rows of the user's copy of BFCL, in the data's order.
+
+    Args:
+        categories: names of categories and groups between commas; None: those that the ids are of, else all that are
+            scored.
+        ids: only these rows.
+        limit: only so many rows of each category.
+        folder: the copy, if not the usual one.
+
+    Raises:
+        ConfigurationError: a limit below 1.
+        DataError: the copy is not there, a category or an id does not exist.
+    """
+    if limit is not None and limit < 1:
+        raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
+    if categories is not None:
+        chosen = named_categories(categories)
+    elif ids:
+        chosen = [each for each in CATEGORIES.values() if any(category_of(row_id) is each for row_id in ids)]
+    else:
+        chosen = named_categories("all")
+    for row_id in ids:
+        if category_of(row_id) not in chosen:
+            where = ", ".join(each.name for each in chosen) or "BFCL"
+            raise DataError(f"{row_id[:100]!r} is no id of a row in {where}; ids are such as multi_turn_base_0")
+    name = categories or ",".join(each.name for each in chosen) if ids or categories else "all"
+    source = BfclSource(find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
+    return Dataset(source, defaults=DatasetDefaults(target="conversation"))
+
+
 class BfclSource(Source):
-    """The rows of some categories, one after another, read as they are needed."""
+    """The rows of some categories, one after another, read as they are needed.
+
+    `ids` picks rows, none of them all; `limit` is the most of each category.
+    """
 
     unit = "row"
 
-    def __init__(self, files: BfclFiles, categories: Sequence[Category], names: str) -> None:
-        self.name = f"bfcl:{names}"
-        self.label = self.name
+    def __init__(
+        self,
+        files: BfclFiles,
+        categories: Sequence[Category],
+        names: str,
+        *,
+        ids: frozenset[str] = frozenset(),
+        limit: int | None = None,
+    ) -> None:
+        self.name = self.label = f"bfcl:{names}"
         self._files = files
         self._categories = categories
+        self._ids = ids
+        self._limit = limit
 
     def state(self) -> object:
         """Size and time of change of every file that is read."""
         return [JsonLinesSource(path).state() for path in self._paths()]
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source. The digest is of the rows as canonical JSON, whatever files they came from."""
+        """See Source. The digest is of the rows as canonical JSON, whatever files they came from.
+
+        Raises:
+            DataError: also where an id that was asked for is in no row.
+        """
         builder = RowBuilder(self._files)
         number = 0
+        known: list[str] = []
         for category in self._categories:
-            for row in self._rows(category, builder):
+            picked = self._picked(self._rows(category, builder), known)
+            for row in islice(picked, self._limit):
                 number += 1
                 if digest is not None:
                     digest.update(canonical(row) + b"\n")
                 yield number, row
+            if self._ids:  # those after the limit are looked at, too: an id that is not there is a mistake
+                deque(picked, maxlen=0)
+        missing = self._ids.difference(known)
+        if missing:
+            first = min(missing)
+            raise DataError(f"{self.label}: there is no row {first[:100]!r}{did_you_mean(first[:100], known)}")
+
+    def _picked(self, rows: Iterator[Record], known: list[str]) -> Iterator[Record]:
+        for row in rows:
+            if self._ids:
+                known.append(str(row["id"]))
+            if not self._ids or row["id"] in self._ids:
+                yield row
 
     def _rows(self, category: Category, builder: RowBuilder) -> Iterator[Record]:
         questions = JsonLinesSource(self._files.data / category.questions)

@@ -1,15 +1,41 @@
-"""Where a conversation's answers come from: an endpoint that is asked step by step, or a recorded conversation."""
+"""Who speaks in a conversation: the data set's turns for the user; an endpoint, or a recorded result, for the model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tunecheck._json import JSON, dumps, real_number, whole_number
 from tunecheck._targets import CallContext, Row
-from tunecheck.conversations._right_answers import step_row
-from tunecheck.conversations._users import Message
+from tunecheck.conversations._expected_answers import step_row
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+
+Message: TypeAlias = Mapping[str, JSON]
+"""An OpenAI message."""
+
+
+class User(Protocol):
+    """Speaks for the user in one conversation."""
+
+    async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
+        """The messages that begin a turn (counted from 0); None ends the conversation.
+
+        `so_far` is everything that was said, as the model sees it. What costs a call is to be recorded with
+        `context.record`, and asked for with `context.recall` first, so that a run that goes on asks nothing twice.
+        A turn without messages is one in which only functions are added.
+        """
+        ...
+
+
+class ScriptedUser:
+    """Says what the data set says, turn by turn, whatever the model answers."""
+
+    def __init__(self, turns: Sequence[Sequence[Message]]) -> None:
+        self._turns = turns
+
+    async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
+        """The turn's messages; None after the last."""
+        return self._turns[turn] if turn < len(self._turns) else None
 
 
 class Model(Protocol):

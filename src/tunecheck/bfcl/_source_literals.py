@@ -1,5 +1,6 @@
-"""Java and JavaScript source text as values: literals, lists and maps, nested, read by a scanner of our own.
+"""Java and JavaScript text as the strict mode reads it: calls, and literals, lists and maps, nested, as values.
 
+    source_calls('[f(a=new int[]{1, 2}, b="x")]')                  f with the texts 'new int[]{1, 2}' and '"x"'
     source_value('new ArrayList<>(List.of("a,b", "c"))', "java")   ['a,b', 'c']
     source_value("{a: [1, 2], 'b c': null}", "javascript")         {'a': [1, 2], 'b c': None}
 
@@ -10,6 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+from tunecheck.calls._bounds import MAX_CHARACTERS
+from tunecheck.conversations._nested import Decoded, NestedCall
 
 _DEEPEST = 50
 _LONGEST = 100_000
@@ -25,7 +29,7 @@ _KEY = re.compile(r"[\w$]++")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 _PLAIN = re.compile(r"[^\"'`(\[{)\]},;]++")
-_OPENERS = {"(": ")", "[": "]", "{": "}"}
+_CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 
 _GENERIC = r"(?:\s*<[\w\s,.<>?\[\]]*>)?"
 _NEW = r"new\s+(?:java\.util\.)?"
@@ -37,6 +41,13 @@ _JAVA_MAP = re.compile(rf"(?:{_NEW}(?:Linked)?(?:Hash|Tree)(?:Map|table){_GENERI
 _BLOCK = re.compile(r"\s*\{\s*\{")
 _ADD = re.compile(r"\s*(?:this\s*\.\s*)?(add|put)\s*\(")
 _JS_ARRAY = re.compile(r"new\s+Array\s*\(|Array\.of\s*\(")
+
+_FENCE = re.compile(r"\A```[\w+-]*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_CALL = re.compile(r"\s*(?:new\s+)?([\w$.]+)\s*\(")
+_ARGUMENT_NAME = re.compile(r"\s*([\w$]+)\s*=(?!=)\s*")
+_NOT_STRUCTURE = re.compile(
+    r"(?:[^\"'`()\[\]{},]++|\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'|`(?:[^`\\]++|\\.)*+`)++", re.DOTALL
+)
 
 
 class _NotReadError(Exception):
@@ -165,8 +176,8 @@ class _Scanner:
             here = self._text[self._place]
             if not open_ones and here in ",)]};":
                 return
-            if here in _OPENERS:
-                open_ones.append(_OPENERS[here])
+            if here in _CLOSER_OF:
+                open_ones.append(_CLOSER_OF[here])
             elif open_ones and here == open_ones[-1]:
                 open_ones.pop()
             self._place += 1
@@ -235,3 +246,64 @@ def _number(found: re.Match[str]) -> int | float:
 
 def _word(found: re.Match[str]) -> bool | None:
     return {"true": True, "false": False}.get(found[0])
+
+
+def source_calls(text: str) -> Decoded:
+    """The calls of a text, in brackets or bare. It never raises."""
+    if len(text) > MAX_CHARACTERS:
+        return Decoded(problem=f"a text of {len(text)} characters")
+    body = text.strip()
+    fenced = _FENCE.match(body)
+    body = fenced[1].strip() if fenced else body.strip("`")
+    body = body[1:-1] if body.startswith("[") and body.endswith("]") else body
+    calls: list[NestedCall] = []
+    place = 0
+    while body[place:].strip(" \t\r\n;"):
+        found = _CALL.match(body, place)
+        if found is None:
+            return Decoded(problem="the answer holds no call")
+        arguments, end = _arguments(body, found.end())
+        if arguments is None:
+            return Decoded(problem=f"a call of {found[1][:60]!r} whose arguments cannot be read")
+        calls.append(NestedCall(found[1], arguments))
+        rest = body[end:].lstrip()
+        place = len(body) - len(rest) + (rest[:1] in (",", ";"))
+        if rest and rest[0] not in ",;":
+            return Decoded(problem="more text stands after a call")
+    return Decoded(tuple(calls))
+
+
+def _arguments(text: str, place: int) -> tuple[dict[str, object] | None, int]:
+    """The arguments up to the closing bracket, positional ones under "0", "1", …; and where they end."""
+    arguments: dict[str, object] = {}
+    while True:
+        key = _ARGUMENT_NAME.match(text, place)
+        start = key.end() if key else place
+        end = _expression_end(text, start)
+        if end >= len(text):
+            return None, end
+        value = text[start:end].strip()
+        if value:
+            arguments[key[1] if key else str(len(arguments))] = value
+        if text[end] == ")":
+            return arguments, end + 1
+        place = end + 1
+
+
+def _expression_end(text: str, place: int) -> int:
+    """Where an argument ends: at the next comma or closing bracket outside of its own brackets."""
+    open_ones: list[str] = []
+    while place < len(text):
+        plain = _NOT_STRUCTURE.match(text, place)
+        if plain:
+            place = plain.end()
+            continue
+        here = text[place]
+        if here in _CLOSER_OF:
+            open_ones.append(_CLOSER_OF[here])
+        elif open_ones and here == open_ones[-1]:
+            open_ones.pop()
+        elif not open_ones and here in ",)":
+            return place
+        place += 1
+    return place

@@ -1,11 +1,29 @@
-"""Recognises expressions of Java and JavaScript, as far as arguments of calls need it; nothing is evaluated."""
+"""One call in a model's Java or JavaScript text, decoded as the leaderboard decodes it: `[A.f(a=new int[]{1}, b="x")]`.
+
+The leaderboard parses with a tree-sitter grammar of the language. Here a small recogniser tells calls whose arguments
+are expressions of the language from those that are not; and each argument becomes the same text: a literal text without
+its quotes, a call as it is written, `new` and everything else in Java without white space. Nothing is evaluated.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunecheck.bfcl._call_text import UndecodableError
-from tunecheck.bfcl._source.tokens import tokens_of
+from tunecheck.conversations._bfcl_text import UndecodableError
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+|//[^\n]*|/\*.*?\*/)
+    |(?P<text>\"\"\".*?\"\"\"|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)
+    |(?P<number>(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)[\w]*)
+    |(?P<name>[^\W\d][\w$]*|[$][\w$]*|\#\w+|@\w+)
+    |(?P<sign>->|=>|::|\.\.\.|[=!]==?|<<=|>>>?=|[-+*/%&|^]=|<<|>=|<=|&&|\|\||\?\?|\?\.|\+\+|--|\*\*|[^\s\w])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_REGEX = re.compile(r"/(?![/*])(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/\w*")
 
 _SHORTEST_JAVA = 11
 """Characters below which the leaderboard's parser gives a Java statement without a semicolon up."""
@@ -13,15 +31,71 @@ _SHORTEST_JAVA = 11
 _DEEPEST = 100
 
 _BINARY = frozenset("+ - * / % & | ^ && || ?? == != === !== < > <= >= << ** = += -= *= /= %= &= |= ^=".split())
-PREFIXES = frozenset("+ - ! ~ ++ --".split())
+_PREFIXES = frozenset("+ - ! ~ ++ --".split())
 _WORDS_BEFORE = frozenset("typeof void await delete".split())
 _WORDS_BETWEEN = frozenset("instanceof in".split())
 _JAVASCRIPT_WORDS = frozenset("class import export if else for while return var const let switch case try".split())
 _CLOSERS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
+_LONGEST = 10_000
+"""Longest text, in characters, that is read: unclosed brackets in it cost the square of its length."""
+
+_JAVA_CONSTANTS = frozenset({"true", "false", "null", "this", "super"})
+_JAVASCRIPT_CONSTANTS = frozenset({"false", "null", "this", "super", "undefined"})
+"""Words that are no names, among arguments without a name."""
+
+
+def decode_source_text(text: str, language: str) -> list[object]:
+    """The call of a text as `[{"f": {"a": "1"}}]`; `[None]` where there is something else than one call.
+
+    Raises:
+        UndecodableError: it is no text of the language.
+    """
+    if len(text) > _LONGEST:
+        raise UndecodableError(f"a text of {len(text)} characters")
+    text = text.strip("`\n ")
+    body = text[text.startswith("[") : len(text) - text.endswith("]")]
+    reader = _Reader(body.strip(), java=language == "java")
+    try:
+        return [reader.call()]
+    except RecursionError:
+        raise UndecodableError("nested too deeply") from None
+
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class _Token:
+    """One token: its kind ("text", "number", "name", "sign"), and where it stands."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def _tokens_of(text: str, *, java: bool) -> list[_Token]:
+    """The tokens of a text, without white space and comments.
+
+    Raises:
+        UndecodableError: something in it is no token, or a text is not closed.
+    """
+    tokens: list[_Token] = []
+    place = 0
+    while place < len(text):
+        begins = not tokens or (tokens[-1].kind == "sign" and tokens[-1].text not in (")", "]", "}"))
+        found = (_REGEX.match(text, place) if begins and not java else None) or _TOKEN.match(text, place)
+        if found is None:
+            raise UndecodableError(f"not readable: {text[place : place + 20]!r}")
+        kind = found.lastgroup or "number"
+        if kind == "sign" and (found[0] in "\"'`" or text.startswith("/*", place)):
+            raise UndecodableError("a text or comment that is not closed")
+        if kind != "space":
+            tokens.append(_Token(kind, found[0], found.start(), found.end()))
+        place = found.end()
+    return tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
     """A call, or an object's creation: from which token to which, where its bracket opens, and its arguments."""
 
     start: int
@@ -30,7 +104,7 @@ class Made:
     parts: list[tuple[int, int]]
 
 
-class Recogniser:
+class _Recogniser:
     """Moves over the tokens of a text; `place` is the one that it looks at, `made` the calls it came by.
 
     Its methods raise `UndecodableError` where the text is none of the language.
@@ -39,10 +113,10 @@ class Recogniser:
     def __init__(self, text: str, *, java: bool) -> None:
         self.text = text
         self.java = java
-        self.tokens = tokens_of(text, java=java)
+        self.tokens = _tokens_of(text, java=java)
         self.place = 0
-        self.made: list[Made] = []
-        self.created = Made(0, 0, 0, [])
+        self.made: list[_Made] = []
+        self.created = _Made(0, 0, 0, [])
         self._depth = 0
 
     def expression(self) -> None:
@@ -65,7 +139,7 @@ class Recogniser:
         self._depth -= 1
 
     def _prefixed(self) -> None:
-        while self.at(*PREFIXES) or (not self.java and self.at(*_WORDS_BEFORE, "...")):
+        while self.at(*_PREFIXES) or (not self.java and self.at(*_WORDS_BEFORE, "...")):
             self.place += 1
         self.operand()
 
@@ -79,7 +153,7 @@ class Recogniser:
                 shape = ""
             elif self.at("("):
                 opening, parts = self.items("(")
-                self.made.append(Made(start, self.place, opening, parts))
+                self.made.append(_Made(start, self.place, opening, parts))
                 shape = "call"
             elif self.at("["):
                 if len(self.items("[")[1]) != 1 and self.java:
@@ -150,7 +224,7 @@ class Recogniser:
             if self.java and self.at("{"):
                 self._class_body()
             if self.java:
-                self.created = Made(start, self.place, opening, parts)
+                self.created = _Made(start, self.place, opening, parts)
             return "object" if self.java else ""
         if not self.java or not self.at("["):
             if self.java:
@@ -278,3 +352,81 @@ class Recogniser:
         if end < len(self.tokens) and "\n" not in self.text[self.tokens[end - 1].end : self.tokens[end].start]:
             return True
         return self.java and self.tokens[end - 1].end - self.tokens[start].start < _SHORTEST_JAVA
+
+
+class _Reader(_Recogniser):
+    """Reads one call."""
+
+    def call(self) -> object:
+        """The call that the text makes: in Java the first one in it, in JavaScript its first statement."""
+        if not self.tokens:
+            return None
+        first = self._statement()
+        while self.place < len(self.tokens):
+            self._statement()
+        if first is None:
+            return None
+        name = self.between(first.start, first.opening) if self.java else self.source(first.start, first.opening)
+        if self.java and self.tokens[first.start].text == "new":
+            name = f"new {self.between(first.start + 1, first.opening)}"
+        return {name: self._arguments(first.parts)}
+
+    def _statement(self) -> _Made | None:
+        """Move past one statement; gives its outermost call, if that counts."""
+        self.made.clear()
+        start = self.place
+        while self.java and self.at("return", "var") and self.place < len(self.tokens) - 1:
+            self.place += 1
+        self.expression()
+        while not self.java and self.skip(","):
+            self.expression()
+        end = self.place
+        if not self.skip(";") and self.is_cut_short(start, end):
+            raise UndecodableError("no statement")
+        calls = sorted(self.made, key=lambda made: (made.start, -made.end))
+        whole = [made for made in calls if self.java or (made.start, made.end) == (start, end)]
+        return whole[0] if whole else None
+
+    def _arguments(self, parts: Sequence[tuple[int, int]]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for first, last in parts:
+            name, value = self._argument(first, last)
+            if name == "" and value is None:
+                continue
+            if name in found:
+                raise UndecodableError("an argument is given twice")
+            found[name] = value
+        return found
+
+    def _argument(self, first: int, last: int) -> tuple[str, object]:
+        """An argument's name and text; a bare name has none, anything else without a name is passed over."""
+        signs = ("=", *(f"{sign}=" for sign in "+-*/%&|^")) if self.java else ("=",)
+        for place in range(first, last):
+            if self.tokens[place].text in signs and self.tokens[place].kind == "sign":
+                return self.between(first, place), self._value(place + 1, last)
+            if self.tokens[place].text in ("(", "{"):
+                break
+        if (
+            last - first == 1
+            and self.tokens[first].kind == "name"
+            and self.tokens[first].text not in (_JAVA_CONSTANTS if self.java else _JAVASCRIPT_CONSTANTS)
+        ):
+            return "None", self.tokens[first].text
+        return "", None
+
+    def _value(self, first: int, last: int) -> str:
+        source = self.source(first, last)
+        if not self.java:
+            quoted = len(source) > 1 and source[0] in "\"'" and source[-1] in "\"'"
+            return source[1:-1] if quoted else source
+        if last - first == 1:
+            return source[1:-1] if self.tokens[first].kind == "text" else source
+        self.place = first
+        shape = "" if self.at(*_PREFIXES) else self.operand()
+        if self.place != last or not shape:
+            return self.between(first, last)
+        if shape == "object":
+            created = self.created
+            given = ", ".join(self.source(*part) for part in created.parts)
+            return f"new {self.between(first + 1, created.opening)}({given})"
+        return f"new {self.between(first + 1, last)}" if shape == "array" else source

@@ -1,15 +1,17 @@
-"""A conversation's output columns, and the line that they make in a result file of BFCL's layout."""
+"""A conversation's output columns, and the result files of BFCL's layout that are written from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import PurePath
-from typing import TypeVar
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import BinaryIO, TypeVar
 
-from tunecheck._json import JSON
+from tunecheck._json import JSON, dumps_line
 from tunecheck._targets import Row
 from tunecheck.conversations._driver import Steps
 from tunecheck.conversations._inference_log import was_forced_to_quit
+from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.endpoints._base import Completion
 
 Number = TypeVar("Number", int, float)
@@ -132,3 +134,38 @@ def _counted(value: JSON) -> JSON:
     if isinstance(value, list):
         return [_counted(item) for item in value]
     return 0 if value is None else value
+
+
+_PARTIAL = ".partial"
+
+
+def write_result_files(rows: Iterable[Mapping[str, JSON]], folder: Path, model: str) -> list[Path]:
+    """Write the result rows of a finished run below `folder`, one file a category, and say where.
+
+    A row that ended in an error has a line that says so, as BFCL's own files do, and is wrong; but it is left out where
+    a model is right by not calling, and whoever counts would take the error for a right answer.
+    """
+    written: dict[Path, BinaryIO] = {}
+    with contextlib.ExitStack() as opened:
+        for row in rows:
+            category = CATEGORIES.get(str(row.get("inputs.category")))
+            if category is None or (category.check == "irrelevance" and "error.target" in row):
+                continue
+            group = "multi_turn" if category.multi_turn else "live" if category.live else "non_live"
+            path = folder / result_path(model, group, category.name)
+            if path not in written:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                written[path] = opened.enter_context(path.with_name(path.name + _PARTIAL).open("wb"))
+            written[path].write(dumps_line(_line(row)))
+    for path in written:
+        path.with_name(path.name + _PARTIAL).replace(path)
+    return list(written)
+
+
+def _line(row: Mapping[str, JSON]) -> dict[str, JSON]:
+    row_id = str(row.get("row_id"))
+    error = row.get("error.target")
+    if error is not None:
+        told = error if isinstance(error, dict) else {}
+        return error_line(row_id, f"{told.get('type')}: {told.get('message')}")
+    return result_line(row_id, {name: row.get(f"outputs.{name}") for name in OUTPUT_COLUMNS})

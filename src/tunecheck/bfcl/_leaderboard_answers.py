@@ -1,27 +1,100 @@
-"""One argument against its possible answers, judged exactly as BFCL V3/V4 judges it, quirks included.
+"""A call against its possible answers, judged exactly as BFCL V3/V4 judges it, quirks included.
 
-Every function here gives the error type of the leaderboard's result files, or None where the value is accepted. The
-quirks are kept on purpose (`""` among the answers accepts any empty text or list, dictionaries are compared without
-types, lists of lists are compared raw): published verdicts depend on them. `tunecheck.bfcl._strict_answers` has none.
-
-Raises, in the places where the leaderboard's checker crashes, `UnusableAnswerError`.
+The error types are those of the leaderboard's result files. The quirks of its `ast_checker.py` are kept on purpose
+(`""` among the answers accepts any empty text or list, dictionaries are compared without types, lists of lists are
+compared raw): published verdicts depend on them. Where its checker crashes, `UnusableAnswerError` is raised.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+
+from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules, UnusableAnswerError
+from tunecheck.bfcl._source_values import TYPES, declared_value
+from tunecheck.bfcl._verdicts import Verdict, failed, shown
+
+_PYTHON_TYPES: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
-class UnusableAnswerError(Exception):
-    """An answer or a definition that cannot be checked against; its text says what about it."""
+class LeaderboardRules(Rules):
+    """Exactly those of the leaderboard's `ast_checker.py`."""
+
+    def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
+        """Only the expected name is looked at; a call with several names is decoded with its first."""
+        name = self.called_name(answer.name)
+        if name not in call:
+            called = ", ".join(call)
+            return failed("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")
+        given = call[name]
+        if not isinstance(given, Mapping):
+            raise UnusableAnswerError("the arguments are no object")
+        return given
+
+    def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+        """The value is read in its language, then compared."""
+        if self.language == "python":
+            return self._python_fault(value, options, schema)
+        types = TYPES[self.language]
+        type_name = _known(schema.get("type"), types)
+        if not isinstance(value, str):
+            return "type_error:java" if self.language == "java" else "type_error:js"
+        elements = _element_type(schema) if type_name in ("Array", "ArrayList", "array") else None
+        try:
+            read_value = declared_value(value, self.language, type_name, elements)
+        except (KeyError, ValueError) as error:  # a type without a reader; digits beyond the interpreter's limit
+            raise UnusableAnswerError(f"a value of type {type_name} cannot be read: {error}") from None
+        expected = _Expected(types[type_name][0], None if elements is None else types[_known(elements, types)][0])
+        return _value_fault(read_value, options, expected)
+
+    def _python_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
+        type_name = schema.get("type")
+        expected = _PYTHON_TYPES[_known(type_name, _PYTHON_TYPES)]
+        elements = None
+        if type_name in ("array", "tuple"):
+            elements = _PYTHON_TYPES[_known(_element_type(schema), _PYTHON_TYPES)]
+        if type_name == "tuple" and type(value) is tuple:
+            value = list(value)
+        if type_name == "float" and type(value) is int:
+            value = _as_float(value)
+        return _value_fault(value, options, _Expected(expected, elements))
+
+
+def _as_float(value: int) -> object:
+    try:
+        return float(value)
+    except OverflowError:
+        raise UnusableAnswerError("an integer too large for a float") from None
+
+
+def _known(type_name: object, types: Container[str]) -> str:
+    if isinstance(type_name, str) and type_name in types:
+        return type_name
+    raise UnusableAnswerError(f"the definition has a type {shown(type_name, 60)}")
+
+
+def _element_type(schema: Mapping[str, object]) -> str:
+    items = schema.get("items")
+    element = items.get("type") if isinstance(items, dict) else None
+    if isinstance(element, str):
+        return element
+    raise UnusableAnswerError("the definition of a list does not say of what")
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class _Expected:
     """The type that a parameter's values must have, and that of its elements, where the definition says."""
 
     kind: type
@@ -33,7 +106,7 @@ def normalised(text: str) -> str:
     return _IGNORED.sub("", text).lower().replace("'", '"')
 
 
-def value_fault(value: object, answers: Sequence[object], expected: Expected) -> str | None:
+def _value_fault(value: object, answers: Sequence[object], expected: _Expected) -> str | None:
     """Why the value is not among the answers; None where it is."""
     fault, is_variable = _type_fault(value, answers, expected)
     if fault is not None:
@@ -52,7 +125,7 @@ def value_fault(value: object, answers: Sequence[object], expected: Expected) ->
     return None if value in answers else "value_error:others"
 
 
-def _type_fault(value: object, answers: Sequence[object], expected: Expected) -> tuple[str | None, bool]:
+def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -> tuple[str | None, bool]:
     """The fault of the value's type, and whether the answers are of another type than the definition says.
 
     The leaderboard calls that other type a variable: the name of one stands where its value would.
@@ -74,7 +147,7 @@ def _answered_type(answers: Sequence[object]) -> type | None:
 def _elements_fit(value: object, answer: object, elements: type) -> bool:
     if not isinstance(answer, list) or not isinstance(value, list):
         return True
-    return all(_type_fault(element, answer, Expected(elements))[0] is None for element in value)
+    return all(_type_fault(element, answer, _Expected(elements))[0] is None for element in value)
 
 
 def _text_fault(value: str, answers: Sequence[object]) -> str | None:

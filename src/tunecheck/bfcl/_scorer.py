@@ -1,0 +1,105 @@
+"""Scores one result file after another; as `python -m tunecheck.bfcl._scorer`, a worker process that does so.
+
+A task goes to a worker as one line of JSON, and its verdicts come back as one.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+from tunecheck._errors import TunecheckError
+from tunecheck._json import JSON, dumps_line, loads
+from tunecheck.bfcl._decoding import Mode
+from tunecheck.bfcl._entries import CheckRow, read_entries
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.bfcl._result_files import Recorded, ResultFile
+from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck.bfcl._summary import CategoryScore
+from tunecheck.bfcl._verdicts import Verdict, failed
+from tunecheck.datasets._bfcl.categories import CATEGORIES, Category
+from tunecheck.datasets._bfcl.files import BfclFiles
+from tunecheck.simulators._long_context import LongContext
+
+_UNREADABLE = "unreadable_row"
+_UNKNOWN = "unknown_id"
+
+
+class Scorer:
+    """Scores result files against one copy of BFCL; each category's entries are read once."""
+
+    def __init__(self, files: BfclFiles, *, compat: bool) -> None:
+        self._files = files
+        self._compat = compat
+        self._entries: dict[str, dict[str, CheckRow]] = {}
+
+    def score(self, file: ResultFile, mode: Mode) -> CategoryScore:
+        """The verdicts of a file's rows.
+
+        Raises:
+            DataError: the file, or the data of its category, cannot be read.
+        """
+        entries = self._entries_of(file.category)
+        verdicts: list[tuple[str, Verdict]] = []
+        for record in file.rows():
+            verdicts.append((record.id, self._verdict(record, entries.get(record.id), file, mode)))
+        return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
+
+    def _entries_of(self, category: Category) -> dict[str, CheckRow]:
+        if category.name not in self._entries:
+            self._entries[category.name] = read_entries(self._files, category)
+        return self._entries[category.name]
+
+    def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: Mode) -> Verdict:
+        if record.problem is not None:
+            return failed(_UNREADABLE, record.problem)
+        if row is None:
+            return Verdict(None, _UNKNOWN, None, f"BFCL's data has no entry of this id in {file.category.name}")
+        try:
+            if not file.category.multi_turn:
+                return check_single_turn(row, record.result, compat=self._compat, mode=mode)
+            return check_multi_turn(
+                row,
+                record.result,
+                compat=self._compat,
+                simulators=self._padded if row["long_context"] else self._plain,
+                mode=mode,
+                forced_quit=record.forced_quit,
+                model=file.model,
+            )
+        except RecursionError:
+            return failed(_UNREADABLE, "the result is nested too deeply")
+
+    @cached_property
+    def _plain(self) -> Simulators:
+        return Simulators()
+
+    @cached_property
+    def _padded(self) -> Simulators:
+        return Simulators(long_context=LongContext.read(self._files.package))
+
+
+def main() -> None:
+    """Score the files that standard input names, a task a line, and answer each with a line, until it ends."""
+    settings = cast("dict[str, str]", loads(sys.stdin.buffer.readline()))
+    files = BfclFiles(Path(settings["package"]), Path(settings["data"]))
+    scorer = Scorer(files, compat=bool(settings["compat"]))
+    for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(dumps_line(_scored(scorer, cast("dict[str, str]", loads(line)))))
+        sys.stdout.buffer.flush()
+
+
+def _scored(scorer: Scorer, task: dict[str, str]) -> dict[str, JSON]:
+    file = ResultFile(Path(task["path"]), task["model"], CATEGORIES[task["category"]])
+    try:
+        score = scorer.score(file, "text" if task["mode"] == "text" else "tools")
+    except TunecheckError as error:
+        return {"error": str(error)}
+    return {"lines": [*score.lines()], "missing": score.missing}
+
+
+if __name__ == "__main__":
+    main()

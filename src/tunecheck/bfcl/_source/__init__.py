@@ -1,1 +1,0 @@
-"""Java and JavaScript source text as values, as the leaderboard reads it and strictly."""

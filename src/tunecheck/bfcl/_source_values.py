@@ -1,0 +1,248 @@
+"""Java and JavaScript source text as values, exactly as BFCL reads it: by patterns, else the text itself.
+
+The patterns know less than the languages: elements are split at every comma, `List.of` is unknown, a Java `long` needs
+its `L`, a JavaScript object ends at its first `}`. They are kept so, because published verdicts depend on them
+(`java_parser.py` and `js_parser.py` of the leaderboard).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+Reader: TypeAlias = Callable[[str, "str | None"], object]
+"""Takes a text and the type of its elements, where the definition names one."""
+
+_LONGEST = 10_000
+"""Longest text, in characters, that is read as a value: the patterns take the square of the length."""
+
+_JAVA_ARRAY = re.compile(r"new\s+\w+\[\]\s*\{(.*?)\}")
+_AS_LIST = re.compile(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)")
+_LIST_BLOCK = re.compile(r"new\s+ArrayList<\w*>\(\)\s*\{\{(.+?)\}\}", re.DOTALL)
+_EMPTY_LIST = re.compile(r"new\s+ArrayList<\w*>\(\)")
+_ADD = re.compile(r"add\((.+?)\)")
+_MAP_BLOCK = re.compile(r"new\s+HashMap<.*?>\s*\(\)\s*\{(.*?)\}", re.DOTALL)
+_EMPTY_MAP = re.compile(r"new\s+HashMap<.*?>\s*\(\)", re.DOTALL)
+_PUT = 'put("'
+
+_JS_ARRAY = re.compile(r"\[(.*?)\]")
+_JS_CONSTRUCTED = re.compile(r"new\s+Array\((.*?)\)")
+_JS_CONSTRUCTOR = re.compile(r"new\s+Array\(")
+_JS_OBJECT = re.compile(r"\{(.*?)\}")
+_JS_PAIR = re.compile(r"([^:]+):(.*?)(?:,(?:\s*+(?=[^,]+:)|(?=\s+:))|$)")
+
+
+def declared_value(text: str, language: str, type_name: str, element_type: str | None = None) -> object:
+    """The value that a parameter of this type gets; the text itself where it is not written as its type asks.
+
+    Raises:
+        KeyError: the language has no such type, or the leaderboard has no reader for it.
+    """
+    read = TYPES[language][type_name][1]
+    if read is None:
+        raise KeyError(type_name)
+    return read(text, element_type) if len(text) <= _LONGEST else text
+
+
+def _number(pattern: str, convert: Callable[[str], int | float], *, suffix: bool = False) -> Reader:
+    compiled = re.compile(pattern)
+
+    def read(text: str, _: str | None) -> object:
+        if compiled.match(text) is None:
+            return text
+        return convert(text.rstrip("\n")[:-1] if suffix else text)
+
+    return read
+
+
+_integer = _number(r"-?\d+$", int)
+_java_float = _number(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?[fF]$", float, suffix=True)
+_java_double = _number(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$", float)
+_java_long = _number(r"-?\d+[lL]$", int, suffix=True)
+_js_float = _number(r"-?\d+(?:\.\d+)?$", float)
+_js_bigint = _number(r"-?\d+n$", int, suffix=True)
+
+
+def _boolean(text: str, _: str | None) -> object:
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _as_written(text: str, _: str | None) -> object:
+    return text
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _untyped(text: str, quotes: str) -> object:
+    """A value in a list or map whose type the definition does not name."""
+    if text in ("true", "false"):
+        return text == "true"
+    if text[:1] and text[0] in quotes and text[0] == text[-1]:
+        return text[1:-1]
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _java_array(text: str, element_type: str | None) -> object:
+    array = _JAVA_ARRAY.search(text.strip())
+    return [_java_element(part, element_type) for part in _split(array[1]) if part] if array else text
+
+
+def _java_list(text: str, element_type: str | None) -> object:
+    stripped = text.strip()
+    if listed := _AS_LIST.search(stripped):
+        parts = _split(listed[1])
+    elif block := _LIST_BLOCK.search(stripped):
+        parts = [part.strip() for part in _ADD.findall(block[1])]
+    else:
+        return [] if _EMPTY_LIST.search(stripped) else text
+    if element_type in ("String", "char"):
+        return [part[1:-1] for part in parts]
+    return [_java_element(part, element_type) for part in parts]
+
+
+def _java_map(text: str, _: str | None) -> object:
+    stripped = text.strip()
+    if block := _MAP_BLOCK.search(stripped):
+        return {key: _java_element(value.strip(), None) for key, value in _puts(block[1])}
+    return {} if _EMPTY_MAP.search(stripped) else text
+
+
+def _puts(text: str) -> Iterator[tuple[str, str]]:
+    """Key and value of each `put("…", …)`: the key ends at the first `",` after which there is a `)` on the line."""
+    place = text.find(_PUT)
+    while place >= 0:
+        line_end = _line_end(text, place)
+        start = place + len(_PUT)
+        comma, place = text.find('",', start, line_end), text.find(_PUT, place + 1)
+        while comma >= 0:
+            value = comma + 2 + len(text[comma + 2 :]) - len(text[comma + 2 :].lstrip())
+            end = text.find(")", value, _line_end(text, value))
+            if end >= 0:
+                yield text[start:comma], text[value:end]
+                place = text.find(_PUT, end)
+                break
+            comma = text.find('",', comma + 1, line_end)
+
+
+def _line_end(text: str, place: int) -> int:
+    end = text.find("\n", place)
+    return end if end >= 0 else len(text)
+
+
+def _java_element(text: str, element_type: str | None) -> object:
+    if element_type is not None:
+        return declared_value(text, "java", element_type)
+    value = _untyped(text, '"')
+    for read in (_java_long, _java_float):
+        if value is text:
+            value = read(text, None)
+    return value
+
+
+def _js_text(text: str, _: str | None) -> object:
+    quoted = text[:1] in ("'", '"') and text[0] == text[-1]
+    return text[1:-1] if quoted else text
+
+
+def _js_array(text: str, element_type: str | None) -> object:
+    stripped = text.strip()
+    if stripped.startswith("[") and (nested := _lists_inside(stripped, 1, "]")):
+        return _js_lists(nested)
+    array, constructor = _JS_ARRAY.match(stripped), _JS_CONSTRUCTOR.match(stripped)
+    if constructor:
+        if nested := _lists_inside(stripped, constructor.end(), ")"):
+            return _js_lists(nested[nested.startswith("[[") :])
+        array = _JS_CONSTRUCTED.match(stripped)
+    if array is None:
+        return stripped
+    return [_js_element(part, element_type) for part in _split(array[1])] if array[1].strip() else []
+
+
+def _js_lists(text: str) -> list[object]:
+    return [[_js_element(part, None) for part in _split(inner)] for inner in _JS_ARRAY.findall(text)]
+
+
+def _lists_inside(text: str, start: int, closer: str) -> str | None:
+    """The part of the text from `start` that is lists with commas between, up to a closer; None where it is not.
+
+    A list ends at the first `]` from which the rest can be read so, on the line it began. One pass from the end, as
+    a pattern that tries all ways would take time in 2 to the power of the number of lists.
+    """
+    after = [-1] * (len(text) + 1)  # where the lists end, if one has ended just before this position
+    within = [-1] * (len(text) + 1)  # the same, if this position is within a list
+    solid = len(text)  # the first position from here on that is no white space
+    begun = -1  # `within` behind the `[` that is the next solid character, if it is one
+    behind_comma = -1
+    for place in range(len(text) - 1, -1, -1):
+        character = text[place]
+        if character == "\n":
+            within[place] = -1
+        else:
+            ended = after[place + 1] if character == "]" else -1
+            within[place] = ended if ended >= 0 else within[place + 1]
+        if not character.isspace():
+            solid, behind_comma = place, begun if character == "," else -1
+            begun = within[place + 1] if character == "[" else -1
+        if solid < len(text):
+            after[place] = solid if text[solid] == closer else behind_comma
+    while start < len(text) and text[start].isspace():
+        start += 1
+    end = within[start + 1] if text[start : start + 1] == "[" else -1
+    return text[start:end] if end >= 0 else None
+
+
+def _js_object(text: str, _: str | None) -> object:
+    stripped = text.strip()
+    members = _JS_OBJECT.match(stripped)
+    if members is None:
+        return stripped
+    pairs = _JS_PAIR.findall(members[1]) if ":" in members[1] else []
+    return {key.strip().strip("\"'"): _js_member(value.strip()) for key, value in pairs}
+
+
+def _js_member(text: str) -> object:
+    if text.startswith("[") and text.endswith("]"):
+        return _js_array(text, None)
+    return _js_element(text.strip("\"'").strip(), None)
+
+
+def _js_element(text: str, element_type: str | None) -> object:
+    return _untyped(text, "'\"") if element_type is None else declared_value(text, "javascript", element_type)
+
+
+TYPES: Mapping[str, Mapping[str, tuple[type, Reader | None]]] = {
+    "java": {
+        **dict.fromkeys(("byte", "short", "integer"), (int, _integer)),
+        "float": (float, _java_float),
+        "double": (float, _java_double),
+        "long": (int, _java_long),
+        "boolean": (bool, _boolean),
+        **dict.fromkeys(("char", "String", "any"), (str, _as_written)),
+        "Array": (list, _java_array),
+        "ArrayList": (list, _java_list),
+        "HashMap": (dict, _java_map),
+        # The leaderboard knows these types and has no reader for them: a row that declares one crashes its checker.
+        "Set": (set, None),
+        "Hashtable": (dict, None),
+        **dict.fromkeys(("Queue", "Stack"), (list, None)),
+    },
+    "javascript": {
+        "String": (str, _js_text),
+        "integer": (int, _integer),
+        "float": (float, _js_float),
+        "Bigint": (int, _js_bigint),
+        "Boolean": (bool, _boolean),
+        "dict": (dict, _js_object),
+        "array": (list, _js_array),
+        "any": (str, _as_written),
+    },
+}
+"""The types of the data's definitions by language: what values of each are compared as, and what reads them."""

@@ -1,0 +1,247 @@
+"""Calls in a model's text, `[f(a=1), g(b='x')]`, read exactly as BFCL reads them for models without tool calling.
+
+The text is parsed as Python and looked at; nothing is evaluated, plain arithmetic on literals apart. The quirks are the
+leaderboard's (`default_decode_ast_prompting` and `default_decode_execute_prompting`), and published verdicts depend on
+them: positional arguments are dropped, a bare name is text (`true` is `'true'`), every sign is a minus (`not True` is
+-1), `2 * 60` is computed.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import operator
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tunecheck.conversations._nested import Decoded, NestedCall
+
+Folded: TypeAlias = "int | float | complex | bool | str | bytes | list[Folded] | tuple[Folded, ...] | None"
+
+MOST_CHARACTERS = 1_000_000
+
+_WARNED_OF = re.compile(r"\\|\d[^\W\d]|\d\.")
+"""What stands in every text that CPython's parser warns of: an escape, or a number with a word right behind it."""
+
+_FORMATTED = re.compile(r"[fF][rR]?['\"]")
+_MOST_PARSED = 1_000_000_000
+"""Braces times characters of a text that may hold an f-string: so many steps CPython's parser takes for one."""
+
+_MOST_OPERATIONS = 200
+"""Most arithmetic in a text: each operation may make a value of thousands of elements."""
+
+_MOST_TRIES = 10
+"""CPython's parser at times fails where two threads use it at once (its issue 106905); the next try succeeds."""
+
+_MOST_BITS = 10_000
+_MOST_ELEMENTS = 10_000
+
+_OPERATIONS: dict[type, Callable[[object, object], object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_SIGNS: dict[type, Callable[[object], object]] = {
+    ast.USub: operator.neg,  # type: ignore[dict-item]
+    ast.UAdd: operator.pos,  # type: ignore[dict-item]
+    ast.Invert: operator.invert,  # type: ignore[dict-item]
+}
+
+
+class UndecodableError(ValueError):
+    """A result in which the leaderboard finds no calls; its text says why."""
+
+
+def decode_text(text: str) -> list[dict[str, object]]:
+    """The calls of a text as `[{"f": {"a": 1}}, …]`.
+
+    A call as an argument is the object `{"g": {…}}`, or its own text where it has no arguments; `**values` stand under
+    the key None, which is kept as the text `None`.
+
+    Raises:
+        UndecodableError: it is no list of calls, or a value in it is none that the leaderboard reads.
+    """
+    try:
+        body = _parsed(text)
+        if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
+            raise UndecodableError("more arithmetic than any call needs")
+        return [_call(node) for node in _call_nodes(body)]
+    except UndecodableError:
+        raise
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, AttributeError) as error:
+        raise UndecodableError(" ".join(str(error).split())[:200] or type(error).__name__) from None
+
+
+def _parsed(text: str) -> ast.expr:
+    if len(text) > MOST_CHARACTERS:
+        raise UndecodableError(f"a text of {len(text)} characters")
+    braces = text.count("{")
+    if braces * len(text) > _MOST_PARSED and _FORMATTED.search(text):
+        raise UndecodableError(f"a formatted text with {braces} braces")
+    text = text.strip("`\n ")
+    text = text if text.startswith("[") else f"[{text}"
+    text = text if text.endswith("]") else f"{text}]"
+    text = text.strip().strip("'")
+    if _WARNED_OF.search(text) is None:
+        return _tree(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a model's odd escapes are no news of ours
+        return _tree(text)
+
+
+def _tree(text: str) -> ast.expr:
+    for _ in range(_MOST_TRIES):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text, mode="eval").body
+    raise UndecodableError("the parser is out of order")
+
+
+def _operations(body: ast.expr) -> int:
+    return sum(isinstance(node, ast.BinOp) for node in ast.walk(body))
+
+
+def _call_nodes(body: ast.expr) -> Sequence[ast.Call]:
+    nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
+    if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
+        raise UndecodableError("not a list of calls")
+    return nodes
+
+
+def _call(node: ast.Call) -> dict[str, object]:
+    arguments = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+    return {_name(node.func): arguments}
+
+
+def _name(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def _value(node: ast.expr | None) -> object:
+    match node:
+        case ast.Constant(value=value):
+            return "..." if value is ... else value
+        case ast.UnaryOp(operand=ast.Constant(value=value)):
+            return -value  # type: ignore[operator]  # a text has no minus, and its TypeError is an answer
+        case ast.Name(id=name):
+            return name
+        case ast.List(elts=elements):
+            return [_value(element) for element in elements]
+        case ast.Tuple(elts=elements):
+            return tuple(_value(element) for element in elements)
+        case ast.Dict(keys=keys, values=values):
+            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True)}
+        case ast.BinOp():
+            return _fold(node)
+        case ast.Call(keywords=[]):
+            return ast.unparse(node)
+        case ast.Call():
+            return _call(node)
+        case ast.Subscript(value=value, slice=index):
+            return f"{ast.unparse(value)}[{ast.unparse(index)}]"
+    raise UndecodableError(f"a value that is no literal: {type(node).__name__}")
+
+
+def decode_text_as_bfcl(text: str) -> Decoded:
+    """The calls that BFCL makes in a conversation for a prompting model's text, or why it makes none. It never raises.
+
+    On top of `decode_text`, a dict whose values are all dicts is a call of its first key, which is how calls inside
+    calls come about, and an empty dict as an argument makes the whole text unreadable.
+    """
+    try:
+        calls = [_nested_call(name, arguments) for entry in decode_text(text) for name, arguments in entry.items()]
+    except (UndecodableError, RecursionError) as error:
+        return Decoded(problem=str(error))
+    return Decoded(tuple(calls))
+
+
+def _nested_call(name: object, arguments: object) -> NestedCall:
+    assert isinstance(arguments, dict)
+    return NestedCall(str(name), {str(key): _rewritten(value) for key, value in arguments.items()})
+
+
+def _rewritten(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    if not value:
+        raise UndecodableError("an empty dict is no argument")
+    if all(isinstance(item, dict) for item in value.values()):
+        return _nested_call(*next(iter(value.items())))
+    return {str(key): _rewritten(item) for key, item in value.items()}
+
+
+def _fold(node: ast.expr) -> Folded:
+    """The value of an expression made of literals and arithmetic.
+
+    Raises:
+        ValueError: it holds anything else, cannot be computed, or would be too large.
+    """
+    try:
+        return _folded(node)
+    except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:
+        raise ValueError(f"arithmetic that fails: {error}") from None
+
+
+def _folded(node: ast.expr) -> Folded:
+    if isinstance(node, ast.Constant) and node.value is not ...:
+        return node.value
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
+        return _checked(_SIGNS[type(node.op)](_folded(node.operand)))
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        return _computed(node.op, _folded(node.left), _folded(node.right))
+    if isinstance(node, ast.List):
+        return [_folded(each) for each in node.elts]
+    if isinstance(node, ast.Tuple):
+        return tuple(_folded(each) for each in node.elts)
+    raise ValueError("no arithmetic on literals")
+
+
+def _computed(operation: ast.operator, left: Folded, right: Folded) -> Folded:
+    if isinstance(operation, ast.Mod) and isinstance(left, (str, bytes)):
+        raise ValueError("formatting is no arithmetic")
+    if isinstance(operation, (ast.Pow, ast.LShift)) and isinstance(left, int) and isinstance(right, int):
+        bits = right * left.bit_length() if isinstance(operation, ast.Pow) else right + left.bit_length()
+        if bits > _MOST_BITS:
+            raise ValueError("a number too large")
+    if isinstance(operation, ast.Mult) and _repeated(left, right) > _MOST_ELEMENTS:
+        raise ValueError("a repetition too long")
+    return _checked(_OPERATIONS[type(operation)](left, right))
+
+
+def _repeated(left: Folded, right: Folded) -> int:
+    """How large the product of a text or list with a number would be; 0 where nothing is repeated."""
+    for sequence, count in ((left, right), (right, left)):
+        if isinstance(sequence, (str, bytes, list, tuple)) and isinstance(count, int):
+            return _size(sequence) * max(count, 0)
+    return 0
+
+
+def _size(value: Folded) -> int:
+    """Characters and elements, those of lists in it included: `[[0] * 1000] * 1000` has a million."""
+    if isinstance(value, (list, tuple)):
+        return len(value) + sum(map(_size, value))
+    return len(value) if isinstance(value, (str, bytes)) else 0
+
+
+def _checked(value: object) -> Folded:
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError("a number too large")
+    if isinstance(value, (str, bytes, list, tuple)) and _size(value) > _MOST_ELEMENTS:
+        raise ValueError("a text or list too long")
+    return value  # type: ignore[return-value]
