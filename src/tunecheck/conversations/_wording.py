@@ -73,7 +73,7 @@ class OwnWording(Wording):
 
 
 class BfclWording(Wording):
-    """BFCL's own, from the prompts of the user's copy (`tunecheck.datasets._bfcl.prompts.read_prompts`)."""
+    """BFCL's own, from the prompts of the user's copy (`read_prompts`)."""
 
     def __init__(self, prompts: Mapping[str, str]) -> None:
         self._prompts = prompts
