@@ -18,7 +18,9 @@ import json, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (250, 250))
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
-from tunecheck.bfcl import Simulators, check_multi_turn, check_single_turn
+from tunecheck.bfcl._multi_turn import check_multi_turn
+from tunecheck.bfcl._replay import Simulators
+from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.simulators import find_simulator
 
 NAMES = "GorillaFileSystem MathAPI MessageAPI TicketAPI TradingBot TravelAPI TwitterAPI VehicleControlAPI".split()

@@ -215,7 +215,7 @@ def test_any_bytes_are_read_or_refused_in_one_line(content: bytes, tmp_path_fact
 _MEASURE = """
 import sys
 from pathlib import Path
-from tunecheck.datasets import open_dataset
+from tunecheck.datasets._reading import open_dataset
 dataset = open_dataset(sys.argv[1])
 assert dataset.scan().rows == 200_000 and dataset.scan().ids_unique
 for row in dataset.rows():

@@ -210,7 +210,7 @@ def test_a_frame_with_bad_column_names_is_refused() -> None:
 
 def test_reading_files_and_lists_imports_neither_pandas_nor_pyarrow_nor_numpy() -> None:
     code = (
-        "import sys; from tunecheck.datasets import open_dataset; list(open_dataset([{'a': 1}]).rows()); "
+        "import sys; from tunecheck.datasets._reading import open_dataset; list(open_dataset([{'a': 1}]).rows()); "
         "print([name for name in ('pandas', 'pyarrow', 'numpy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
