@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 from checks.foundry_mlflow import MLFLOW, mlflow_server
+from msgspec import structs
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.foundry_fake import Failure, Fake
 from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
@@ -119,12 +120,12 @@ def test_the_command_logs_a_run(server: str, run: Run, capsys: pytest.CaptureFix
 
 
 def test_a_refusal_names_the_step_and_what_the_server_said(server: str, run: Run) -> None:
-    run.write_manifest({**run.manifest(), "tags": {"": "no name"}})
+    run.write(structs.replace(run.description(), tags={"": "no name"}))
     with pytest.raises(
         UploadError, match=r"upload failed: write the tags: 400 Bad Request: \(INVALID_PARAMETER_VALUE\)"
     ):
         MlflowUploader(server).upload(run)
-    run.write_manifest({**run.manifest(), "tags": {}})
+    run.write(structs.replace(run.description(), tags={}))
     MlflowUploader(server).upload(run)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.foundry_fake import SCOPE, Fake
 from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
 
@@ -232,7 +233,7 @@ async def test_it_works_where_an_event_loop_runs_already(fake: Fake, run: Run) -
 
 
 def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:
-    run.write_manifest({**run.manifest(), "status": "interrupted"})
+    run.write(structs.replace(run.description(), status="interrupted"))
     with pytest.raises(ConfigurationError, match="has not finished"):
         uploader(fake.project).upload(run)
 

@@ -24,8 +24,9 @@ from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._records import is_held
 from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._recorded import Recorded, Takeover
+from tunecheck.pipeline._scoring import Failure
 
-EMPTY = b'{"format_version":1,"k":"journal"}\n'
+EMPTY = b'{"k":"journal","format_version":1}\n'
 """A journal in which nothing is recorded yet."""
 
 
@@ -138,7 +139,7 @@ def test_many_equal_rows_take_no_time_square(path: Path) -> None:
 def test_records_are_strict_json_a_line_each(path: Path) -> None:
     journal = Journal(path)
     journal.answer(0, "id\n\u2028\ud83d", hashed(0), {"response": "a\nb\0\ud83d", "n": float("nan"), "big": 2**70})
-    journal.error(1, "r1", "target", {"type": "X", "message": "\ud83d"})
+    journal.error(1, "r1", "target", Failure("X", "\ud83d"))
     journal.verdicts([])
     journal.verdicts([(1, {})])
     journal.close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.pipeline_parts import length, run
 
 from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._files.run import RunFile
 from tunecheck.pipeline._journal import Journal
 from tunecheck.runs._store import Run, create_run, find_run, list_runs, replacing, write_file
 
@@ -108,7 +109,7 @@ def test_a_damaged_manifest_is_said_and_lists_all_the_same(tmp_path: Path, conte
 
 def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
-    found.write_manifest({"status": "running"})
+    found.write(RunFile(status="running"))
     journal = Journal(found.journal)
     assert found.status() == "running"
     journal.close()
@@ -117,7 +118,7 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
 
 def test_a_finished_run_whose_rows_are_gone_says_so(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
-    found.write_manifest({"status": "finished"})
+    found.write(RunFile(status="finished"))
     with pytest.raises(ConfigurationError, match=r"it is finished, and eval_results\.jsonl is gone"):
         found.rows()
     found.results.mkdir()
@@ -130,7 +131,7 @@ def test_a_finished_run_whose_rows_are_gone_says_so(tmp_path: Path) -> None:
 )
 def test_a_damaged_row_names_its_file_and_line(tmp_path: Path, content: bytes) -> None:
     (found,) = made(tmp_path, A)
-    found.write_manifest({"status": "finished"})
+    found.write(RunFile(status="finished"))
     found.results.write_bytes(content)
     rows = found.rows()
     assert rows[0] == {"row_id": "a"}
@@ -148,13 +149,13 @@ def test_a_run_of_a_later_version_is_not_read(tmp_path: Path) -> None:
 
 def test_a_run_whose_manifest_does_not_say_how_it_ended_is_unknown(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
-    found.write_manifest({})
+    found.write(RunFile())
     assert found.status() == "unknown"
 
 
 def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
     (found,) = made(tmp_path, A)
-    found.write_manifest({"status": "interrupted"})
+    found.write(RunFile(status="interrupted"))
     with pytest.raises(ConfigurationError, match=f"run {A} has no results yet: finish it with --resume {A}"):
         found.rows()
     with pytest.raises(ConfigurationError, match=r"has no metrics\.json"):

@@ -120,12 +120,19 @@ def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
 
 def _plain_object(value: object, path: str, depth: int) -> JSON:
     if isinstance(value, msgspec.Struct):
-        return plain(msgspec.structs.asdict(value), path=path, depth=depth + 1)
+        return plain(_fields(value), path=path, depth=depth + 1)
     try:
         scalar = value.item() if getattr(value, "shape", None) == () else value  # type: ignore[attr-defined]
     except Exception:  # noqa: BLE001 - somebody's own object, which may raise anything when it is looked at
         _refuse(value, path)
     return plain(scalar, path=path, depth=depth + 1) if scalar is not value else _refuse(value, path)
+
+
+def _fields(value: msgspec.Struct) -> dict[str, object]:
+    """What msgspec itself would write of a Struct."""
+    config = value.__struct_config__
+    tag = {config.tag_field: config.tag} if config.tag_field is not None else {}
+    return tag | {name: item for name, item in msgspec.structs.asdict(value).items() if item is not msgspec.UNSET}
 
 
 def whole_number(value: JSON) -> int | None:

@@ -11,11 +11,10 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from tunecheck._errors import RunError
-from tunecheck._files.versions import check_first_record, versioned
+from tunecheck._files.versions import check_first_record
 from tunecheck._json import dumps_line
 
 _SYNC_EVERY_S = 1.0
@@ -26,10 +25,10 @@ _LOCK_PAUSE_S = 0.02
 class RecordFile:
     """A file of records, open for appending. One process at a time holds it."""
 
-    def __init__(self, path: Path, holding: str, *, header: str | None = None) -> None:
+    def __init__(self, path: Path, holding: str, *, header: object = None) -> None:
         """Open or create the file, cut off a torn last line, and lock it; `holding` is for people what it belongs to.
 
-        A new file begins with a record of the kind `header`, which says the file's version.
+        A new file begins with the record `header`, which says the file's version.
 
         Raises:
             ConfigurationError: a later version of Tunecheck wrote it; it is left as it is.
@@ -55,12 +54,12 @@ class RecordFile:
         self._syncer.start()
         if header is not None and not self._size:
             try:
-                self.append(versioned({"k": header}))
+                self.append(header)
             except BaseException:
                 self.close()
                 raise
 
-    def append(self, record: Mapping[str, object]) -> int:
+    def append(self, record: object) -> int:
         """Write a record; where it begins.
 
         Raises:

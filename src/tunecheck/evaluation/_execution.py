@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from msgspec.structs import replace
+
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
-from tunecheck._files.versions import versioned
+from tunecheck._files.run import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressBar, ProgressCallback
@@ -33,8 +35,15 @@ from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._rowkind import row_kind_reader
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.pipeline._trials import trial_metrics
-from tunecheck.runs import _manifest as manifests
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
+from tunecheck.runs._manifest import (
+    describe_evaluators,
+    describe_mapping,
+    describe_target,
+    resumed,
+    reusable,
+    versions,
+)
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now, write_file
 
 DEFAULT_CONCURRENCY = 10
@@ -96,14 +105,16 @@ class Execution:
         described = self._describe(scan)
         if resume is not None:
             folder = find_run(resume, self.results_dir)
-            manifest = _taken_up(folder, described, self.target)
+            reuses_answers = self.target is None or self.target.can_be_taken_over
+            manifest = resumed(folder.id, folder.description(), described, reuses_answers=reuses_answers)
         else:
             parent = find_run(reuse, self.results_dir) if reuse is not None else None
             if parent is not None:
-                parent.manifest()  # what cannot be read is said before a folder is made
+                parent.description()  # what cannot be read is said before a folder is made
             folder = create_run(self.results_dir, self.name)
-            created: dict[str, JSON] = {"id": folder.id, "created": _time(), "created_ns": time.time_ns()}
-            manifest = {**described, **created, "parent": _reference(parent, folder)}
+            manifest = replace(
+                described, id=folder.id, created=_time(), created_ns=time.time_ns(), parent=_reference(parent, folder)
+            )
         finished = self._run_in(folder, manifest, scan, resumed=resume is not None)
         if output_path is not None:
             try:
@@ -154,26 +165,21 @@ class Execution:
                 "write `price:` in the endpoint's definition, or give --prices FILE"
             )
 
-    def _describe(self, scan: Scan) -> dict[str, JSON]:
+    def _describe(self, scan: Scan) -> RunFile:
         path = self.dataset.path
-        return {
-            "name": self.name,
-            "status": "running",
-            "dataset": {
-                "name": self.dataset.name,
-                "path": str(path) if path else None,
-                "sha256": scan.sha256,
-                "rows": scan.rows,
-            },
-            "target": manifests.describe_target(self.target),
-            "evaluators": manifests.describe_evaluators(self.evaluators),
-            "mapping": manifests.describe_mapping(self.layers),
-            "group_by": list(self.group_by),
-            "simulated": self._simulated,
-            "tags": dict(self.tags),
-            "command": dict(self.command),
-            "versions": manifests.versions(),
-        }
+        return RunFile(
+            name=self.name,
+            status="running",
+            dataset=DatasetEntry(self.dataset.name, str(path) if path else None, scan.sha256, scan.rows),
+            target=describe_target(self.target),
+            evaluators=describe_evaluators(self.evaluators),
+            mapping=describe_mapping(self.layers),
+            group_by=list(self.group_by),
+            simulated=self._simulated,
+            tags=dict(self.tags),
+            command=dict(self.command),
+            versions=versions(),
+        )
 
     @property
     def _simulated(self) -> bool:
@@ -188,7 +194,7 @@ class Execution:
 
     # -- the run
 
-    def _run_in(self, run: Run, manifest: dict[str, JSON], scan: Scan, *, resumed: bool) -> Finished:
+    def _run_in(self, run: Run, manifest: RunFile, scan: Scan, *, resumed: bool) -> Finished:
         with contextlib.closing(Journal(run.journal)) as journal, contextlib.ExitStack() as opened:
             try:  # the journal's lock is held until the last file is written
                 return self._run_locked(run, manifest, scan, journal, opened, resumed=resumed)
@@ -201,7 +207,7 @@ class Execution:
     def _run_locked(
         self,
         run: Run,
-        manifest: dict[str, JSON],
+        manifest: RunFile,
         scan: Scan,
         journal: Journal,
         opened: contextlib.ExitStack,
@@ -210,7 +216,7 @@ class Execution:
     ) -> Finished:
         takeover, notes = self._takeover(run, manifest, resumed)
         opened.callback(takeover.close)
-        run.write_manifest({**manifest, "status": "running", "started": _time()})
+        run.write(replace(manifest, status="running", started=_time()))
         results = ResultsWriter(run.results)
         opened.callback(results.abandon)
         aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
@@ -252,14 +258,14 @@ class Execution:
         value = row.values.get(column)
         return None if value is None else str(value)
 
-    def _takeover(self, run: Run, manifest: Mapping[str, JSON], resumed: bool) -> tuple[Takeover, list[str]]:
+    def _takeover(self, run: Run, manifest: RunFile, resumed: bool) -> tuple[Takeover, list[str]]:
         """What may be taken over: from the run's own journal, and from that of the run it was made from."""
         notes: list[str] = []
-        own = self._recorded(run, manifest, manifest, notes, by_row=True) if resumed else None
+        own = _recorded(run, manifest, manifest, notes, by_row=True) if resumed else None
         parent = None
-        if manifest.get("parent"):
-            source = self._parent(run, str(manifest["parent"]), notes, resumed)
-            parent = self._recorded(source, source.manifest(), manifest, notes, by_row=False) if source else None
+        if manifest.parent:
+            source = self._parent(run, manifest.parent, notes, resumed)
+            parent = _recorded(source, source.description(), manifest, notes, by_row=False) if source else None
         return Takeover(own, parent), list(dict.fromkeys(notes))
 
     def _parent(self, run: Run, parent: str, notes: list[str], resumed: bool) -> Run | None:
@@ -270,14 +276,6 @@ class Execution:
                 raise
             notes.append(f"run {parent}, from which this one takes over, is no longer there")
             return None
-
-    def _recorded(
-        self, source: Run, before: Mapping[str, JSON], now: Mapping[str, JSON], notes: list[str], *, by_row: bool
-    ) -> Recorded:
-        answers, note = _may_take_answers(before.get("target"), now.get("target"))
-        notes += note
-        evaluators = manifests.same_evaluators(before, now)
-        return Recorded(source.journal, by_row=by_row, evaluators=evaluators, answers=answers)
 
     def _closing(self) -> dict[str, Closable]:
         """What has connections, by its name for people."""
@@ -295,7 +293,7 @@ class Execution:
     def _finish(
         self,
         run: Run,
-        manifest: Mapping[str, JSON],
+        manifest: RunFile,
         results: ResultsWriter,
         aggregator: Aggregator,
         tally: Tally,
@@ -310,23 +308,22 @@ class Execution:
         write_table(run.table, columns, rows)
         if len(columns) > MAX_COLUMNS:
             tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
-        summary: dict[str, JSON] = {
-            "metrics": metrics,
-            "by": {column: dict(values) for column, values in by_group.items()},
-            "rows": aggregator.rows,
-            "failed_rows": aggregator.failed_rows,
-            "usage": usage,
-            "simulated": simulated,
-            "notes": list(tally.notes),
-        }
-        write_file(run.metrics_file, dumps_readably(versioned(summary)))
-        ended: dict[str, JSON] = {"status": "finished", "ended": _time(), "row_count": aggregator.rows}
-        run.write_manifest({**manifest, **ended, "simulated": simulated})
+        summary = MetricsFile(
+            metrics=metrics,
+            by={column: dict(values) for column, values in by_group.items()},
+            rows=aggregator.rows,
+            failed_rows=aggregator.failed_rows,
+            usage=usage,
+            simulated=simulated,
+            notes=list(tally.notes),
+        )
+        write_file(run.metrics_file, dumps_readably(summary))
+        run.write(replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated))
         counts = aggregator.rows, aggregator.failed_rows
         return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes)
 
 
-def _stopped(run: Run, manifest: Mapping[str, JSON], error: BaseException) -> BaseException:
+def _stopped(run: Run, manifest: RunFile, error: BaseException) -> BaseException:
     """Note in the manifest how a run ended early; what to raise for it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -335,7 +332,7 @@ def _stopped(run: Run, manifest: Mapping[str, JSON], error: BaseException) -> Ba
     status = "interrupted" if interrupted else "stopped" if expected else "failed"
     reason = "interrupted" if interrupted else str(error) if expected else f"{type(error).__name__}: {error}"
     with contextlib.suppress(OSError):  # the disk may be full, which is why it stopped
-        run.write_manifest({**manifest, "status": status, "reason": reason, "ended": _time()})
+        run.write(replace(manifest, status=status, reason=reason, ended=_time()))
     if interrupted:
         return RunInterruptedError(run.folder)
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
@@ -343,18 +340,10 @@ def _stopped(run: Run, manifest: Mapping[str, JSON], error: BaseException) -> Ba
     return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
 
 
-def _taken_up(run: Run, described: dict[str, JSON], target: Target | None) -> dict[str, JSON]:
-    """The manifest of a run that goes on in its own folder."""
-    before = run.manifest()
-    changed = manifests.differences(before, described)
-    if changed:
-        new = f"a new run that takes over what still holds: --reuse {run.id}"
-        if target is not None and not target.can_be_taken_over:
-            new = "a new run"
-        raise ConfigurationError(
-            f"run {run.id} cannot be finished as it was begun: {'; '.join(changed)}. Undo that, or start {new}"
-        )
-    return {**before, "status": "running"}
+def _recorded(source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool) -> Recorded:
+    holds = reusable(before, now)
+    notes += holds.notes
+    return Recorded(source.journal, by_row=by_row, evaluators=holds.evaluators, answers=holds.answers)
 
 
 def _reference(parent: Run | None, run: Run) -> str | None:
@@ -363,16 +352,6 @@ def _reference(parent: Run | None, run: Run) -> str | None:
         return None
     beside = parent.folder.resolve().parent == run.folder.resolve().parent
     return parent.id if beside else str(parent.folder.resolve())
-
-
-def _may_take_answers(old: JSON, new: JSON) -> tuple[bool, list[str]]:
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return False, []
-    if new.get("fingerprint") is None and old.get("fingerprint") is None:
-        same = {**old} == {**new}
-        note = "answers were taken over although the target's code has no fingerprint: check that it is the same"
-        return same, [note] if same else []
-    return new.get("fingerprint") == old.get("fingerprint"), []
 
 
 def _time() -> str:

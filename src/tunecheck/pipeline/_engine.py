@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import cast
 
 from tunecheck._errors import RunError
+from tunecheck._files.journal import RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._journal import Journal, RowVerdicts
+from tunecheck.pipeline._journal import Journal
 from tunecheck.pipeline._lanes import AsyncExecutor, Executor, Job, Lane, ThreadExecutor
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._parts import JournaledParts
@@ -29,7 +30,6 @@ from tunecheck.pipeline._scoring import (
     BoundEvaluator,
     Failure,
     Output,
-    error_entry,
     failure,
     is_being_cancelled,
     private_copies,
@@ -392,7 +392,7 @@ class Engine:
     def _note_error(self, state: RowState, stage: str, error: Failure) -> None:
         state.errors[stage] = error
         try:
-            self._journal.error(state.row.index, state.row.id, stage, error_entry(error))
+            self._journal.error(state.row.index, state.row.id, stage, error)
         except RunError as lost:
             self.stop(lost)
         if self.plan.fail_on_evaluator_errors and stage != "target":

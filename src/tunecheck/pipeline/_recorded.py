@@ -11,9 +11,9 @@ from typing import Annotated, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files.journal import RowVerdicts
 from tunecheck._files.versions import check_first_record
 from tunecheck._json import JSON, loads
-from tunecheck.pipeline._journal import RowVerdicts
 from tunecheck.pipeline._scoring import Output
 
 _CHUNKS_KEPT = 64

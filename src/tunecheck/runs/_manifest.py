@@ -1,11 +1,17 @@
-"""What a run's manifest says of its parts, and what has changed since: the base of resume and reuse."""
+"""What `run.json` says of a run's parts, and what of an earlier run still holds: the base of resume and reuse."""
 
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from msgspec import structs
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._files.run import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
 from tunecheck._json import JSON
 from tunecheck._targets import Target
@@ -14,46 +20,48 @@ from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 
 _SHOWN_VERSIONS = ("tunecheck", "nltk", "rouge-score", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
 
-Manifest = Mapping[str, JSON]
 
-
-def versions() -> dict[str, JSON]:
+def versions() -> dict[str, str]:
     """The versions that results may depend on."""
-    found: dict[str, JSON] = {"python": platform.python_version()}
+    known = {"python": platform.python_version()}
     for package in _SHOWN_VERSIONS:
         try:
-            found[package] = version(package)
+            known[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return known
 
 
-def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, JSON]:
+def describe_evaluators(evaluators: Sequence[BoundEvaluator]) -> dict[str, EvaluatorEntry]:
     """Each evaluator's class or function, arguments, fingerprint and declared metrics."""
     return {evaluator.name: _describe(evaluator) for evaluator in evaluators}
 
 
-def _describe(evaluator: BoundEvaluator) -> dict[str, JSON]:
+def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
     function = evaluator.function
     kind = function if hasattr(function, "__qualname__") else type(function)
-    return {
-        "type": f"{kind.__module__}.{getattr(kind, '__qualname__', kind)}",
-        "arguments": stable_arguments(function) if kind is not function else {},
-        "fingerprint": evaluator.fingerprint,
-        "primary": evaluator.primary,
-        "metrics": [
-            {
-                "name": metric.name,
-                "kind": metric.kind,
-                "range": _bounds(metric),
-                "higher_is_better": metric.higher_is_better,
-            }
+    return EvaluatorEntry(
+        type=_public_name(kind),
+        arguments=stable_arguments(function) if kind is not function else {},
+        fingerprint=evaluator.fingerprint,
+        primary=evaluator.primary,
+        metrics=[
+            MetricEntry(metric.name, metric.kind, _bounds(metric), metric.higher_is_better)
             for metric in evaluator.metrics
         ],
-    }
+    )
 
 
-def _bounds(metric: MetricDeclaration) -> JSON:
+def _public_name(kind: object) -> str:
+    """Where users import a class from; files name no internal module of ours."""
+    name = str(getattr(kind, "__qualname__", kind))
+    module = str(getattr(kind, "__module__", ""))
+    package = module.partition(".")[0]
+    is_public = package == "tunecheck" and getattr(sys.modules[package], name, None) is kind
+    return f"{package if is_public else module}.{name}"
+
+
+def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
     """The lowest and the highest value, where the metric declares them."""
     bounds = getattr(metric, "range", None)
     if not isinstance(bounds, (list, tuple)) or not all(isinstance(bound, (int, float)) for bound in bounds):
@@ -68,57 +76,69 @@ def describe_target(target: Target | None) -> dict[str, JSON] | None:
     return {**target.describe(), "fingerprint": target.fingerprint(), "simulated": target.simulated}
 
 
-def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, JSON]:
+def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, dict[str, JSON]]:
     """The merged mapping as it would be written."""
     return {
-        name: {parameter: _written(mapped) for parameter, mapped in entries.items()}
+        name: {key: mapped.text if isinstance(mapped, Reference) else mapped.value for key, mapped in entries.items()}
         for name, entries in mapping.items()
     }
 
 
-def _written(mapped: Mapped) -> JSON:
-    return mapped.text if isinstance(mapped, Reference) else mapped.value
+@dataclass(frozen=True, slots=True)
+class Reusable:
+    """What of an earlier run's journal still holds: the verdicts of these evaluators, and whether the answers do."""
+
+    evaluators: frozenset[str]
+    answers: bool
+    notes: tuple[str, ...] = ()
 
 
-def same_evaluators(before: Manifest, now: Manifest) -> frozenset[str]:
-    """The evaluators whose recorded verdicts still hold: the same fingerprint, and one there is."""
-    old, new = _part(before, "evaluators"), _part(now, "evaluators")
-    return frozenset(
-        name
-        for name, entry in new.items()
-        if _fingerprint(entry) is not None and _fingerprint(entry) == _fingerprint(old.get(name))
-    )
+def reusable(before: RunFile, now: RunFile) -> Reusable:
+    """What a run may reuse of an earlier one: what evaluators and the target gave that have not changed."""
+    known = {name: entry.fingerprint for name, entry in before.evaluators.items() if entry.fingerprint is not None}
+    evaluators = frozenset(name for name, entry in now.evaluators.items() if entry.fingerprint == known.get(name, ""))
+    old, new = before.target, now.target
+    if old is None or new is None:
+        return Reusable(evaluators, answers=False)
+    if old.get("fingerprint") is not None or new.get("fingerprint") is not None:
+        return Reusable(evaluators, old.get("fingerprint") == new.get("fingerprint"))
+    note = "answers were taken over although the target's code has no fingerprint: check that it is the same"
+    return Reusable(evaluators, old == new, (note,) if old == new else ())
 
 
-def _fingerprint(entry: JSON) -> JSON:
-    return entry.get("fingerprint") if isinstance(entry, dict) else None
+def resumed(run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool) -> RunFile:
+    """What `run.json` says of a run that goes on in its own folder.
+
+    Raises:
+        ConfigurationError: it would not be the same run; names each part that has changed.
+    """
+    changed = _changes(before, now)
+    if changed:
+        new = f"a new run that takes over what still holds: --reuse {run_id}" if reuses_answers else "a new run"
+        raise ConfigurationError(
+            f"run {run_id} cannot be finished as it was begun: {'; '.join(changed)}. Undo that, or start {new}"
+        )
+    return structs.replace(before, format_version=now.format_version, status="running")
 
 
-def _part(manifest: Manifest, key: str) -> dict[str, JSON]:
-    part = manifest.get(key)
-    return part if isinstance(part, dict) else {}
+def _changes(before: RunFile, now: RunFile) -> list[str]:
+    """Each part that keeps a run from being finished in its own folder, in words."""
+    changes = _changed_data(before.dataset, now.dataset)
+    changes += _changed_target(before.target or {}, now.target or {})
+    changes += _changed_evaluators(before.evaluators, now.evaluators)
+    for name in sorted({*before.mapping, *now.mapping}):
+        old, new = before.mapping.get(name), now.mapping.get(name)
+        if old != new and (name in now.evaluators or name == "target"):
+            changes.append(f"the mapping of {name!r} was {old}, is {new}")
+    if before.group_by != now.group_by:
+        changes.append(f"group_by was {before.group_by}, is {now.group_by}")
+    return changes
 
 
-def differences(before: Manifest, now: Manifest) -> list[str]:
-    """What keeps a run from being finished in its own folder: each changed part, in words."""
-    found = _changed_data(_part(before, "dataset"), _part(now, "dataset"))
-    found += _changed_target(_part(before, "target"), _part(now, "target"))
-    found += _changed_evaluators(_part(before, "evaluators"), _part(now, "evaluators"))
-    for name in sorted({*_part(before, "mapping"), *_part(now, "mapping")}):
-        old, new = _part(before, "mapping").get(name), _part(now, "mapping").get(name)
-        if old != new and (name in _part(now, "evaluators") or name == "target"):
-            found.append(f"the mapping of {name!r} was {old}, is {new}")
-    if before.get("group_by") != now.get("group_by"):
-        found.append(f"group_by was {before.get('group_by')}, is {now.get('group_by')}")
-    return found
-
-
-def _changed_data(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
-    if old.get("sha256") != new.get("sha256"):
-        return [f"the data {old.get('path') or old.get('name')} has changed"]
-    if old.get("rows") != new.get("rows"):
-        return [f"it had {old.get('rows')} rows, now {new.get('rows')} (limit)"]
-    return []
+def _changed_data(old: DatasetEntry, new: DatasetEntry) -> list[str]:
+    if old.sha256 != new.sha256:
+        return [f"the data {old.path or old.name} has changed"]
+    return [] if old.rows == new.rows else [f"it had {old.rows} rows, now {new.rows} (limit)"]
 
 
 def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
@@ -133,28 +153,27 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
 
 def _changed_values(old: Mapping[str, JSON], new: Mapping[str, JSON], above: str = "") -> list[str]:
     """Each value that changed, by its name; where a mapping changed, by the names in it."""
-    found = []
+    changes = []
     for key in {**old, **new}:
         was, now = old.get(key), new.get(key)
         if was != now and isinstance(was, dict) and isinstance(now, dict):
-            found += _changed_values(was, now, f"{above}{key}.")
+            changes += _changed_values(was, now, f"{above}{key}.")
         elif was != now:
-            found.append(f"{above}{key} was {was}, is {now}")
-    return found
+            changes.append(f"{above}{key} was {was}, is {now}")
+    return changes
 
 
-def _changed_evaluators(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
-    found = [f"evaluator {name!r} was there, now it is not" for name in old if name not in new]
+def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, EvaluatorEntry]) -> list[str]:
+    changes = [f"evaluator {name!r} was there, now it is not" for name in old if name not in new]
     for name, entry in new.items():
         if name not in old:
-            found.append(f"evaluator {name!r} is new")
-        elif _fingerprint(entry) != _fingerprint(old[name]):
-            found.append(f"evaluator {name!r} {_how(old[name], entry)}")
-    return found
+            changes.append(f"evaluator {name!r} is new")
+        elif entry.fingerprint != old[name].fingerprint:
+            changes.append(f"evaluator {name!r} {_how(old[name].arguments or {}, entry.arguments or {})}")
+    return changes
 
 
-def _how(old: JSON, new: JSON) -> str:
-    before, now = (_part(entry, "arguments") if isinstance(entry, dict) else {} for entry in (old, new))
+def _how(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> str:
     changed = [
         f"{key} {before.get(key)} → {now.get(key)}" for key in {**before, **now} if before.get(key) != now.get(key)
     ]

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.versions import NewerFileError, read_object, versioned
+from tunecheck._files.run import RunFile
+from tunecheck._files.versions import NewerFileError, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._records import is_held
@@ -67,6 +69,14 @@ class Run:
         """
         return read_object(self.manifest_file, f"run {self.id} has no run.json")
 
+    def description(self) -> RunFile:
+        """The same as what it describes.
+
+        Raises:
+            ConfigurationError: as `manifest`.
+        """
+        return read_as(self.manifest(), RunFile, str(self.manifest_file))
+
     def metrics(self) -> dict[str, JSON]:
         """What `metrics.json` says: `metrics`, `by`, `rows`.
 
@@ -105,9 +115,9 @@ class Run:
                 return f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
         return f"run {self.id} has no results yet: finish it with --resume {self.id}"
 
-    def write_manifest(self, manifest: Manifest) -> None:
+    def write(self, description: RunFile) -> None:
         """Replace `run.json`."""
-        write_file(self.manifest_file, dumps_readably(versioned(manifest)))
+        write_file(self.manifest_file, dumps_readably(description))
 
     def status(self) -> str:
         """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`; `unknown`."""
@@ -117,7 +127,7 @@ class Run:
         return status
 
 
-def dumps_readably(value: JSON) -> bytes:
+def dumps_readably(value: object) -> bytes:
     """JSON with line breaks, for files that people open."""
     import msgspec
 

@@ -125,7 +125,7 @@ def name_map(evaluators: JSON) -> dict[str, str]:
     for name, entry in entries.items():
         kind = str(entry.get("type")) if isinstance(entry, dict) else ""
         id_ = _BUILT_IN.get(kind.rpartition(".")[2])
-        if id_ is not None and kind.startswith(("azure.ai.evaluation.", "tunecheck.evaluators.")):
+        if id_ is not None and kind.startswith(("azure.ai.evaluation.", "tunecheck.")):
             known[name] = id_
     return known
 
