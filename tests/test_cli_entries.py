@@ -95,7 +95,7 @@ def test_a_mapping_of_an_unknown_evaluator_is_told_which_was_meant() -> None:
 
 
 def test_a_zero_is_given_and_a_flag_that_is_not_set_is_not() -> None:
-    options = Options.of_command_line({"workers": 0, "seed": 0, "max_error_rate": 0.0, "quiet": False, "set_": []})
+    options = Options.of_command_line({"workers": 0, "seed": 0, "max_error_rate": 0.0, "quiet": False, "set": []})
     assert options == Options(workers=0, seed=0, max_error_rate=0.0)
 
 

@@ -12,7 +12,8 @@ from tests.bfcl_data_parts import make_tree, write_lines
 from tests.bfcl_reference import reference_wheel
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.cli._datasets.data_command import check, get
+from tunecheck.cli._datasets.check import check
+from tunecheck.cli._datasets.get import get
 
 SIMULATOR = '''
 from tunecheck.simulators import Simulator, SimulatorError, tool
@@ -61,8 +62,8 @@ def _write(folder: Path, *calls: str, **columns: Any) -> Path:
 
 def _run(*arguments: str) -> int:
     app = typer.Typer()
-    app.command()(get)
-    app.command()(check)
+    get.add_to(app, "get")
+    check.add_to(app, "check")
     code: int = app(list(arguments), standalone_mode=False)
     return code
 

@@ -261,7 +261,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("workspace")
 def test_the_command_prices_the_model_of_a_prompt() -> None:
     options = Options(dataset="data.jsonl", response_column="response", evaluators=["own"], prices="prices.yaml")
-    judge = prepare(completed(options, None)).evaluators["own"]
+    judge = prepare(completed(options)).evaluators["own"]
     assert isinstance(judge, PromptyEvaluator)
     assert judge.endpoint.price == Price(1.0, 2.0)
 

@@ -12,12 +12,13 @@ import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from tunecheck._errors import ConfigurationError, RunInterruptedError, TunecheckError
 from tunecheck._messages import clean
+from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._invocation import Invocation
 
@@ -42,55 +43,94 @@ _COMMANDS = {
     "compare": "_compare.command",
     "report": "_report",
     "view": "_view",
-    "bfcl": "_bfcl.command",
-    "datasets": "_datasets.command",
-    "endpoints": "_endpoints",
-    "judge": "_judge.command",
-    "memory": "_memory.command",
+    "bfcl run": "_bfcl.run",
+    "bfcl score": "_bfcl.score",
+    "bfcl show": "_bfcl.show",
+    "datasets convert": "_datasets.convert",
+    "datasets get": "_datasets.get",
+    "datasets check": "_datasets.check",
+    "endpoints check": "_endpoints",
+    "judge calibrate": "_judge.calibrate",
+    "memory run": "_memory.run",
+    "memory replay": "_memory.replay",
+    "memory rescore": "_memory.rescore",
     "plugins": "_plugins",
     "init": "_init",
     "serve": "_serve",
     "upload": "_upload",
 }
-"""The module in which each command stands."""
+"""The module in which each command stands, under the command's last word."""
 
-_GROUPS = frozenset({"bfcl", "datasets", "endpoints", "judge", "memory"})
+_GROUPS = {
+    "bfcl": "Run, score and show BFCL V3.",
+    "datasets": "Make, fetch and check data sets.",
+    "endpoints": "Try endpoints out.",
+    "judge": "See how far a judge agrees with people.",
+    "memory": "Test an agent's long-term memory; check runs of the GoodAI benchmark.",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code."""
     program = "python -m tunecheck" if PurePath(sys.argv[0]).name == "__main__.py" else "tunecheck"
-    invocation = Invocation(program, f"{program} evaluate")
     given = sys.argv[1:] if arguments is None else arguments
-    return _run(invocation, make_app(given[0] if given else None), arguments)
+    return _run(Invocation(program, f"{program} evaluate"), make_app(given), arguments)
 
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     """Run the main job alone, as `python evaluate.py` does; gives the exit code."""
-    from tunecheck.cli._evaluate import command as evaluate_command
+    from tunecheck.cli._evaluate.command import evaluate
 
     app = typer.Typer(add_completion=False)
-    app.command()(evaluate_command.evaluate)
+    evaluate.add_to(app, "evaluate")
     program = f"python {shlex.quote(sys.argv[0])}"
     return _run(Invocation(program, program), app, arguments)
 
 
-def make_app(first: str | None = None) -> typer.Typer:
-    """The commands; only the one that `first` names, where it names one: the others need not be read to run it."""
+def make_app(given: Sequence[str] = ()) -> typer.Typer:
+    """The commands; only those that the arguments name, where they do: the others need not be read to run them."""
     app = typer.Typer(help=_ABOUT, add_completion=False)
     app.callback()(_about)
-    for name in [first] if first in _COMMANDS else _COMMANDS:
-        assert name is not None
+    groups: dict[str, typer.Typer] = {}
+    for name in _named(given):
+        *group, last = name.split()
+        for word in group:
+            if word not in groups:
+                groups[word] = typer.Typer(help=_GROUPS[word])
+                groups[word].callback()(_of_group)
+                app.add_typer(groups[word], name=word)
         module = import_module(f"tunecheck.cli.{_COMMANDS[name]}")
-        if name in _GROUPS:
-            app.add_typer(module.make_app(), name=name)
-        else:
-            app.command()(getattr(module, name))
+        getattr(module, last).add_to(groups[group[0]] if group else app, last)
     return app
 
 
-def _about() -> None:
+def _named(given: Sequence[str]) -> list[str]:
+    """The commands that arguments name; all, where they name none."""
+    if "--version" in given[:1]:
+        return []
+    for words in (2, 1):
+        named = [name for name in _COMMANDS if name.split()[:words] == list(given[:words])]
+        if named:
+            return named
+    return list(_COMMANDS)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"tunecheck {__version__}")
+        raise typer.Exit
+
+
+def _about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Nothing: with this, a single command keeps its name."""
+
+
+def _of_group() -> None:
+    """Nothing: with this, a single command of a group keeps its name."""
 
 
 def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | None) -> int:

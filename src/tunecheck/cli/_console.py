@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from tunecheck._json import JSON, dumps_line
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -39,3 +41,8 @@ def stop_writing() -> None:
     """Whoever read our output has gone: write the rest nowhere, so that nothing complains at the end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_json(value: JSON) -> None:
+    """Print a value as one line of JSON."""
+    sys.stdout.write(dumps_line(value).decode("utf-8"))

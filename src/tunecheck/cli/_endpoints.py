@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
-from tunecheck.cli._parameters import Debug
-
-Definition = Annotated[str, typer.Argument(metavar="FILE", help="A definition, or the name of one in endpoints/.")]
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Argument, CommandOptions, command
 
 
-def make_app() -> typer.Typer:
-    """The commands about endpoints."""
-    app = typer.Typer(help="Try endpoints out.")
-    app.command()(check)
-    app.callback()(_about)
-    return app
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(CommandOptions):
+    """The options of `endpoints check`."""
+
+    definition: Annotated[str, Argument("A definition, or the name of one in endpoints/.", "FILE")]
 
 
-def _about() -> None:
-    """Try endpoints out."""
-
-
-def check(definition: Definition, debug: Debug = False) -> int:
+@command(CheckOptions)
+def check(options: CheckOptions, invocation: Invocation) -> int:
     """Send one small request with a tool, and say what came back.
 
     Exit codes: 0 it answered; 1 it did not; 2 the definition is wrong.
@@ -34,7 +28,7 @@ def check(definition: Definition, debug: Debug = False) -> int:
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.endpoints._check import check_endpoint
 
-    report = asyncio.run(check_endpoint(load_named(definition)))
+    report = asyncio.run(check_endpoint(load_named(options.definition)))
     for line in report.lines():
         print(printable(line))
     return 0 if report.ok else 1

@@ -14,13 +14,14 @@ DEFAULT_RESULTS = "eval_results"
 class Invocation:
     """One start of the program.
 
-    `program` is how a person starts it: `tunecheck`, `python -m tunecheck`; `evaluate` the same for its main job:
-    `tunecheck evaluate`, `python evaluate.py`. `debug` asks for tracebacks; a configuration file may set it, too.
-    `started` is when, in UTC; `finished` the run that is done already, where only its report is left to be shown.
+    `program` is how a person starts it: `tunecheck`, `python -m tunecheck`; `command` the same with the command that
+    starts runs: `tunecheck evaluate`, `python evaluate.py`. `debug` asks for tracebacks; a configuration file may set
+    it, too. `started` is when, in UTC; `finished` the run that is done already, where only its report is left to be
+    shown.
     """
 
     program: str = "tunecheck"
-    evaluate: str = "tunecheck evaluate"
+    command: str = "tunecheck evaluate"
     debug: bool = False
     results_dir: str = DEFAULT_RESULTS
     started: str = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0).isoformat())
@@ -29,4 +30,4 @@ class Invocation:
     def resuming(self, run: str) -> str:
         """The command that finishes a run, to be copied into a shell."""
         where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
-        return " ".join([self.evaluate, *map(shlex.quote, ["--resume", run, *where])])
+        return " ".join([self.command, *map(shlex.quote, ["--resume", run, *where])])

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import sys
 
-from tunecheck.cli._parameters import Debug, Json
+from tunecheck.cli._console import console, print_json
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import command
+from tunecheck.cli._shared_options import JsonOptions
 
 
-def plugins(json: Json = False, debug: Debug = False) -> int:
+@command(JsonOptions)
+def plugins(options: JsonOptions, invocation: Invocation) -> int:
     """List evaluators, endpoint kinds, simulators and data sets: installed ones, and this workspace's."""
-    from tunecheck._json import JSON, dumps_line
+    from tunecheck._json import JSON
     from tunecheck._plugins import GROUPS, discover
 
     found = {group.rpartition(".")[2]: discover(group) for group in GROUPS}
-    if json:
+    if options.json:
         listed: dict[str, JSON] = {
             sort: [{"name": plugin.name, "origin": plugin.origin} for plugin in group] for sort, group in found.items()
         }
-        sys.stdout.write(dumps_line(listed).decode("utf-8"))
+        print_json(listed)
         return 0
     _show({sort: [(plugin.name, plugin.origin) for plugin in group] for sort, group in found.items() if group})
     return 0
@@ -28,7 +32,6 @@ def _show(found: dict[str, list[tuple[str, str]]]) -> None:
     from rich.text import Text
 
     from tunecheck._messages import clean
-    from tunecheck.cli._console import console
 
     table = Table.grid(padding=(0, 2))
     table.add_column()

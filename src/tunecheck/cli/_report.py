@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tunecheck.cli._invocation import DEFAULT_RESULTS
-from tunecheck.cli._parameters import Debug, ResultsDir
-
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run: its id, the beginning of it, its folder, or last.")]
-Against = Annotated[str | None, typer.Option("--against", metavar="BASE", help="A run to hold it against, row by row.")]
-Out = Annotated[
-    str | None, typer.Option("--out", metavar="FILE", help="The file; by default report.html in the run's folder.")
-]
-PairBy = Annotated[
-    str,
-    typer.Option("--pair-by", metavar="HOW", help="With --against: content, or id alone, whatever is in the rows."),
-]
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._shared_options import ResultsOptions
 
 
-def report(
-    run: RunName,
-    against: Against = None,
-    out: Out = None,
-    pair_by: PairBy = "content",
-    results_dir: ResultsDir = None,
-    debug: Debug = False,
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions(ResultsOptions):
+    """The options of `report`."""
+
+    run: Annotated[str, Argument("A run: its id, the beginning of it, its folder, or last.", "RUN")]
+    against: Annotated[str | None, Option("A run to hold it against, row by row.", "BASE")] = None
+    out: Annotated[str | None, Option("The file; by default report.html in the run's folder.", "FILE")] = None
+    pair_by: Annotated[str, Option("With --against: content, or id alone, whatever is in the rows.", "HOW")] = "content"
+
+
+@command(ReportOptions)
+def report(options: ReportOptions, invocation: Invocation) -> int:
     """Write a run's report: one HTML file that loads nothing."""
     from tunecheck.report._writing import write_report
     from tunecheck.runs._store import find_run
 
-    folder = Path(results_dir or DEFAULT_RESULTS)
-    found = find_run(run, folder)
-    base = find_run(against, folder) if against is not None else None
-    path = _checked(Path(out)) if out is not None else found.folder / "report.html"
-    write_report(found, path, against=base, pair_by=pair_by)
+    run = find_run(options.run, options.folder)
+    base = find_run(options.against, options.folder) if options.against is not None else None
+    path = _checked(Path(options.out)) if options.out is not None else run.folder / "report.html"
+    write_report(run, path, against=base, pair_by=options.pair_by)
     print(path)
     return 0
 

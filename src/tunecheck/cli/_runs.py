@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tunecheck.cli._invocation import DEFAULT_RESULTS
-from tunecheck.cli._parameters import Debug, Json, ResultsDir
+from tunecheck.cli._console import console, print_json
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Option, command
+from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.runs._store import Run
 
-Last = Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the last so many.")]
+
+@dataclass(frozen=True, kw_only=True)
+class RunsOptions(JsonOptions, ResultsOptions):
+    """The options of `runs`."""
+
+    limit: Annotated[int | None, Option("Only the last so many.", "N", least=1)] = None
 
 
-def runs(results_dir: ResultsDir = None, limit: Last = None, json: Json = False, debug: Debug = False) -> int:
+@command(RunsOptions)
+def runs(options: RunsOptions, invocation: Invocation) -> int:
     """List runs, the oldest first."""
     from tunecheck.runs._store import list_runs
 
-    folder = Path(results_dir or DEFAULT_RESULTS)
-    found = [_described(run) for run in list_runs(folder)]
-    found = found[-limit:] if limit else found
-    if json:
-        _write_json(found)
-    elif not found:
-        print(f"there are no runs in {folder}")
+    listed: list[dict[str, JSON]] = [_described(run) for run in list_runs(options.folder)]
+    if options.limit is not None:
+        listed = listed[-options.limit :]
+    if options.json:
+        print_json([*listed])
+    elif not listed:
+        print(f"there are no runs in {options.folder}")
     else:
-        _show(found)
+        _show(listed)
     return 0
 
 
@@ -70,7 +76,6 @@ def _show(found: list[dict[str, JSON]]) -> None:
     from rich.text import Text
 
     from tunecheck._messages import clean
-    from tunecheck.cli._console import console
 
     shown = console(sys.stdout)
     for run in found:
@@ -94,9 +99,3 @@ def _facts(run: dict[str, JSON]) -> list[str]:
     facts += ["SIMULATED"] if run.get("simulated") else []
     facts += [f"from {run['parent']}"] if run.get("parent") else []
     return [*facts, str(run["problem"])] if run.get("problem") else facts
-
-
-def _write_json(found: list[dict[str, JSON]]) -> None:
-    from tunecheck._json import dumps_line
-
-    sys.stdout.write(dumps_line(found).decode("utf-8"))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
-
 from tunecheck._errors import TunecheckError
-from tunecheck._json import JSON, dumps_line
-from tunecheck.cli._invocation import DEFAULT_RESULTS
-from tunecheck.cli._parameters import Debug, Json, ResultsDir
+from tunecheck._json import JSON
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import RUNNING, Argument, CommandOptions, Option, command
+from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 
 if TYPE_CHECKING:
     from tunecheck.runs._store import Run
@@ -20,34 +19,34 @@ if TYPE_CHECKING:
 
 Upload: TypeAlias = "Callable[[Run], Uploaded]"
 
-RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="A finished run: its id, the beginning of it, its folder, or last.")
-]
-Project = Annotated[
-    str | None,
-    typer.Option(
-        "--project",
-        metavar="PROJECT",
-        help="A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
-        "a YAML file that says either.",
-    ),
-]
-Mlflow = Annotated[str | None, typer.Option("--mlflow", metavar="URL", help="An MLflow server's address.")]
-AllowSimulatedUpload = Annotated[
-    bool,
-    typer.Option("--allow-simulated", help="Upload a run that no model answered; it is tagged as simulated."),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class DestinationOptions(CommandOptions):
+    """Where runs are uploaded to."""
+
+    project: Annotated[
+        str | None,
+        Option(
+            "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
+            "a YAML file that says either.",
+            "PROJECT",
+            RUNNING,
+            recorded=False,
+        ),
+    ] = None
+    mlflow: Annotated[str | None, Option("An MLflow server's address.", "URL", RUNNING, recorded=False)] = None
 
 
-def upload(
-    run: RunName,
-    project: Project = None,
-    mlflow: Mlflow = None,
-    results_dir: ResultsDir = None,
-    allow_simulated: AllowSimulatedUpload = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
+    """The options of `upload`."""
+
+    run: Annotated[str, Argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")]
+    allow_simulated: Annotated[bool, Option("Upload a run that no model answered; it is tagged as simulated.")] = False
+
+
+@command(UploadOptions)
+def upload(options: UploadOptions, invocation: Invocation) -> int:
     """Upload a finished run: metrics, rows, logs of conversations and the report.
 
     An upload that failed is repeated with the same command: it goes on where it stopped, and makes no second run. What
@@ -58,13 +57,14 @@ def upload(
     from tunecheck._errors import ConfigurationError
     from tunecheck.runs._store import find_run
 
-    if project is None and mlflow is None:
+    if options.project is None and options.mlflow is None:
         raise ConfigurationError("where to? Give --project PROJECT of Azure AI Foundry, or --mlflow URL")
-    found = find_run(run, Path(results_dir or DEFAULT_RESULTS))
-    done, failure = upload_all(prepare_uploads(project, mlflow, allow_simulated=allow_simulated), found)
+    run = find_run(options.run, options.folder)
+    uploads = prepare_uploads(options.project, options.mlflow, allow_simulated=options.allow_simulated)
+    done, failure = upload_all(uploads, run)
     for each in done:
-        if json:
-            sys.stdout.write(dumps_line(as_json(each)).decode("utf-8"))
+        if options.json:
+            print_json(as_json(each))
         else:
             print(*shown(each), sep="\n")
     if failure is not None:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from tunecheck._messages import clean
-from tunecheck.cli._invocation import DEFAULT_RESULTS
-from tunecheck.cli._parameters import Debug, ResultsDir
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Option, command
+from tunecheck.cli._shared_options import ResultsOptions
 
-Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="0: any free one.")]
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions(ResultsOptions):
+    """The options of `view`."""
+
+    port: Annotated[int, Option("0: any free one.", "PORT", least=0, most=65_535)] = 8088
 
 
-def view(results_dir: ResultsDir = None, port: Port = 8088, debug: Debug = False) -> int:
+@command(ViewOptions)
+def view(options: ViewOptions, invocation: Invocation) -> int:
     """Serve the reports of all runs to a browser on this machine, and let two be compared, until Ctrl-C."""
     from tunecheck.report._serving import view as serve
 
-    folder = Path(results_dir or DEFAULT_RESULTS)
-    serve(folder, port=port, on_ready=lambda url: _say_ready(url, folder))
+    serve(options.folder, port=options.port, on_ready=lambda url: _say_ready(url, options.folder))
     return 0
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
-import typer
-
-from tunecheck.cli._console import progress_bar
-from tunecheck.cli._parameters import RUNNING, Concurrency, Debug, Json, Quiet, ResultsDir, RunName
-from tunecheck.cli._recorded_command import RecordedOptions
+from tunecheck.cli._console import print_json, progress_bar
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import RUNNING, Option, command
+from tunecheck.cli._shared_options import ResumableOptions
+from tunecheck.cli._stored_options import as_recorded, begin
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck._progress import ProgressBar
-    from tunecheck.cli._invocation import Invocation
     from tunecheck.conversations._target import ConversationTarget
     from tunecheck.conversations._target import Mode as AskingMode
     from tunecheck.evaluation._bfcl import BfclOutcome
@@ -32,136 +30,80 @@ _MOST_ERRORS = 5
 
 _ASKING = "What is asked, and how"
 
-EndpointFile = Annotated[
-    str | None,
-    typer.Option(
-        "--endpoint",
-        metavar="FILE",
-        help="Who answers: a definition, or the name of one in endpoints/.",
-        rich_help_panel=_ASKING,
-    ),
-]
-Categories = Annotated[
-    str | None,
-    typer.Option(
-        "--categories",
-        metavar="A,B",
-        help="Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.",
-        rich_help_panel=_ASKING,
-    ),
-]
-Ids = Annotated[
-    str | None,
-    typer.Option("--ids", metavar="ID,ID", help="Only the rows with these ids.", rich_help_panel=_ASKING),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--limit", metavar="N", min=1, help="Only the first N rows of each category.", rich_help_panel=_ASKING
-    ),
-]
-Mode = Annotated[
-    str | None,
-    typer.Option(
-        "--mode",
-        metavar="MODE",
-        help="tools: the endpoint takes tools and answers with tool calls (default); text: functions stand in the "
-        "prompt, calls in the answer's text.",
-        rich_help_panel=_ASKING,
-    ),
-]
-StepLimit = Annotated[
-    int | None,
-    typer.Option(
-        "--step-limit", metavar="N", min=1, help="Most answers in one turn; by default 20.", rich_help_panel=_ASKING
-    ),
-]
-Compat = Annotated[
-    bool,
-    typer.Option(
-        "--compat",
-        help="As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.",
-        rich_help_panel=_ASKING,
-    ),
-]
-InputLog = Annotated[
-    bool,
-    typer.Option(
-        "--include-input-log", help="Keep every request's messages and tools in the log.", rich_help_panel=RUNNING
-    ),
-]
-NoStates = Annotated[
-    bool,
-    typer.Option("--exclude-state-log", help="Leave the simulators' states out of the log.", rich_help_panel=RUNNING),
-]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        "--data", metavar="DIR", help="A copy of BFCL, if not the one of `datasets get bfcl`.", rich_help_panel=RUNNING
-    ),
-]
-Resume = Annotated[
-    str | None,
-    typer.Option(
-        "--resume",
-        metavar="RUN",
-        help="Finish a run in its own folder, with the options it was started with. RUN: its id, the beginning of it, "
-        "its folder, or last.",
-        rich_help_panel=RUNNING,
-    ),
-]
-Reuse = Annotated[
-    str | None,
-    typer.Option(
-        "--reuse",
-        metavar="RUN",
-        help="A new run that takes over every answer and verdict of that one whose inputs are unchanged.",
-        rich_help_panel=RUNNING,
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class BfclRunOptions(ResumableOptions):
+    """The options of `bfcl run`."""
+
+    command: ClassVar[str] = "bfcl run"
+    anew: ClassVar[str] = "--reuse"
+
+    endpoint: Annotated[
+        str | None,
+        Option("Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING, fixed=True),
+    ] = None
+    categories: Annotated[
+        str | None,
+        Option(
+            "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.",
+            "A,B",
+            _ASKING,
+            fixed=True,
+        ),
+    ] = None
+    ids: Annotated[str | None, Option("Only the rows with these ids.", "ID,ID", _ASKING, fixed=True)] = None
+    limit: Annotated[
+        int | None, Option("Only the first N rows of each category.", "N", _ASKING, least=1, fixed=True)
+    ] = None
+    mode: Annotated[
+        str | None,
+        Option(
+            "tools: the endpoint takes tools and answers with tool calls (default); text: functions stand in the "
+            "prompt, calls in the answer's text.",
+            "MODE",
+            _ASKING,
+            fixed=True,
+        ),
+    ] = None
+    step_limit: Annotated[
+        int | None, Option("Most answers in one turn; by default 20.", "N", _ASKING, least=1, fixed=True)
+    ] = None
+    compat: Annotated[
+        bool,
+        Option(
+            "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.",
+            panel=_ASKING,
+            fixed=True,
+        ),
+    ] = False
+    include_input_log: Annotated[
+        bool, Option("Keep every request's messages and tools in the log.", panel=RUNNING, fixed=True)
+    ] = False
+    exclude_state_log: Annotated[
+        bool, Option("Leave the simulators' states out of the log.", panel=RUNNING, fixed=True)
+    ] = False
+    data: Annotated[
+        str | None,
+        Option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING, fixed=True),
+    ] = None
+    reuse: Annotated[
+        str | None,
+        Option(
+            "A new run that reuses every answer and verdict of that one whose inputs are unchanged.",
+            "RUN",
+            RUNNING,
+            recorded=False,
+        ),
+    ] = None
+
+    @property
+    def bfcl_data(self) -> Path | None:
+        """The copy of BFCL."""
+        return None if self.data is None else Path(self.data)
 
 
-@dataclass(frozen=True)
-class BfclRun(RecordedOptions):
-    """What a run was started with; kept in its manifest, so that it can be finished."""
-
-    recorded_as: ClassVar[str] = "bfcl_run"
-
-    endpoint: str | None = None
-    categories: str | None = None
-    ids: str | None = None
-    limit: int | None = None
-    mode: str | None = None
-    step_limit: int | None = None
-    compat: bool = False
-    include_input_log: bool = False
-    exclude_state_log: bool = False
-    data: str | None = None
-    name: str | None = None
-    concurrency: int | None = None
-
-
-def run(
-    context: typer.Context,
-    endpoint: EndpointFile = None,
-    categories: Categories = None,
-    ids: Ids = None,
-    limit: Limit = None,
-    mode: Mode = None,
-    step_limit: StepLimit = None,
-    compat: Compat = False,
-    include_input_log: InputLog = False,
-    exclude_state_log: NoStates = False,
-    data: Data = None,
-    name: RunName = None,
-    resume: Resume = None,
-    reuse: Reuse = None,
-    concurrency: Concurrency = None,
-    results_dir: ResultsDir = None,
-    quiet: Quiet = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> int:
+@command(BfclRunOptions)
+def run(options: BfclRunOptions, invocation: Invocation) -> int:
     """Run BFCL V3 against an endpoint: single questions, and conversations with simulators behind the calls.
 
     A run like any other: journaled, resumed with --resume, read with `tunecheck runs`. The result files are below
@@ -172,37 +114,17 @@ def run(
     1 the run failed or was interrupted, or every row has an error
     2 wrong use or configuration
     """
-    invocation: Invocation = context.obj
-    invocation.results_dir = results_dir or invocation.results_dir
-    invocation.evaluate = f"{invocation.program} bfcl run"
-    options = _options(BfclRun.of(context.params), resume, invocation)
-    outcome = _run(
-        options, invocation, resume=resume, reuse=reuse, progress=progress_bar(options.name or "bfcl", quiet)
-    )
-    invocation.finished = str(outcome.result.run_dir)
-    return _report(options, outcome, as_json=json, quiet=quiet)
-
-
-def _options(given: BfclRun, resume: str | None, invocation: Invocation) -> BfclRun:
     from tunecheck._errors import ConfigurationError
-    from tunecheck.runs._store import find_run
 
-    if resume is None:
-        if given.endpoint is None:
-            raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
-        return given
-    found = find_run(resume, Path(invocation.results_dir))
-    options = BfclRun.recorded(found)
-    changed = [key for key, value in given.given().items() if value != getattr(options, key)]
-    if set(changed) - {"concurrency"}:
-        option = changed[0].replace("_", "-")
-        raise ConfigurationError(f"--{option}: run {found.id} goes on as it was begun; start a new one with --reuse")
-    return options
+    options = begin(options, invocation)
+    if options.endpoint is None:
+        raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
+    outcome = _run(options)
+    invocation.finished = str(outcome.result.run_dir)
+    return _report(options, outcome)
 
 
-def _run(
-    options: BfclRun, invocation: Invocation, *, resume: str | None, reuse: str | None, progress: ProgressBar | None
-) -> BfclOutcome:
+def _run(options: BfclRunOptions) -> BfclOutcome:
     from tunecheck.evaluation._bfcl import run_bfcl
 
     return run_bfcl(
@@ -210,14 +132,14 @@ def _run(
         categories=options.categories,
         ids=_ids(options.ids),
         limit=options.limit,
-        data=Path(options.data) if options.data else None,
+        data=options.bfcl_data,
         name=options.name,
         concurrency=options.concurrency,
-        resume=resume,
-        reuse=reuse,
-        results_dir=invocation.results_dir,
-        progress=progress or False,
-        command=options.command(),
+        resume=options.resume,
+        reuse=options.reuse,
+        results_dir=options.folder,
+        progress=progress_bar(options.name or "bfcl", options.quiet) or False,
+        command=as_recorded(options),
     )
 
 
@@ -231,7 +153,7 @@ def _ids(option: str | None) -> list[str]:
     return found
 
 
-def _target(options: BfclRun) -> ConversationTarget:
+def _target(options: BfclRunOptions) -> ConversationTarget:
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.conversations._target import STEP_LIMIT, ConversationTarget
 
@@ -243,24 +165,23 @@ def _target(options: BfclRun) -> ConversationTarget:
         compat=options.compat,
         include_input_log=options.include_input_log,
         include_state_log=not options.exclude_state_log,
-        bfcl_data=Path(options.data) if options.data else None,
+        bfcl_data=options.bfcl_data,
     )
 
 
-def _report(options: BfclRun, outcome: BfclOutcome, *, as_json: bool, quiet: bool) -> int:
+def _report(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     """Score the result files, write the verdicts beside them, show the table; gives the exit code."""
-    from tunecheck._json import dumps_line
     from tunecheck.bfcl._scoring import score_results
     from tunecheck.cli._bfcl.score import print_table, write_scores
+    from tunecheck.cli._run_errors import every_row_failed, run_errors
 
     result = outcome.result
-    data = Path(options.data) if options.data else None
     if not outcome.files:  # nothing but errors, in categories where not calling is right
-        print(f"error: every row ended in an error: {next(_errors(outcome), '')}", file=sys.stderr)
+        print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
         return FAILED
-    scores = score_results(outcome.folder, compat=True, mode=outcome.asked, data=data)
+    scores = score_results(outcome.folder, compat=True, mode=outcome.asked, data=options.bfcl_data)
     summary = write_scores(scores, result.run_dir / SCORES)
-    if as_json:
+    if options.json:
         about: dict[str, JSON] = {
             "run": result.run_dir.name,
             "run_dir": str(result.run_dir),
@@ -269,20 +190,18 @@ def _report(options: BfclRun, outcome: BfclOutcome, *, as_json: bool, quiet: boo
             "simulated": result.simulated,
             "scores": summary,
         }
-        sys.stdout.write(dumps_line(about).decode("utf-8"))
-    elif quiet:
+        print_json(about)
+    elif options.quiet:
         print(result.run_dir)
     else:
         _print_report(outcome, lambda: print_table(scores))
-    if result.row_count and result.failed_row_count == result.row_count:
-        print("error: every row ended in an error", file=sys.stderr)
-        return FAILED
-    return DONE
+    return FAILED if every_row_failed(result, "row") else DONE
 
 
 def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
     from tunecheck._messages import clean, counted
     from tunecheck.cli._evaluate.summary import SIMULATED
+    from tunecheck.cli._run_errors import run_errors
 
     result = outcome.result
     print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'row')} · {clean(outcome.model)}")
@@ -292,18 +211,8 @@ def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
     if result.failed_row_count:
         failed = counted(result.failed_row_count, "row")
         print(f"{failed} with an error; --resume {clean(result.run_dir.name)} tries again")
-        for error in islice(_errors(outcome), _MOST_ERRORS):
+        for error in islice(run_errors(result.run_dir, "row"), _MOST_ERRORS):
             print(f"  {error}")
     for note in result.notes:
         print(f"note: {clean(note)}")
     print(f"files in {result.run_dir}\n  {FOLDER}/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl")
-
-
-def _errors(outcome: BfclOutcome) -> Iterator[str]:
-    """The kinds of errors, the commonest first, with a row each."""
-    from tunecheck._messages import clean, counted
-    from tunecheck.runs._failures import read_failures
-    from tunecheck.runs._store import Run
-
-    for group in read_failures(Run(outcome.result.run_dir).rows(), {}).error_groups:
-        yield f"{clean(group.words, 200)} ({counted(group.rows, 'row')}, e.g. {clean(group.example, 60)})"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,16 @@ from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
 from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source, load_named
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._evaluate.stored_options import read_config, recorded_options
 from tunecheck.cli._gates.baseline import Base, RowKey, check_margin, read_base
 from tunecheck.cli._gates.files import check_folders
 from tunecheck.cli._gates.gates import Gate, parse_gate
-from tunecheck.cli._recorded_command import command_of
+from tunecheck.cli._stored_options import as_recorded, command_of, read_config, recorded_options, resumed
+from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressCallback
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
-    from tunecheck.runs._store import Run
 
 
 @dataclass(frozen=True)
@@ -78,38 +78,22 @@ class Job:
             ConfigurationError: something does not fit together; nothing was asked.
             RunError: it was stopped; its folder holds what it finished.
         """
-        return self._evaluate(progress) if self.source is not None else self._score(progress)
+        from tunecheck.evaluation._evaluate import evaluate, score
 
-    def _evaluate(self, progress: ProgressCallback | None) -> EvaluationResult:
-        from tunecheck.evaluation._evaluate import evaluate
-
-        assert self.source is not None
         options = self.options
-        return evaluate(
-            data=self.source.dataset,
-            target=self.source.endpoint,
-            evaluators=self.evaluators,
-            evaluator_config=self.config,
-            evaluation_name=options.name,
-            concurrency=options.concurrency,
-            workers=options.workers,
-            resume=options.resume,
-            reuse=options.reuse,
-            progress=progress or False,
-            results_dir=options.folder,
-            group_by=options.group_by or (),
-            repeat=options.repeat or 1,
-            max_cost=options.max_cost,
-            command=options.recorded(),
-        )
-
-    def _score(self, progress: ProgressCallback | None) -> EvaluationResult:
-        from tunecheck.evaluation._evaluate import score
-
-        assert self.recorded is not None
-        options = self.options
-        return score(
-            self.recorded.folder,
+        run: Callable[..., EvaluationResult]
+        if self.source is not None:
+            run = partial(
+                evaluate,
+                data=self.source.dataset,
+                target=self.source.endpoint,
+                reuse=options.reuse,
+                repeat=options.repeat or 1,
+            )
+        else:
+            assert self.recorded is not None
+            run = partial(score, self.recorded.folder)
+        return run(
             evaluators=self.evaluators,
             evaluator_config=self.config,
             evaluation_name=options.name,
@@ -120,46 +104,40 @@ class Job:
             results_dir=options.folder,
             group_by=options.group_by or (),
             max_cost=options.max_cost,
-            command=options.recorded(),
+            command=as_recorded(options),
         )
 
 
-def completed(given: Options, config: str | None) -> Options:
+def completed(given: Options) -> Options:
     """The options with those of the configuration file, and of the run that is taken up, under them.
 
     Raises:
         ConfigurationError: a file or run that cannot be used, or options that exclude one another.
     """
-    options = given.over(read_config(config)) if config is not None else given
+    options = given if given.config is None else given.over(read_config(Options, given.config))
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run in its own folder, --reuse makes a new one: give one of them")
     if options.resume is not None:
-        options = _resumed(options)
+        options = _resumed(options, options.resume)
     elif options.reuse is not None:
-        options = _reused(options)
+        options = _reused(options, options.reuse)
     if options.dataset is None and options.run is None:
         raise ConfigurationError("no data: give --dataset FILE (or --resume RUN, --reuse RUN)")
     return options
 
 
-def _resumed(options: Options) -> Options:
-    run = _find(options, options.resume)
+def _resumed(options: Options, name: str) -> Options:
+    run = find_run(name, options.folder)
     command = run.manifest().get("command")
-    if not command and options.dataset is None:
-        raise ConfigurationError(
-            f"run {run.id} was not started from the command line: finish it in Python, evaluate(…, resume={run.id!r})"
-        )
-    if options.name is not None:
-        raise ConfigurationError(
-            f"--name: run {run.id} keeps its name; leave --name out, or start a new run with --reuse"
-        )
-    return replace(options.over(recorded_options(run.id, command)), resume=str(run.folder))
+    begun_in_python = command_of(command) is None and options.dataset is not None
+    recorded = Options() if begun_in_python else recorded_options(Options, run.id, command)
+    return resumed(options, recorded, run)
 
 
-def _reused(options: Options) -> Options:
-    run = _find(options, options.reuse)
+def _reused(options: Options, name: str) -> Options:
+    run = find_run(name, options.folder)
     command = run.manifest().get("command")
-    recorded = recorded_options(run.id, command) if command else Options()
+    recorded = recorded_options(Options, run.id, command) if command else Options()
     if recorded.run is not None and options.dataset is None:
         return replace(options.over(recorded), run=str(run.folder), reuse=None)
     if command:
@@ -171,13 +149,6 @@ def _reused(options: Options) -> Options:
             )
         return replace(options, run=str(run.folder), reuse=None)
     return replace(options, dataset=options.dataset or _path_of_data(run), reuse=str(run.folder))
-
-
-def _find(options: Options, name: str | None) -> Run:
-    from tunecheck.runs._store import find_run
-
-    assert name is not None
-    return find_run(name, options.folder)
 
 
 def _path_of_data(run: Run) -> str | None:
@@ -242,8 +213,6 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...]) -> Job:
 
 
 def _prepare_score(options: Options, gates: tuple[Gate, ...]) -> Job:
-    from tunecheck.runs._store import find_run
-
     assert options.run is not None
     if options.endpoint is not None or options.response_column is not None:
         raise ConfigurationError("score judges recorded answers: leave --endpoint and --response-column out")
@@ -278,11 +247,11 @@ def _with_evaluators(options: Options, run_id: str, manifest: Mapping[str, JSON]
     known = manifest.get("evaluators")
     command = manifest.get("command")
     begun = command_of(command)
-    if not isinstance(known, dict) or not command or begun is not None:
+    if not isinstance(known, dict) or begun != Options.command:
         how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
         names = ",".join(known) if isinstance(known, dict) and begun else "a,b"
         raise ConfigurationError(f"run {run_id} {how}: name the judges, --evaluators {names}")
-    before = recorded_options(run_id, command)
+    before = recorded_options(Options, run_id, command)
     kept = Options(
         evaluators=list(known), set=before.set, mapping=before.mapping, judge=before.judge, prices=before.prices
     )

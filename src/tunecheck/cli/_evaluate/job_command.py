@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps_line
+from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._console import console, progress_bar, stop_writing
+from tunecheck.cli._console import console, print_json, progress_bar, stop_writing
 from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Options
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DONE, FAILED, GATE_NOT_MET = 0, 1, 3
 
 
-def run_job(given: Options, config: str | None, invocation: Invocation) -> int:
+def run_job(given: Options, invocation: Invocation) -> int:
     """Run what the options ask for; gives the exit code.
 
     Raises:
@@ -38,9 +38,9 @@ def run_job(given: Options, config: str | None, invocation: Invocation) -> int:
     """
     from tunecheck.runs._store import Run
 
-    options = completed(given, config)
-    invocation.debug |= bool(options.debug)
-    invocation.results_dir = options.results_dir or invocation.results_dir
+    options = completed(given)
+    invocation.debug |= options.debug
+    invocation.results_dir = str(options.folder)
     job = prepare(options)
     if options.dry_run:
         _show_estimate(job, estimate(job))
@@ -77,7 +77,7 @@ def _progress(job: Job) -> ProgressBar | None:
 
 def _show_estimate(job: Job, found: Estimate) -> None:
     if job.options.json:
-        _write_json({**found.as_json(), "simulated": job.simulated})
+        print_json({**found.as_json(), "simulated": job.simulated})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
     print(*found.lines(at_most=bool(job.options.resume or job.options.reuse)), sep="\n")
@@ -144,7 +144,7 @@ def _exit_code(summary: Summary) -> int:
 
 def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded: Sequence[Uploaded]) -> None:
     if options.json:
-        _write_json({**_as_json(summary, result), "uploads": [as_json(each) for each in uploaded]})
+        print_json({**_as_json(summary, result), "uploads": [as_json(each) for each in uploaded]})
     elif options.quiet:
         print(summary.folder)
         _warn(summary)
@@ -178,7 +178,3 @@ def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
         "simulated": summary.simulated or bool(summary.failures.simulated_answers),
         "notes": list(summary.notes),
     }
-
-
-def _write_json(value: Mapping[str, JSON]) -> None:
-    sys.stdout.write(dumps_line(dict(value)).decode("utf-8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON
@@ -160,11 +161,8 @@ def _with(name: str, value: JSON) -> str:
 
 
 def _errors(found: Calibration) -> str:
-    from tunecheck.runs._failures import read_failures
-    from tunecheck.runs._store import Run
+    from tunecheck.cli._run_errors import run_errors
 
-    groups = read_failures(Run(found.run_dir).rows(), {}).error_groups[:_MOST_ERRORS]
-    lines = [f"  {group.rows:,}  {clean(group.words, 200)}, e.g. {clean(group.example, 60)}" for group in groups]
-    return "\n".join(
-        [f"errors in {counted(found.errors, 'row')}; --resume {clean(found.run_dir.name)} tries again", *lines]
-    )
+    kinds = [f"  {kind}" for kind in islice(run_errors(found.run_dir, "row"), _MOST_ERRORS)]
+    about = f"errors in {counted(found.errors, 'row')}; --resume {clean(found.run_dir.name)} tries again"
+    return "\n".join([about, *kinds])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,18 +12,14 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._memory import MemoryOutcome
     from tunecheck.memory._figures import RunFigures
 
-DONE, FAILED = 0, 1
-
 _MOST_ERRORS = 5
 
 
-def write_json(outcome: MemoryOutcome) -> None:
-    """Print one JSON object."""
-    from tunecheck._json import dumps_line
-
+def summary(outcome: MemoryOutcome) -> dict[str, JSON]:
+    """The run as data, for `--json`."""
     result = outcome.result
     left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in outcome.left_out]
-    about: dict[str, JSON] = {
+    return {
         "run": result.run_dir.name,
         "run_dir": str(result.run_dir),
         "rows": result.row_count,
@@ -34,13 +31,13 @@ def write_json(outcome: MemoryOutcome) -> None:
         "notes": [*result.notes],
         "results": [str(folder) for folder in outcome.results],
     }
-    sys.stdout.write(dumps_line(about).decode("utf-8"))
 
 
-def print_figures(outcome: MemoryOutcome, errors: Sequence[str]) -> None:
+def print_figures(outcome: MemoryOutcome) -> None:
     """Print the scores, the figures and where the files are."""
     from tunecheck._messages import clean, counted
     from tunecheck.cli._evaluate.summary import SIMULATED
+    from tunecheck.cli._run_errors import run_errors
 
     result, figures = outcome.result, outcome.figures
     print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'test')}")
@@ -52,7 +49,7 @@ def print_figures(outcome: MemoryOutcome, errors: Sequence[str]) -> None:
     if result.failed_row_count:
         failed = counted(result.failed_row_count, "test")
         print(f"{failed} with an error; --resume {clean(result.run_dir.name)} tries again")
-        for error in errors[:_MOST_ERRORS]:
+        for error in islice(run_errors(result.run_dir, "test"), _MOST_ERRORS):
             print(f"  {error}")
     for note in result.notes:
         print(f"note: {clean(note)}")

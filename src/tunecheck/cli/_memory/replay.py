@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tunecheck.cli._parameters import Debug, Json
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -22,72 +24,43 @@ _SHOWN = 400
 
 _BEFORE = 80
 
-Run = Annotated[
-    Path,
-    typer.Argument(metavar="RUN_DIR", help="A run's folder, <benchmark>/results/<agent>, with its master_log.jsonl."),
-]
-Filler = Annotated[
-    Path | None,
-    typer.Option(
-        "--filler", metavar="FILE", help="The pool of its filler, e.g. trivia.json; by default the one that ships."
-    ),
-]
-Wording = Annotated[
-    Path | None,
-    typer.Option("--wording", metavar="FILE", help="The wording it was run with; by default the one that ships."),
-]
-Definitions = Annotated[
-    Path | None,
-    typer.Option("--definitions", metavar="DIR", help="Its definitions; by default <benchmark>/definitions."),
-]
-Configuration = Annotated[
-    Path | None,
-    typer.Option(
-        "--configuration",
-        metavar="FILE",
-        help="Memory span and incompatibilities; by default config.yml in the definitions' folder, without one the "
-        "span in the benchmark's name ('Benchmark 3 - 32k': 32,000) and the kinds' topics.",
-    ),
-]
-Span = Annotated[
-    int | None,
-    typer.Option("--memory-span", metavar="TOKENS", min=1, help="The memory span, over what a configuration says."),
-]
-Tokens = Annotated[
-    str, typer.Option("--tokenizer", metavar="NAME", help="What tokens were counted with: cl100k_base or o200k_base.")
-]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", help="The seed of its filler; by default a run of ours says it, else 0."),
-]
-Largest = Annotated[
-    int | None,
-    typer.Option(
-        "--max-message-tokens",
-        metavar="N",
-        min=1,
-        help="The largest filler message; by default 4,096, else what the log shows.",
-    ),
-]
-Unfinished = Annotated[
-    bool, typer.Option("--unfinished", help="Take a log that ends too early for one that is the same so far.")
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(JsonOptions):
+    """The options of `memory replay`."""
+
+    run: Annotated[Path, Argument("A run's folder, <benchmark>/results/<agent>, with its master_log.jsonl.", "RUN_DIR")]
+    filler: Annotated[
+        Path | None, Option("The pool of its filler, e.g. trivia.json; by default the one that ships.", "FILE")
+    ] = None
+    wording: Annotated[Path | None, Option("The wording it was run with; by default the one that ships.", "FILE")] = (
+        None
+    )
+    definitions: Annotated[Path | None, Option("Its definitions; by default <benchmark>/definitions.", "DIR")] = None
+    configuration: Annotated[
+        Path | None,
+        Option(
+            "Memory span and incompatibilities; by default config.yml in the definitions' folder, without one the "
+            "span in the benchmark's name ('Benchmark 3 - 32k': 32,000) and the kinds' topics.",
+            "FILE",
+        ),
+    ] = None
+    memory_span: Annotated[
+        int | None, Option("The memory span, over what a configuration says.", "TOKENS", least=1)
+    ] = None
+    tokenizer: Annotated[str, Option("What tokens were counted with: cl100k_base or o200k_base.", "NAME")] = (
+        "cl100k_base"
+    )
+    seed: Annotated[int | None, Option("The seed of its filler; by default a run of ours says it, else 0.", "N")] = None
+    max_message_tokens: Annotated[
+        int | None,
+        Option("The largest filler message; by default 4,096, else what the log shows.", "N", least=1),
+    ] = None
+    unfinished: Annotated[bool, Option("Take a log that ends too early for one that is the same so far.")] = False
 
 
-def replay(
-    run: Run,
-    filler: Filler = None,
-    wording: Wording = None,
-    definitions: Definitions = None,
-    configuration: Configuration = None,
-    memory_span: Span = None,
-    tokenizer: Tokens = "cl100k_base",
-    seed: Seed = None,
-    max_message_tokens: Largest = None,
-    unfinished: Unfinished = False,
-    json: Json = False,
-    debug: Debug = False,
-) -> int:
+@command(ReplayOptions)
+def replay(options: ReplayOptions, invocation: Invocation) -> int:
     """Replay a logged run: the same replies must give the same events.
 
     Every message, filler included, wait, callback and end is compared, in order. Exits with 0 when all are the same,
@@ -100,21 +73,25 @@ def replay(
     from tunecheck.memory._tokens import load_tokenizer
     from tunecheck.memory._wording import load_wording
 
-    legacy = read_legacy_run(run, definitions=definitions, configuration=configuration, memory_span=memory_span)
+    legacy = read_legacy_run(
+        options.run,
+        definitions=options.definitions,
+        configuration=options.configuration,
+        memory_span=options.memory_span,
+    )
     replayed, size = replay_any_size(
         legacy,
-        wording=load_wording(wording),
-        filler=load_filler(filler),
-        tokenizer=load_tokenizer(tokenizer),
-        seed=seed,
-        max_message_tokens=max_message_tokens,
+        wording=load_wording(options.wording),
+        filler=load_filler(options.filler),
+        tokenizer=load_tokenizer(options.tokenizer),
+        seed=options.seed,
+        max_message_tokens=options.max_message_tokens,
     )
-    same = replayed.difference is None or (unfinished and replayed.difference.logged is None)
-    report = _report(legacy, replayed, same, size)
-    if json:
-        _write_json(report)
+    same = replayed.difference is None or (options.unfinished and replayed.difference.logged is None)
+    if options.json:
+        print_json(_report(legacy, replayed, same, size))
     else:
-        _print(legacy, replayed, same, given=bool(wording and filler))
+        _print(legacy, replayed, same, given=bool(options.wording and options.filler))
     return DONE if same else DIFFERENT
 
 
@@ -192,9 +169,3 @@ def _from_where_they_differ(one: str, other: str) -> tuple[str, str]:
         return one, other
     start = f"{one[:_BEFORE]} … "
     return start + one[same - _BEFORE // 2 :], start + other[same - _BEFORE // 2 :]
-
-
-def _write_json(report: dict[str, JSON]) -> None:
-    from tunecheck._json import dumps_line
-
-    sys.stdout.write(dumps_line(report).decode("utf-8"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tunecheck.cli._parameters import Debug, Json
+from tunecheck.cli._console import console, print_json
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -16,32 +18,33 @@ if TYPE_CHECKING:
 
 DONE, FAILED = 0, 1
 
-File = Annotated[
-    Path, typer.Argument(metavar="FILE.jsonl", help="Recorded rows: data set, expected, responses, score.")
-]
-Out = Annotated[Path, typer.Option("--out", metavar="OUT.jsonl", help="Where the rows go, with our_score added.")]
-Compat = Annotated[
-    bool,
-    typer.Option(
-        "--compat",
-        help="Exactly as the GoodAI LTM benchmark scores, its defects included; by words where it asks a model.",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class RescoreOptions(JsonOptions):
+    """The options of `memory rescore`."""
+
+    file: Annotated[Path, Argument("Recorded rows: data set, expected, responses, score.", "FILE.jsonl")]
+    out: Annotated[Path, Option("Where the rows go, with our_score added.", "OUT.jsonl")]
+    compat: Annotated[
+        bool,
+        Option("Exactly as the GoodAI LTM benchmark scores, its defects included; by words where it asks a model."),
+    ] = False
 
 
-def rescore(file: File, out: Out, compat: Compat = False, json: Json = False, debug: Debug = False) -> int:
+@command(RescoreOptions)
+def rescore(options: RescoreOptions, invocation: Invocation) -> int:
     """Score recorded memory tests again, by words alone.
 
     Writes each row again, in order, with our_score and our_reasons; our_score is null where only a judge can tell.
     """
     from tunecheck.memory._goodai.rescore import rescore_file
 
-    summary = rescore_file(file, out, compat=compat)
-    if json:
-        _write_json(summary, out)
+    summary = rescore_file(options.file, options.out, compat=options.compat)
+    if options.json:
+        print_json(_as_json(summary, options.out))
     else:
         _print_table(summary)
-        print(f"written {out}")
+        print(f"written {options.out}")
     for error in summary.errors:
         print(f"note: {error}", file=sys.stderr)
     rows, errors = summary.count("rows"), summary.count("errors")
@@ -52,7 +55,6 @@ def _print_table(summary: Summary) -> None:
     from rich.table import Table
 
     from tunecheck._messages import clean
-    from tunecheck.cli._console import console
 
     table = Table(box=None, pad_edge=False)
     for name in ("data set", "kind"):
@@ -71,11 +73,8 @@ def _equal(tally: Tally) -> str:
     return f"{tally.equal:,} of {tally.compared:,}" if tally.compared else "–"
 
 
-def _write_json(summary: Summary, out: Path) -> None:
-    from tunecheck._json import dumps_line
-
+def _as_json(summary: Summary, out: Path) -> dict[str, JSON]:
     groups: list[JSON] = [
         {"dataset": title, "kind": kind, **tally.as_json()} for (title, kind), tally in sorted(summary.tallies.items())
     ]
-    errors: list[JSON] = [*summary.errors]
-    sys.stdout.write(dumps_line({"out": str(out), "groups": groups, "errors": errors}).decode("utf-8"))
+    return {"out": str(out), "groups": groups, "errors": [*summary.errors]}

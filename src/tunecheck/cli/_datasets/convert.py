@@ -1,14 +1,13 @@
-"""`tunecheck datasets`: convert other formats, fetch the BFCL data, check multi-turn data."""
+"""`tunecheck datasets convert`: turn conversations of other formats into data sets."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tunecheck.cli._datasets.data_command import check, get
-from tunecheck.cli._parameters import Debug
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Argument, CommandOptions, Option, command
 
 if TYPE_CHECKING:
     from tunecheck.datasets._conversion import ConversionReport
@@ -17,27 +16,19 @@ FORMATS = ("glaive",)
 
 _MOST_SHOWN = 20
 
-Format = Annotated[str, typer.Argument(metavar="FORMAT", help="glaive: raw Glaive function-calling conversations.")]
-Source = Annotated[Path, typer.Argument(metavar="FILE", help="A JSON array of conversations, or JSON Lines.")]
-Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The data set to write, e.g. datasets/glaive.jsonl.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it is there.")]
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(CommandOptions):
+    """The options of `datasets convert`."""
+
+    format: Annotated[str, Argument("glaive: raw Glaive function-calling conversations.", "FORMAT")]
+    source: Annotated[Path, Argument("A JSON array of conversations, or JSON Lines.", "FILE")]
+    out: Annotated[Path, Option("The data set to write, e.g. datasets/glaive.jsonl.", "FILE")]
+    overwrite: Annotated[bool, Option("Replace FILE if it is there.")] = False
 
 
-def make_app() -> typer.Typer:
-    """The commands about data sets."""
-    app = typer.Typer(help="Make, fetch and check data sets.")
-    app.command()(convert)
-    app.command()(get)
-    app.command()(check)
-    app.callback()(_about)
-    return app
-
-
-def _about() -> None:
-    """Make, fetch and check data sets."""
-
-
-def convert(format_: Format, source: Source, out: Out, overwrite: Overwrite = False, debug: Debug = False) -> int:
+@command(ConvertOptions)
+def convert(options: ConvertOptions, invocation: Invocation) -> int:
     """Turn conversations into rows, one for each assistant's turn, with the defaults that fit them beside it.
 
     A conversation that cannot be read is reported by its number; the others go on.
@@ -46,9 +37,9 @@ def convert(format_: Format, source: Source, out: Out, overwrite: Overwrite = Fa
     from tunecheck._messages import did_you_mean
     from tunecheck.datasets._conversion import convert_glaive
 
-    if format_ not in FORMATS:
-        raise ConfigurationError(f"there is no converter for {format_!r}{did_you_mean(format_, FORMATS)}")
-    _show(convert_glaive(source, out, overwrite=overwrite))
+    if options.format not in FORMATS:
+        raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, FORMATS)}")
+    _show(convert_glaive(options.source, options.out, overwrite=options.overwrite))
     return 0
 
 

@@ -1,0 +1,103 @@
+"""`tunecheck datasets check`: try out a multi-turn data set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._shared_options import JsonOptions
+
+if TYPE_CHECKING:
+    from tunecheck._json import JSON
+    from tunecheck.datasets._multi_turn.entry import Finding
+
+_DONE, _NOT_MET = 0, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(JsonOptions):
+    """The options of `datasets check`."""
+
+    data: Annotated[str, Argument("Multi-turn rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")]
+    limit: Annotated[int | None, Option("Only the first N rows.", "N", least=1)] = None
+    bfcl: Annotated[Path | None, Option("A copy of BFCL, for rows that ask for long context.", "DIR")] = None
+    remarks: Annotated[bool, Option("List what an entry can be right in spite of, too.")] = False
+
+
+@command(CheckOptions)
+def check(options: CheckOptions, invocation: Invocation) -> int:
+    """Replay the ground truth of a multi-turn data set on its simulators, and list what is wrong, by entry and turn.
+
+    Turns count from 0. Exit code 3: something was found.
+    """
+    from tunecheck._errors import DataError
+    from tunecheck.datasets._bfcl.files import find_bfcl
+    from tunecheck.datasets._multi_turn.check import findings
+    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.simulators._long_context import LongContext
+
+    dataset = open_dataset(options.data, limit=options.limit)
+    if not {"turns", "ground_truth"} <= dataset.scan().columns:
+        raise DataError(f"{dataset.name}: has no columns turns and ground_truth, which a multi-turn data set has")
+    constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
+    counted = _Counted(row.values for row in dataset.rows())
+    found = findings(counted, long_context=constants)
+    return _as_json(found, counted) if options.json else _as_text(found, counted, options.remarks)
+
+
+class _Counted:
+    """Rows that are counted as they are taken."""
+
+    def __init__(self, rows: Iterable[Mapping[str, object]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Mapping[str, object]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _as_text(found: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
+    from tunecheck._messages import clean, counted
+
+    kinds: Counter[bool] = Counter()
+    entries: set[str] = set()
+    for entry, group in groupby(found, key=lambda finding: finding.entry):
+        own = list(group)
+        kinds.update(finding.is_remark for finding in own)
+        shown = [finding for finding in own if remarks or not finding.is_remark]
+        if shown:
+            print(clean(entry))
+        for finding in shown:
+            print(f"  {clean(_line(finding))}")
+        if not all(finding.is_remark for finding in own):
+            entries.add(entry)
+    hint = "" if remarks or not kinds[True] else " (--remarks lists them)"
+    problems = f"{counted(kinds[False], 'problem')} in {len(entries):,} of them" if kinds[False] else "no problems"
+    noted = f", {counted(kinds[True], 'remark')}{hint}" if kinds[True] else ""
+    print(f"checked {counted(rows.count, 'row')}: {problems}{noted}")
+    return _NOT_MET if kinds[False] else _DONE
+
+
+def _line(finding: Finding) -> str:
+    from tunecheck.datasets._multi_turn.entry import PROBLEMS
+
+    where = "" if finding.turn is None else f"turn {finding.turn}: "
+    call = f"{finding.call}: " if finding.call else ""
+    return f"{where}{PROBLEMS[finding.problem]}: {call}{finding.text}"
+
+
+def _as_json(found: Iterable[Finding], rows: _Counted) -> int:
+    findings = [*found]
+    problems = sum(not finding.is_remark for finding in findings)
+    listed: list[JSON] = [asdict(finding) for finding in findings]
+    print_json({"rows": rows.count, "problems": problems, "findings": listed})
+    return _NOT_MET if problems else _DONE

@@ -1,0 +1,173 @@
+"""`tunecheck judge calibrate`: see how far an evaluator, such as a model that judges, agrees with people."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+
+from tunecheck.cli._console import print_json, progress_bar
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import SCORING, SHOWING, Option, command
+from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
+from tunecheck.cli._stored_options import as_recorded, begin
+
+if TYPE_CHECKING:
+    from tunecheck._json import JSON
+    from tunecheck.evaluation._calibration.labelled_run import Calibration
+    from tunecheck.evaluation._calibration.labels import LabelKind
+
+DONE, FAILED = 0, 1
+
+_LABELS = "Labels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateOptions(EvaluatorOptions, ResumableOptions):
+    """The options of `judge calibrate`."""
+
+    command: ClassVar[str] = "judge calibrate"
+    anew: ClassVar[str] = "another --name, without --resume"
+
+    labels: Annotated[
+        str | None,
+        Option(
+            "Labelled rows (.jsonl .json .csv .parquet): what is judged, and what people said of it.", "FILE", _LABELS
+        ),
+    ] = None
+    label_column: Annotated[
+        str | None,
+        Option("The column of the labels; by default label. Rows without one are left out.", "COLUMN", _LABELS),
+    ] = None
+    label_kind: Annotated[
+        str | None,
+        Option(
+            "pass_fail (pass, true, yes, 1 …), score (numbers, held against the threshold) or class; by default what "
+            "they look like.",
+            "KIND",
+            _LABELS,
+        ),
+    ] = None
+    label_threshold: Annotated[
+        float | None,
+        Option("From which number on labels pass; by default the evaluator's own threshold.", "N", _LABELS),
+    ] = None
+    limit: Annotated[int | None, Option("Only the first rows.", "N", _LABELS, least=1)] = None
+    evaluator: Annotated[str | None, Option("A name from `tunecheck plugins`.", "NAME", SCORING)] = None
+    metric: Annotated[str | None, Option("Whose verdict; by default the evaluator's main one.", "METRIC", SCORING)] = (
+        None
+    )
+    out: Annotated[
+        str | None,
+        Option("Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False),
+    ] = None
+
+
+@command(CalibrateOptions)
+def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
+    """Run an evaluator over rows that people have labelled, and say how far it agrees with them.
+
+    Accuracy, Cohen's kappa, which kinds of mistakes, and the rows where they differ. A run like any other: journaled,
+    resumed with --resume.
+
+    Exit codes:
+    0 done
+    1 the run failed or was interrupted, or no row could be compared
+    2 wrong use or configuration
+    """
+    from tunecheck._errors import ConfigurationError
+
+    options = begin(options, invocation)
+    for option, value in (("labels FILE", options.labels), ("evaluator NAME", options.evaluator)):
+        if value is None:
+            raise ConfigurationError(f"--{option} is missing (or give --resume RUN)")
+    _check_out(options.out)
+    calibration = _run(options)
+    invocation.finished = str(calibration.run_dir)
+    _show(calibration, options)
+    if calibration.compared == 0:
+        print("error: no row could be compared", file=sys.stderr)
+        return FAILED
+    return DONE
+
+
+def _check_out(out: str | None) -> None:
+    from tunecheck._errors import ConfigurationError
+
+    if out is not None and (not Path(out).parent.is_dir() or Path(out).is_dir()):
+        raise ConfigurationError(f"--out {out}: its folder does not exist, or it is one itself")
+
+
+def _run(options: CalibrateOptions) -> Calibration:
+    from tunecheck.evaluation._calibration.calibrate import calibrate as run
+
+    assert options.labels is not None
+    assert options.evaluator is not None
+    name = options.evaluator
+    return run(
+        labels=options.labels,
+        evaluator=_evaluator(options, name),
+        name=name,
+        label_column=options.label_column or "label",
+        label_kind=cast("LabelKind | None", options.label_kind),
+        label_threshold=options.label_threshold,
+        metric=options.metric,
+        column_mapping=_mapping(options, name),
+        evaluation_name=options.name,
+        concurrency=options.concurrency,
+        limit=options.limit,
+        max_cost=options.max_cost,
+        resume=options.resume,
+        progress=progress_bar(options.name or "calibrate", options.quiet) or False,
+        results_dir=options.folder,
+        command=as_recorded(options),
+    )
+
+
+def _evaluator(options: CalibrateOptions, name: str) -> object:
+    """The evaluator, made; the model that it asks has its price."""
+    from tunecheck._errors import ConfigurationError
+    from tunecheck.cli._entries import settings_by_evaluator
+    from tunecheck.cli._evaluate.answer_source import load_named
+    from tunecheck.cli._evaluate.evaluator_choice import asks_models, give_prices, make_evaluators
+    from tunecheck.endpoints._prices import read_prices
+
+    judge = None if options.judge is None else load_named(options.judge)
+    made = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge)
+    if judge is not None and not asks_models(made[name]):
+        raise ConfigurationError(f"--judge: {name!r} asks no model; leave --judge out")
+    if options.prices is not None:
+        give_prices(made, read_prices(Path(options.prices)))
+    return made[name]
+
+
+def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
+    from tunecheck._errors import ConfigurationError
+    from tunecheck.cli._entries import mapping_layers
+
+    layers = mapping_layers(options.mapping or {}, [name])
+    if "target" in layers:
+        raise ConfigurationError(
+            "mapping 'target.…': nobody is asked for answers here, they stand in the labelled rows"
+        )
+    return {**layers.get("default", {}), **layers.get(name, {})}
+
+
+def _show(calibration: Calibration, options: CalibrateOptions) -> None:
+    from tunecheck._files.versions import versioned
+    from tunecheck.cli._console import console
+    from tunecheck.cli._judge.report import SIMULATED, show
+    from tunecheck.runs._store import dumps_readably, write_file
+
+    whole = versioned(calibration.as_json())
+    if options.out is not None:
+        write_file(Path(options.out), dumps_readably(whole))
+    if options.json:
+        print_json(whole)
+    elif options.quiet:
+        print(calibration.run_dir)
+        if calibration.simulated:
+            print(SIMULATED, file=sys.stderr)
+    else:
+        show(calibration, console(sys.stdout), options.out)

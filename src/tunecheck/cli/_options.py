@@ -1,0 +1,224 @@
+"""A command's options, described once: a dataclass, from which all else that concerns them is made.
+
+Its fields become the command line and its help, the keys of a configuration file (`--config`), what a run's manifest
+keeps of the command, and what `--resume` may change of it:
+
+    @dataclass(frozen=True, kw_only=True)
+    class ViewOptions(CommandOptions):
+        port: Annotated[int, Option("0: any free one.", "PORT", least=0, most=65_535)] = 8088
+
+    @command(ViewOptions)
+    def view(options: ViewOptions, invocation: Invocation) -> int: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from tunecheck._json import JSON
+from tunecheck.cli._entries import parse_assignments, parse_names
+from tunecheck.cli._invocation import Invocation
+
+SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
+"""Panels of the help that several commands have, in the order in which they stand below a command's own."""
+
+_PANELS = (SCORING, RUNNING, GATING, SHOWING)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is said of an option beside its name, type and default.
+
+    `flags` are its names on the command line, where they are not `--` and the field's. `names` are given between
+    commas. `bare` is its value where it stands without one. `recorded` options are kept with a run; `fixed` ones have
+    to stay as they are when the run goes on; `hidden` ones are no part of the command line.
+    """
+
+    help: str = ""
+    metavar: str | None = None
+    panel: str | None = None
+    flags: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    names: bool = False
+    bare: str | None = None
+    recorded: bool = True
+    fixed: bool = False
+    hidden: bool = False
+
+
+class Argument(Option):
+    """What stands on the command line without a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionField:
+    """A field of the options: `hint` is its whole type, `kind` the one that is not None."""
+
+    name: str
+    hint: Any
+    kind: Any
+    default: Any
+    option: Option
+
+    @property
+    def flag(self) -> str:
+        """`--group-by`."""
+        return self.option.flags[0] if self.option.flags else "--" + self.name.replace("_", "-")
+
+    def parsed(self, value: Any) -> object:  # noqa: ANN401 - what typer makes of the words on a command line
+        """The value of what typer read.
+
+        Raises:
+            ConfigurationError: it is no list of names, or no `name=value`.
+        """
+        if self.option.names:
+            return parse_names(value, self.flag)
+        if get_origin(self.kind) is dict:
+            return parse_assignments(value, self.flag)
+        return list(value) if isinstance(value, (list, tuple)) else value
+
+    def parameter(self) -> inspect.Parameter:
+        """The parameter that typer makes an option of."""
+        option, kind = self.option, self.hint
+        if option.names:
+            kind = str | None
+        elif get_origin(self.kind) is dict:
+            kind = list[str] | None
+        bounds: dict[str, Any] = {"min": option.least, "max": option.most}
+        if isinstance(option, Argument):
+            said = typer.Argument(metavar=option.metavar, help=option.help, **bounds)
+        else:
+            names = option.flags or (self.flag,)
+            said = typer.Option(
+                *names, metavar=option.metavar, help=option.help, rich_help_panel=option.panel, **bounds
+            )
+        default = inspect.Parameter.empty if self.default is MISSING else self.default
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.name, by_name, default=default, annotation=Annotated[kind, said])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandOptions:
+    """Base of all options. `command` is the command that starts runs with them, as it is typed."""
+
+    command: ClassVar[str] = ""
+
+    debug: Annotated[bool, Option("Show tracebacks of errors.", panel=SHOWING, recorded=False)] = False
+
+    @classmethod
+    def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
+        """From a command's parameters, as typer has read them.
+
+        Raises:
+            ConfigurationError: a list of names or a `name=value` option is none.
+        """
+        described = option_fields(cls)
+        values: dict[str, Any] = {
+            name: described[name].parsed(value)
+            for name, value in parameters.items()
+            if is_given(value) or described[name].default is MISSING
+        }
+        return cls(**values)
+
+    def given(self) -> dict[str, Any]:
+        """The options that are not left to their defaults."""
+        values = {name: getattr(self, name) for name in option_fields(type(self))}
+        return {name: value for name, value in values.items() if is_given(value)}
+
+    def recorded(self) -> dict[str, JSON]:
+        """What a run's manifest keeps, so that the run can go on."""
+        described = option_fields(type(self))
+        return {name: value for name, value in self.given().items() if described[name].option.recorded}
+
+    def over(self, lower: Self) -> Self:
+        """These options, and the lower ones where these give none; `name=value` options entry by entry."""
+        merged = lower.given()
+        for name, value in self.given().items():
+            below = merged.get(name)
+            merged[name] = {**below, **value} if isinstance(value, dict) and isinstance(below, dict) else value
+        return type(self)(**merged)
+
+
+def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
+    """The options by name, as the help shows them: arguments, then panel by panel, a command's own first."""
+    hints = get_type_hints(options, include_extras=True)
+    defaults = {field.name: field.default for field in fields(options)}
+    names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
+    described = [_field(name, hints[name], defaults[name]) for name in names if name in defaults]
+    return {each.name: each for each in sorted(described, key=_place)}
+
+
+def is_given(value: object) -> bool:
+    """Whether an option's value says anything; 0 does."""
+    return not (value is None or value is False or value in ([], (), {}))
+
+
+def _field(name: str, annotation: object, default: object) -> OptionField:
+    hint, option = get_args(annotation)
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
+    return OptionField(name, hint, kinds[0], default, option)
+
+
+def _place(described: OptionField) -> tuple[bool, int]:
+    option = described.option
+    return not isinstance(option, Argument), _PANELS.index(option.panel) if option.panel in _PANELS else -1
+
+
+T = TypeVar("T", bound=CommandOptions)
+
+
+@dataclass(frozen=True)
+class Command(Generic[T]):
+    """A command: its options, and what it does with them, which gives the exit code."""
+
+    options: type[T]
+    run: Callable[[T, Invocation], int]
+
+    def __call__(self, options: T, invocation: Invocation) -> int:
+        """Do it, without a command line."""
+        return self.run(options, invocation)
+
+    def add_to(self, app: typer.Typer, name: str) -> None:
+        """Make it a command of an app."""
+        app.command(name, cls=self._click_command())(self._function())
+
+    def _function(self) -> Callable[..., int]:
+        def function(context: typer.Context, **given: object) -> int:
+            return self.run(self.options.of_command_line(context.params), context.obj)
+
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        shown = [each for each in option_fields(self.options).values() if not each.option.hidden]
+        function.__signature__ = inspect.Signature([context, *(each.parameter() for each in shown)])  # type: ignore[attr-defined]
+        function.__doc__ = self.run.__doc__
+        return function
+
+    def _click_command(self) -> type[TyperCommand]:
+        described = option_fields(self.options).values()
+        bare = {each.flag: each.option.bare for each in described if each.option.bare is not None}
+        return type("TuneCheckCommand", (_BareOptions,), {"bare": bare}) if bare else TyperCommand
+
+
+class _BareOptions(TyperCommand):
+    """A command of which some options may stand without a value."""
+
+    bare: Mapping[str, str]
+
+    def parse_args(self, ctx: object, args: list[str]) -> list[str]:
+        """Give bare options their values."""
+        said: list[str] = []
+        for arg, following in zip(args, [*args[1:], "--"], strict=True):
+            said += [arg, self.bare[arg]] if arg in self.bare and following.startswith("-") else [arg]
+        return super().parse_args(ctx, said)  # type: ignore[arg-type]  # click's context, of whichever click it is
+
+
+def command(options: type[T]) -> Callable[[Callable[[T, Invocation], int]], Command[T]]:
+    """Make a command of a function that takes these options."""
+    return lambda run: Command(options, run)

@@ -1,0 +1,103 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from tunecheck._json import JSON
+from tunecheck.cli._invocation import DEFAULT_RESULTS
+from tunecheck.cli._options import RUNNING, SCORING, SHOWING, CommandOptions, Option
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonOptions(CommandOptions):
+    """Of commands that say what they found as JSON, too."""
+
+    json: Annotated[bool, Option("Print one JSON object.", panel=SHOWING, recorded=False)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsOptions(CommandOptions):
+    """Of commands that read or write run folders."""
+
+    results_dir: Annotated[
+        str | None, Option("Where run folders are; by default eval_results.", "DIR", RUNNING, recorded=False)
+    ] = None
+
+    @property
+    def folder(self) -> Path:
+        """Where run folders are."""
+        return Path(self.results_dir or DEFAULT_RESULTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(JsonOptions, ResultsOptions):
+    """Of commands that start runs."""
+
+    name: Annotated[str | None, Option("The run's name; by default the data set's.", "NAME", RUNNING, fixed=True)] = (
+        None
+    )
+    concurrency: Annotated[
+        int | None,
+        Option("Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1),
+    ] = None
+    quiet: Annotated[bool, Option("Print the run's folder and nothing else.", panel=SHOWING, recorded=False)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumableOptions(RunOptions):
+    """Of commands that go on with runs that were cut off.
+
+    `anew` is what starts a new run where one that is fixed in its ways does not serve.
+    """
+
+    anew: ClassVar[str] = "--reuse"
+
+    resume: Annotated[
+        str | None,
+        Option(
+            "Finish a run in its own folder, with the options it was started with. RUN: its id, the beginning of it, "
+            "its folder, or last.",
+            "RUN",
+            RUNNING,
+            recorded=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(CommandOptions):
+    """Of commands that ask models whose answers cost."""
+
+    judge: Annotated[
+        str | None,
+        Option("The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.", "FILE", SCORING),
+    ] = None
+    prices: Annotated[
+        str | None, Option("A YAML file with the price of a million tokens by model.", "FILE", RUNNING)
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        Option("Stop in order before calls cost more than this; the run can be resumed.", "AMOUNT", RUNNING, least=0),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluatorOptions(ModelOptions):
+    """Of commands that make evaluators."""
+
+    set: Annotated[
+        dict[str, JSON] | None,
+        Option("An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING),
+    ] = None
+    mapping: Annotated[
+        dict[str, JSON] | None,
+        Option(
+            "Where a parameter's value comes from, e.g. 'response=${target.response}'; for one evaluator only: "
+            "'bleu.response=${data.answer}' (repeatable).",
+            "PARAMETER=COLUMN",
+            SCORING,
+        ),
+    ] = None

@@ -1,0 +1,186 @@
+"""Options that stand in a file: a configuration (`--config eval.yaml`), or the manifest of a run that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin
+
+import msgspec
+
+from tunecheck._describe import Written, read_as
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._options import CommandOptions, OptionField, option_fields
+from tunecheck.cli._shared_options import ResumableOptions
+
+if TYPE_CHECKING:
+    from tunecheck._yaml import Document
+    from tunecheck.runs._store import Run
+
+T = TypeVar("T", bound=CommandOptions)
+R = TypeVar("R", bound=ResumableOptions)
+
+EVALUATE = "evaluate"
+
+_OWN_KEY = ("bfcl run", "judge calibrate", "memory run")
+"""Commands whose options a manifest keeps below a key of their own; those of `evaluate` and `score` are at the top."""
+
+
+def command_of(recorded: JSON) -> str | None:
+    """The command that began a run, by its manifest's `command`; None where it was begun in Python."""
+    if not isinstance(recorded, dict) or not recorded:
+        return None
+    return next((command for command in _OWN_KEY if _key(command) in recorded), EVALUATE)
+
+
+def as_recorded(options: CommandOptions) -> dict[str, JSON]:
+    """What a manifest keeps of a command."""
+    recorded = options.recorded()
+    return {_key(options.command): recorded} if options.command in _OWN_KEY else recorded
+
+
+def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
+    """The options that a run's manifest keeps.
+
+    Raises:
+        ConfigurationError: the run was begun in another way, or by a version whose options this one does not know.
+    """
+    from tunecheck._yaml import Document
+
+    begun = command_of(command)
+    if begun is None:
+        raise ConfigurationError(
+            f"run {run_id} was not started from the command line: finish it in Python, evaluate(…, resume={run_id!r})"
+        )
+    if begun != kind.command:
+        raise ConfigurationError(
+            f"run {run_id} was not started by `tunecheck {kind.command}`: "
+            f"go on with `tunecheck {begun} --resume {run_id}`"
+        )
+    kept = command[_key(begun)] if begun in _OWN_KEY and isinstance(command, dict) else command
+    recorded = [each for each in option_fields(kind).values() if each.option.recorded]
+    return _read(kind, recorded, Document(f"the command recorded in run {run_id}", kept, {}))
+
+
+def begin(options: R, invocation: Invocation) -> R:
+    """The options of a command that is about to start a run, or to go on with one: completed by what that one recorded.
+
+    Raises:
+        ConfigurationError: there is no such run, or it does not go on with these options.
+    """
+    from tunecheck.runs._store import find_run
+
+    invocation.results_dir = str(options.folder)
+    invocation.command = f"{invocation.program} {options.command}"
+    if options.resume is None:
+        return options
+    run = find_run(options.resume, options.folder)
+    return resumed(options, recorded_options(type(options), run.id, run.manifest().get("command")), run)
+
+
+def resumed(options: R, recorded: R, run: Run) -> R:
+    """The options with which a run goes on: those that it recorded, and over them those that are given now.
+
+    One that is fixed must not be given another value; whether the others fit what is done already, the run itself says.
+
+    Raises:
+        ConfigurationError: an option that is fixed has another value.
+    """
+    for name, value in options.given().items():
+        described = option_fields(type(options))[name]
+        if described.option.fixed and value != getattr(recorded, name):
+            kept = "keeps its name" if name == "name" else "goes on as it was begun"
+            raise ConfigurationError(
+                f"{described.flag}: run {run.id} {kept}; "
+                f"leave {described.flag} out, or start a new one with {options.anew}"
+            )
+    return replace(options.over(recorded), resume=str(run.folder))
+
+
+def read_config(kind: type[T], path: str) -> T:
+    """The options of a configuration file: the command's long options as keys, with dashes or underscores.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a key or value is wrong; names file, line and key.
+    """
+    from tunecheck import _yaml as yamltext
+
+    keys = [each for each in option_fields(kind).values() if each.name != "config"]
+    return _read(kind, keys, _underscored(yamltext.read(Path(path))))
+
+
+def _key(command: str) -> str:
+    return command.replace(" ", "_")
+
+
+def _underscored(document: Document) -> Document:
+    """The document with `group-by` as `group_by`."""
+    from tunecheck._yaml import Document
+
+    values = {} if document.value is None else document.value
+    if not isinstance(values, dict):
+        raise ConfigurationError(f"{document.name}: a configuration holds options, one `option: value` a line")
+    renamed: dict[str, JSON] = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name in renamed:
+            raise ConfigurationError(f"{document.where(key)}: the option {key!r} stands here twice")
+        renamed[name] = value
+    lines = {(str(path[0]).replace("-", "_"), *path[1:]) if path else path: at for path, at in document.lines.items()}
+    return Document(document.name, renamed, lines)
+
+
+def _read(kind: type[T], described: Sequence[OptionField], document: Document) -> T:
+    written = msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
+    values = read_as(document.value, written, document.where)
+    given: dict[str, Any] = {each.name: _value(each, values, document) for each in described}
+    return kind(**{name: value for name, value in given.items() if value is not None})
+
+
+def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
+    """How an option is written in a file."""
+    kind, option = described.kind, described.option
+    if get_origin(kind) is list:
+        return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
+    if get_origin(kind) is dict:
+        return dict[str, Any] | None
+    if kind is str:
+        return Annotated[str, msgspec.Meta(min_length=1)] | None
+    if kind in (int, float):
+        return Annotated[kind, msgspec.Meta(ge=option.least, le=option.most)] | None
+    return kind | None
+
+
+def _value(described: OptionField, values: msgspec.Struct, document: Document) -> object:
+    value = getattr(values, described.name)
+    if isinstance(value, dict):
+        return _entries(value, described.name, document)
+    if get_origin(described.kind) is not list or value is None:
+        return value
+    texts = [value] if isinstance(value, str) else value
+    if not described.option.names:
+        return texts
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    if len(set(names)) != len(names):
+        raise _error(described.name, "holds a name twice", document)
+    return names
+
+
+def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict[str, JSON]:
+    """`{bleu.threshold: 0.4}`, or the same nested: `{bleu: {threshold: 0.4}}`."""
+    entries: dict[str, JSON] = {}
+    for name, setting in value.items():
+        inner = setting if isinstance(setting, dict) and "." not in name else {"": setting}
+        for parameter, each in inner.items():
+            full = f"{name}.{parameter}" if parameter else name
+            if full in entries:
+                raise _error(option, f"gives {full!r} twice", document)
+            entries[full] = each
+    return entries
+
+
+def _error(option: str, problem: str, document: Document) -> ConfigurationError:
+    return ConfigurationError(f"{document.where(option)}: {option}: {problem}")
