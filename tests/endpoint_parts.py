@@ -11,7 +11,8 @@ from tunecheck._json import JSON
 from tunecheck._targets import Row
 from tunecheck.endpoints._azure_ml import AzureMLEndpoint
 from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._definition import Definition, read_definition
+from tunecheck.endpoints._config import Definition
+from tunecheck.endpoints._definition import read_definition
 from tunecheck.endpoints._limits import Clock
 
 HELLO = ChatRequest(messages=[{"role": "user", "content": "hello"}])

@@ -29,7 +29,7 @@ class _Outer(Written, frozen=True, kw_only=True):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([], "must be a mapping, not a list"),
+        ([], "must be a mapping, not an empty list"),
         (None, "must be a mapping, not null"),
         ({"items": 3}, "items: must be a list, not 3"),
         ({"items": [{"count": 0}]}, "items[0].count: must be a whole number of at least 1, not 0"),

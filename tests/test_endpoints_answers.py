@@ -13,7 +13,6 @@ from tests.fault_server import FaultServer, answer, raw
 from tunecheck._errors import ContentFilterError, EndpointError, ReplyError
 from tunecheck._json import dumps, loads
 from tunecheck.endpoints._answers import (
-    Answer,
     FilteredError,
     UnreadableReplyError,
     read_answer,
@@ -36,48 +35,48 @@ def chat(message: object, **choice: object) -> Any:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("text", Answer("text")),
-        ("", Answer("")),
-        (None, Answer("")),
-        ('<tool_call>{"name": "f"}</tool_call>', Answer('<tool_call>{"name": "f"}</tool_call>')),
-        (MESSAGE, Answer(None, (CALL,))),
-        ({"role": "assistant", "content": "hi"}, Answer("hi")),
-        ({"role": "assistant", "content": "so", "tool_calls": [CALL]}, Answer("so", (CALL,))),
-        ({"tool_calls": [CALL]}, Answer(None, (CALL,))),
+        ("text", Completion("text")),
+        ("", Completion("")),
+        (None, Completion("")),
+        ('<tool_call>{"name": "f"}</tool_call>', Completion('<tool_call>{"name": "f"}</tool_call>')),
+        (MESSAGE, Completion(None, (CALL,))),
+        ({"role": "assistant", "content": "hi"}, Completion("hi")),
+        ({"role": "assistant", "content": "so", "tool_calls": [CALL]}, Completion("so", (CALL,))),
+        ({"tool_calls": [CALL]}, Completion(None, (CALL,))),
         ({"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
-         Answer(None, ({"type": "function", "function": {"name": "f", "arguments": "{}"}},))),
-        ([CALL, CALL], Answer(None, (CALL, CALL))),
-        ([], Answer("[]")),
-        (["a", "b"], Answer('["a","b"]')),
-        ([CALL, "a"], Answer(dumps([CALL, "a"]).decode())),
-        ({"name": "f", "arguments": {"a": 1}}, Answer('{"name":"f","arguments":{"a":1}}')),
-        ({"output": "text"}, Answer('{"output":"text"}')),
-        (5, Answer("5")),
-        (True, Answer("true")),
-        (chat(MESSAGE, finish_reason="tool_calls"), Answer(None, (CALL,), "tool_calls")),
+         Completion(None, ({"type": "function", "function": {"name": "f", "arguments": "{}"}},))),
+        ([CALL, CALL], Completion(None, (CALL, CALL))),
+        ([], Completion("[]")),
+        (["a", "b"], Completion('["a","b"]')),
+        ([CALL, "a"], Completion(dumps([CALL, "a"]).decode())),
+        ({"name": "f", "arguments": {"a": 1}}, Completion('{"name":"f","arguments":{"a":1}}')),
+        ({"output": "text"}, Completion('{"output":"text"}')),
+        (5, Completion("5")),
+        (True, Completion("true")),
+        (chat(MESSAGE, finish_reason="tool_calls"), Completion(None, (CALL,), finish_reason="tool_calls")),
     ],
 )  # fmt: skip
-def test_a_scoring_scripts_answer_is_taken_for_what_it_is(value: Any, expected: Answer) -> None:
+def test_a_scoring_scripts_answer_is_taken_for_what_it_is(value: Any, expected: Completion) -> None:
     assert read_answer(value) == expected
 
 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ({"content": "hi"}, Answer("hi")),
-        ({"content": ""}, Answer("")),
-        ({"content": None}, Answer("")),
-        ({}, Answer("")),
-        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, Answer("ab")),
-        ({"content": []}, Answer("")),
-        ({"content": None, "refusal": "I cannot"}, Answer("I cannot")),
-        ({"content": [{"type": "refusal", "refusal": "no"}]}, Answer("no")),
-        ({"content": "hi", "tool_calls": None}, Answer("hi")),
-        ({"content": "hi", "tool_calls": []}, Answer("hi")),
-        ({"content": None, "tool_calls": [CALL, {"odd": 1}]}, Answer(None, (CALL, {"odd": 1}))),
+        ({"content": "hi"}, Completion("hi")),
+        ({"content": ""}, Completion("")),
+        ({"content": None}, Completion("")),
+        ({}, Completion("")),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, Completion("ab")),
+        ({"content": []}, Completion("")),
+        ({"content": None, "refusal": "I cannot"}, Completion("I cannot")),
+        ({"content": [{"type": "refusal", "refusal": "no"}]}, Completion("no")),
+        ({"content": "hi", "tool_calls": None}, Completion("hi")),
+        ({"content": "hi", "tool_calls": []}, Completion("hi")),
+        ({"content": None, "tool_calls": [CALL, {"odd": 1}]}, Completion(None, (CALL, {"odd": 1}))),
     ],
 )
-def test_a_chat_completions_message_gives_text_and_calls(message: Any, expected: Answer) -> None:
+def test_a_chat_completions_message_gives_text_and_calls(message: Any, expected: Completion) -> None:
     assert read_chat(chat(message)) == expected
 
 

@@ -21,7 +21,7 @@ ROW = row({"id": "7", "name": "Ann", "deep": {"list": [1, {"x": None}]}, "a colu
 
 
 def render(body: Any, tools: Any = TOOLS, **parameters: Any) -> Any:
-    template = RequestTemplate(body, definition(), "request", Redactor())
+    template = RequestTemplate(body, definition().at("request"), Redactor())
     return template.render(ChatRequest(messages=MESSAGES, tools=tools, row=ROW), parameters)
 
 
@@ -50,7 +50,7 @@ def test_references_stand_for_values(body: Any, expected: Any) -> None:
 
 
 def test_what_a_row_holds_is_not_looked_at_for_references() -> None:
-    template = RequestTemplate("${data.x} ${data.x}", definition(), "request", Redactor())
+    template = RequestTemplate("${data.x} ${data.x}", definition().at("request"), Redactor())
     request = ChatRequest(messages=[], row=row({"x": "${env:PATH}${messages}"}))
     assert template.render(request, {}) == "${env:PATH}${messages} ${env:PATH}${messages}"
 
@@ -79,7 +79,7 @@ def test_a_column_that_a_row_lacks_is_that_rows_error() -> None:
 
 
 def test_a_template_says_what_it_refers_to() -> None:
-    template = RequestTemplate(["${messages}", "x ${data.a}"], definition(), "request", Redactor())
+    template = RequestTemplate(["${messages}", "x ${data.a}"], definition().at("request"), Redactor())
     assert template.references == {"messages", "data"}
 
 

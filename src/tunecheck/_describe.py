@@ -75,7 +75,7 @@ def shown_value(value: object) -> str:
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, (list, tuple)):
-        return "a list"
+        return "a list" if value else "an empty list"
     try:
         return dumps(value).decode()[:_MOST_SHOWN]
     except TypeError:
@@ -99,7 +99,7 @@ def _mistake(message: str, value: object, kind: object) -> tuple[_Path, str]:
         near = did_you_mean(found, known) if isinstance(found, str) else ""
         return path, f"{shown_value(found)} is none of {', '.join(known)}{near if 'did you mean' in near else ''}"
     expected = _EXPECTED.match(said)
-    return path, f"must be {_wanted(expected)}, not {shown_value(found)}" if expected else said
+    return path, f"must be {_range(kind, path) or _wanted(expected)}, not {shown_value(found)}" if expected else said
 
 
 def _about_key(path: _Path, key: str, found: object, kind: object, *, missing: bool) -> tuple[_Path, str]:
@@ -121,7 +121,19 @@ def _wanted(expected: re.Match[str]) -> str:
         return f"{' or '.join(words)} that is not blank"
     if bound == "of length >= 1":
         return f"{' or '.join(words)} that is not empty"
-    return " or ".join(words) + (f" {_BOUNDS.get(sign, sign)} {limit}" if bound else "")
+    return " or ".join(words) + (f" {_BOUNDS.get(sign, sign)} {limit.removesuffix('.0')}" if bound else "")
+
+
+def _range(kind: object, path: _Path) -> str | None:
+    """A number that has bounds on both sides, in words."""
+    for each in _types_at(kind, path):
+        if isinstance(each, (msgspec.inspect.IntType, msgspec.inspect.FloatType)) and each.le is not None:
+            word = _WORDS["int" if isinstance(each, msgspec.inspect.IntType) else "float"]
+            if each.ge is not None:
+                return f"{word} from {each.ge} to {each.le}"
+            if each.gt is not None:
+                return f"{word} above {each.gt} and up to {each.le}"
+    return None
 
 
 def _path(text: str, message: str, value: object, kind: object) -> _Path:

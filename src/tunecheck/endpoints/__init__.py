@@ -1,8 +1,9 @@
 """Endpoints: models that answer chat requests, defined in YAML, asked over HTTP, from a file or in Python."""
 
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, StatefulEndpoint, StatefulReply, Usage
 from tunecheck.endpoints._check import CheckReport, check_endpoint
-from tunecheck.endpoints._definition import Definition, Section, load_endpoint
+from tunecheck.endpoints._config import Definition, EndpointConfig, Place
+from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
 
 __all__ = [
@@ -11,9 +12,12 @@ __all__ = [
     "Completion",
     "Definition",
     "Endpoint",
+    "EndpointConfig",
     "EndpointTarget",
+    "Place",
     "Price",
-    "Section",
+    "StatefulEndpoint",
+    "StatefulReply",
     "Usage",
     "check_endpoint",
     "load_endpoint",

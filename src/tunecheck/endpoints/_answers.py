@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import Completion, Usage
@@ -19,22 +18,7 @@ class FilteredError(ValueError):
     """The reply says that the content was declined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A model's text, calls, and why it stopped."""
-
-    text: str | None = None
-    tool_calls: tuple[Mapping[str, JSON], ...] = ()
-    finish_reason: str | None = None
-
-    def completion(
-        self, *, usage: Usage, latency_ms: float | None, request_id: str | None, simulated: bool = False
-    ) -> Completion:
-        """The answer with what is known of its call."""
-        return Completion(self.text, self.tool_calls, usage, latency_ms, self.finish_reason, request_id, simulated)
-
-
-def read_answer(value: JSON) -> Answer:
+def read_answer(value: JSON) -> Completion:
     """An answer in whatever shape a scoring script gave it.
 
     A text is text; a chat completion, an OpenAI message or a list of tool calls gives text and calls; null is an empty
@@ -45,19 +29,19 @@ def read_answer(value: JSON) -> Answer:
         FilteredError: the content was declined.
     """
     if isinstance(value, str):
-        return Answer(value)
+        return Completion(value)
     if value is None:
-        return Answer("")
+        return Completion("")
     if isinstance(value, dict) and isinstance(value.get("choices"), list):
         return read_chat(value)
     if isinstance(value, dict) and _is_message(value):
         return _read_message(value, None)
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
-        return Answer(None, tuple(item for item in value if isinstance(item, dict)))
-    return Answer(_json_text(value))
+        return Completion(None, tuple(item for item in value if isinstance(item, dict)))
+    return Completion(_json_text(value))
 
 
-def read_chat(reply: JSON) -> Answer:
+def read_chat(reply: JSON) -> Completion:
     """The answer of a chat completion (its first choice).
 
     Raises:
@@ -116,13 +100,13 @@ def _is_call(value: JSON) -> bool:
     )
 
 
-def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Answer:
+def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Completion:
     calls = _calls(message)
     text = _text(message.get("content"))
     if text is None:
         refusal = message.get("refusal")
         text = refusal if isinstance(refusal, str) else None if calls else ""
-    return Answer(text, calls, finish_reason)
+    return Completion(text, calls, finish_reason=finish_reason)
 
 
 def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
@@ -159,7 +143,12 @@ def _error_text(reply: Mapping[str, JSON]) -> str:
     message = error.get("message") if isinstance(error, dict) else error
     if isinstance(message, str) and message:
         return f"; it says: {message}"
-    return f" (it has: {', '.join(list(reply)[:8])})" if reply else ""
+    return keys_of(reply)
+
+
+def keys_of(reply: object) -> str:
+    """The keys that a reply has instead of the ones looked for: to be appended to an error's text."""
+    return f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
 
 
 def _sort(value: JSON) -> str:

@@ -7,13 +7,14 @@ import importlib.util
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
+from tunecheck._describe import Written
 from tunecheck._errors import MissingExtraError, RefusedError
-from tunecheck.endpoints._definition import Section
+from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._failures import one_line
 from tunecheck.endpoints._limits import Clock
-from tunecheck.endpoints._masking import Redactor, Secret, secret
+from tunecheck.endpoints._masking import Redactor, Secret, sent_secret
 
 _REFRESH_S = 300.0
 """How long before its end a token is replaced."""
@@ -142,35 +143,57 @@ def _bearer(token: Secret) -> dict[str, str]:
     return {"Authorization": f"Bearer {token.reveal()}"}
 
 
-def read_auth(
-    section: Section,
+class AuthConfig(Written, frozen=True):
+    """The `auth:` of a definition; without a type, a value means a key, and nothing at all means none.
+
+    `header` and `value` are those of a key, `scope` is that of Microsoft Entra.
+    """
+
+    type: Literal["key", "entra", "none"] | None = None
+    value: Any = None  # not typed: an error about a type would show the secret that somebody wrote out
+    header: Text | None = None
+    scope: Text | None = None
+
+
+_KEYS_OF = {"value": ("key", "aml_token"), "header": ("key", "aml_token"), "scope": ("entra",)}
+
+
+def make_auth(
+    config: AuthConfig,
+    place: Place,
     redactor: Redactor,
     *,
-    types: tuple[str, ...],
     key_header: str = "Authorization",
     scope: str | None = None,
     credential: TokenCredential | None = None,
     clock: Clock | None = None,
 ) -> Auth:
-    """The `auth:` of a definition: `{type: key, value: ${env:NAME}}`, `{type: entra, scope: …}` and so on.
+    """What an `auth:` section describes; `scope` and `key_header` are taken where it names none.
 
     Raises:
         ConfigurationError: it is wrong, or holds a secret that should stand in the environment.
         MissingExtraError: azure-identity is needed and not installed.
     """
-    sort = section.choice("type", types, "key" if section.has("value") else "none")
-    if sort == "entra":
-        scope = section.maybe_text("scope") or scope or section.text("scope")
-        return EntraAuth(scope, redactor, credential=credential, clock=clock)
+    sort: str = config.type or ("none" if config.value is None else "key")
+    for key, sorts in _KEYS_OF.items():
+        if getattr(config, key) is not None and sort not in sorts:
+            raise place.at(key).error(f"unknown key for the type {sort}")
     if sort == "none":
         return NoAuth()
-    header = section.maybe_text("header") or key_header
-    if not header.isascii() or not header.replace("-", "").replace("_", "").isalnum():
-        raise section.error("header", "must be the name of a header")
-    key = secret(section, "value")
-    redactor.add(key)
-    redactor.add(Secret(key.reveal().rpartition(" ")[2]))  # "Bearer …" may come back without its first word
-    return KeyAuth(key, header)
+    if sort == "entra":
+        scope = config.scope or scope
+        if scope is None:
+            raise place.error("scope is missing")
+        return EntraAuth(scope, redactor, credential=credential, clock=clock)
+    header = config.header or key_header
+    if not is_header_name(header):
+        raise place.at("header").error("must be the name of a header")
+    return KeyAuth(sent_secret(config.value, place.at("value"), redactor), header)
+
+
+def is_header_name(text: str) -> bool:
+    """Whether a header can be called so."""
+    return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
 
 
 def _identity_installed() -> bool:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tunecheck._json import JSON, loads
-from tunecheck._paths import Missing, ValuePath, find, parse_path
-from tunecheck.endpoints._answers import Answer, UnreadableReplyError, read_answer
-from tunecheck.endpoints._auth import TokenCredential
-from tunecheck.endpoints._base import ChatRequest
-from tunecheck.endpoints._definition import Definition
-from tunecheck.endpoints._http_endpoint import HttpEndpoint
+from tunecheck._paths import Missing, find, parse_path
+from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer
+from tunecheck.endpoints._auth import AuthConfig, TokenCredential
+from tunecheck.endpoints._base import ChatRequest, Completion
+from tunecheck.endpoints._config import Definition, Text
+from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
 from tunecheck.endpoints._limits import Clock
-from tunecheck.endpoints._urls import read_url
 
 
-class AzureMLEndpoint(HttpEndpoint):
+class AzureMLAuthConfig(AuthConfig, frozen=True):
+    """As every `auth:`; an Azure ML token is sent as a key is."""
+
+    type: Literal["key", "aml_token", "entra", "none"] | None = None  # type: ignore[assignment]  # one type more
+
+
+class AzureMLConfig(HttpConfig, frozen=True, kw_only=True):
+    """A definition of kind `azure_ml`; `response` is the path of the answer in a reply."""
+
+    auth: AzureMLAuthConfig = AzureMLAuthConfig()
+    response: Text | None = None
+
+
+class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     """Posts the request template's body to `url` and takes the answer from the reply's `response` path.
 
     Without a template the body is `{"input_data": <messages>, "params": <parameters>}`; without a path the whole reply
@@ -26,7 +39,7 @@ class AzureMLEndpoint(HttpEndpoint):
     """
 
     kind = "azure_ml"
-    auth_types: ClassVar[tuple[str, ...]] = ("key", "aml_token", "entra", "none")
+    config_type = AzureMLConfig
     scope: ClassVar[str | None] = "https://ml.azure.com/.default"
     text_answers: ClassVar[bool] = True
     default_request: ClassVar[JSON] = {"input_data": "${messages}", "params": "${parameters}"}
@@ -40,35 +53,21 @@ class AzureMLEndpoint(HttpEndpoint):
         rng: random.Random | None = None,
     ) -> None:
         super().__init__(definition, credential=credential, clock=clock, rng=rng)
-        self._path_text = definition.maybe_text("response") or ""
-        self._path = _answer_path(definition, self._path_text)
-
-    def _address(self, definition: Definition) -> str:
-        return read_url(definition, "url")
+        try:
+            self._path = parse_path(self.config.response or "")
+        except ValueError as error:
+            problem = f"{error}; write a path such as result or choices[0].message"
+            raise definition.at("response").error(problem) from None
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         assert self._template is not None
         return self._template.render(request, parameters)
 
-    def _answer(self, reply: JSON) -> Answer:
+    def _answer(self, reply: JSON) -> Completion:
         if self._path and isinstance(reply, str):
-            reply = _inner(reply)
-        found = find(reply, self._path)
-        if isinstance(found, Missing):
-            has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
-            raise UnreadableReplyError(f"the reply has nothing at {self._path_text!r}{has}")
-        return read_answer(found)
-
-
-def _answer_path(definition: Definition, text: str) -> ValuePath:
-    try:
-        return parse_path(text)
-    except ValueError as error:
-        raise definition.error("response", f"{error}; write a path such as result or choices[0].message") from None
-
-
-def _inner(text: str) -> JSON:
-    try:
-        return loads(text)
-    except ValueError:
-        return text
+            with contextlib.suppress(ValueError):
+                reply = loads(reply)
+        value = find(reply, self._path)
+        if isinstance(value, Missing):
+            raise UnreadableReplyError(f"the reply has nothing at {self.config.response!r}{keys_of(reply)}")
+        return read_answer(value)

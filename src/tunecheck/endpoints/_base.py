@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
+import msgspec
+
+from tunecheck._describe import Written
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Row
-
-if TYPE_CHECKING:
-    from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,12 @@ class Usage:
     output_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Written, frozen=True):
     """What a million tokens cost."""
 
-    input_per_million: float
-    output_per_million: float
-    currency: str = "USD"
+    input_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    output_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    currency: Text = "USD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,14 @@ def _text(value: JSON) -> str | None:
 class Endpoint(ABC):
     """A model somewhere that answers chat requests. Safe for many calls at once within one event loop.
 
+    `config_type`: what a definition of this kind holds; None where it is not made from one.
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
     `holds_back`: it keeps to that limit itself, however many calls are made at once.
     """
 
     kind: ClassVar[str]
+    config_type: ClassVar[type[EndpointConfig] | None] = None
     name: str
     simulated: bool = False
     depends_on_row: bool = False
@@ -129,12 +131,14 @@ class Endpoint(ABC):
 
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:
-        """The endpoint that a definition describes; keys that this does not ask for are refused afterwards.
+        """The endpoint that a definition describes, by default the class called with the definition.
 
         Raises:
-            ConfigurationError: the definition is wrong.
+            ConfigurationError: the definition is wrong, or this kind is not made from one.
         """
-        raise definition.error("kind", f"{cls.__name__} cannot be made from a definition")
+        if cls.config_type is None:
+            raise definition.at("kind").error(f"{cls.__name__} cannot be made from a definition")
+        return cls(definition)  # type: ignore[call-arg]  # a kind with a `config_type` takes its definition
 
     @abstractmethod
     async def complete(self, request: ChatRequest) -> Completion:

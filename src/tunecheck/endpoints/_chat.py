@@ -10,12 +10,11 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.endpoints._answers import Answer, read_chat
-from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._answers import read_chat
+from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._client import Client
-from tunecheck.endpoints._definition import Definition
-from tunecheck.endpoints._http_endpoint import HttpEndpoint
-from tunecheck.endpoints._urls import read_url
+from tunecheck.endpoints._config import Definition, Text
+from tunecheck.endpoints._http_endpoint import C, HttpConfig, HttpEndpoint
 
 _OPERATION = "/chat/completions"
 
@@ -31,21 +30,31 @@ class Operation:
     """Whether calls are to say what they are expected to use, for a limit of tokens."""
 
 
-class OpenAIEndpoint(HttpEndpoint):
-    """Posts to `<url>/chat/completions`; `url` is a base such as `https://api.openai.com/v1`.
+class OpenAIConfig(HttpConfig, frozen=True, kw_only=True):
+    """A definition of kind `openai`."""
 
-    The body is model, messages, tools where there are any, and the parameters beside them, unless the definition has a
-    request template of its own. vLLM, llama.cpp and Ollama speak the same.
+    model: Text
+
+
+class AzureOpenAIConfig(HttpConfig, frozen=True, kw_only=True):
+    """A definition of kind `azure_openai`; an url that names a deployment takes the place of `deployment`."""
+
+    deployment: Text | None = None
+    api_version: Text | None = None
+
+
+class ChatEndpoint(HttpEndpoint[C]):
+    """Posts chat completions: model, messages, tools where there are any, and the parameters beside them.
+
+    A request template of the definition takes the place of all that.
     """
 
-    kind = "openai"
-    key_variable: ClassVar[str] = "OPENAI_API_KEY"
     _model: str | None = None
 
     def beside(self, operation: str) -> Operation:
         """The operation beside chat completions, such as `/embeddings`: with the same sign-in, limits and retries.
 
-        An address that was given with that operation already is found inside.
+        An address that was given with that operation already is recognised.
 
         Raises:
             ConfigurationError: a request template says what is sent, and knows chats only.
@@ -54,11 +63,7 @@ class OpenAIEndpoint(HttpEndpoint):
             raise ConfigurationError(f"endpoint {self.name!r}: a request template does not go with {operation}")
         url = _beside(self._url, operation)
         body = {**({"model": self._model} if self._model else {}), **self._parameters}
-        return Operation(url, body, self._client.at(url), self._counts_tokens)
-
-    def _address(self, definition: Definition) -> str:
-        self._model = definition.text("model")
-        return _with_operation(read_url(definition, "url"))
+        return Operation(url, body, self._client.at(url), self.config.limits.tokens_per_minute is not None)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         if self._template is not None:
@@ -69,11 +74,26 @@ class OpenAIEndpoint(HttpEndpoint):
             body["tools"] = [dict(tool) for tool in request.tools]
         return {**body, **parameters}
 
-    def _answer(self, reply: JSON) -> Answer:
+    def _answer(self, reply: JSON) -> Completion:
         return read_chat(reply)
 
 
-class AzureOpenAIEndpoint(OpenAIEndpoint):
+class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
+    """Posts to `<url>/chat/completions`; `url` is a base such as `https://api.openai.com/v1`.
+
+    vLLM, llama.cpp and Ollama speak the same.
+    """
+
+    kind = "openai"
+    config_type = OpenAIConfig
+    key_variable: ClassVar[str] = "OPENAI_API_KEY"
+
+    def _address(self, url: str, definition: Definition) -> str:
+        self._model = self.config.model
+        return _with_operation(url)
+
+
+class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
     """Azure OpenAI: `url` is the resource, such as `https://name.openai.azure.com`, or a full address from the portal.
 
     With `api_version` it posts to `/openai/deployments/<deployment>/chat/completions`, without one to the
@@ -81,28 +101,26 @@ class AzureOpenAIEndpoint(OpenAIEndpoint):
     """
 
     kind = "azure_openai"
+    config_type = AzureOpenAIConfig
     key_header: ClassVar[str] = "api-key"
     key_variable: ClassVar[str] = "AZURE_OPENAI_API_KEY"
     scope: ClassVar[str | None] = "https://cognitiveservices.azure.com/.default"
 
-    def _address(self, definition: Definition) -> str:
-        url = read_url(definition, "url")
-        version = definition.maybe_text("api_version")
+    def _address(self, url: str, definition: Definition) -> str:
+        deployment, version = self.config.deployment, self.config.api_version
         parts = urlsplit(url)
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
-            deployment = definition.maybe_text("deployment")
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:
-                raise definition.error("deployment", "is not the one in the url: leave one of them out")
+                raise definition.at("deployment").error("is not the one in the url: leave one of them out")
             return _with_version(url, version, definition)
-        deployment = definition.text("deployment")
+        if deployment is None:
+            raise definition.at().error("deployment is missing")
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
         if version is None:
             self._model = deployment
-            path = f"{base}/openai/v1{_OPERATION}"
-        else:
-            path = f"{base}/openai/deployments/{quote(deployment, safe='')}{_OPERATION}"
-        address = urlunsplit(parts._replace(path=path))
-        return address if version is None else _with_version(address, version, definition)
+            return urlunsplit(parts._replace(path=f"{base}/openai/v1{_OPERATION}"))
+        path = f"{base}/openai/deployments/{quote(deployment, safe='')}{_OPERATION}"
+        return _with_version(urlunsplit(parts._replace(path=path)), version, definition)
 
 
 def _with_operation(url: str) -> str:
@@ -125,5 +143,5 @@ def _with_version(url: str, version: str | None, definition: Definition) -> str:
     if version is not None:
         query["api-version"] = version
     if "api-version" not in query:
-        raise definition.error(None, "api_version is missing: the url names a deployment, which needs one")
+        raise definition.at().error("api_version is missing: the url names a deployment, which needs one")
     return urlunsplit(parts._replace(query=urlencode(query)))

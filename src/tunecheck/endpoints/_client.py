@@ -7,11 +7,15 @@ import copy
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
 from tunecheck._json import JSON, loads
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._auth import Auth
+from tunecheck.endpoints._config import ConcurrencyLimit
 from tunecheck.endpoints._failures import Failure, answer_failure, is_page, one_line, reply_failure, request_id
 from tunecheck.endpoints._limits import AdaptiveGate, Backoff, Clock, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
@@ -27,13 +31,11 @@ _TOKEN_BURST_S = 10.0
 _FATAL = frozenset({"certificate"})
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(ConcurrencyLimit, frozen=True):
     """How much a service is asked at most; None: no limit of that sort."""
 
-    concurrency: int = 16
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
+    requests_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    tokens_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

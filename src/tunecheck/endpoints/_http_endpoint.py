@@ -8,16 +8,18 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
+
+import msgspec
 
 from tunecheck._errors import ContentFilterError, ReplyError
 from tunecheck._json import JSON, dumps
 from tunecheck._version import __version__
-from tunecheck.endpoints._answers import Answer, FilteredError, read_usage
-from tunecheck.endpoints._auth import Auth, KeyAuth, TokenCredential, read_auth
+from tunecheck.endpoints._answers import FilteredError, read_usage
+from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, time_text
 from tunecheck.endpoints._client import Client, Exchange, Limits
-from tunecheck.endpoints._definition import Definition, Section
+from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._failures import one_line
 from tunecheck.endpoints._limits import Backoff, Clock
 from tunecheck.endpoints._masking import (
@@ -27,11 +29,11 @@ from tunecheck.endpoints._masking import (
     environment,
     looks_secret,
     resolved,
-    secret,
+    sent_secret,
     sent_text,
 )
-from tunecheck.endpoints._prices import read_price
 from tunecheck.endpoints._templates import RequestTemplate
+from tunecheck.endpoints._urls import checked_url
 
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 """Settings that say how an endpoint is asked, not what it answers."""
@@ -39,6 +41,29 @@ _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 _MOST_TOKENS_NAMES = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
 _CHARACTERS_PER_TOKEN = 4
+
+_RESERVED_HEADERS = frozenset(
+    {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
+)
+
+
+class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
+    """What the definitions of all endpoints over HTTP may hold. `request` is the template of a body."""
+
+    url: Text
+    auth: AuthConfig = AuthConfig()
+    headers: dict[str, Any] = msgspec.field(
+        default_factory=dict
+    )  # not typed: an error about a type could show a secret
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    request: Any = None
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
+    retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
+    limits: Limits = Limits()
+    price: Price | None = None
+
+
+C = TypeVar("C", bound=HttpConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +79,7 @@ class GivenSecrets:
         yield from self.headers.values()
 
 
-class HttpEndpoint(Endpoint):
+class HttpEndpoint(Endpoint, Generic[C]):
     """An endpoint that is asked over HTTP. A kind says what it sends (`_body`) and how a reply is read (`_answer`).
 
     `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent
@@ -62,7 +87,7 @@ class HttpEndpoint(Endpoint):
     `clock` and `rng` are the time and the chance in limits and retries, for tests to turn by hand.
     """
 
-    auth_types: ClassVar[tuple[str, ...]] = ("key", "entra", "none")
+    config_type: ClassVar[type[EndpointConfig] | None] = HttpConfig
     key_header: ClassVar[str] = "Authorization"
     key_variable: ClassVar[str] = "ENDPOINT_KEY"
     scope: ClassVar[str | None] = None
@@ -79,31 +104,31 @@ class HttpEndpoint(Endpoint):
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
+        assert self.config_type is not None
+        self.config = config = cast("C", definition.read(self.config_type))
         self.name = definition.name
-        self.price = read_own_price(definition)
+        self.price = config.price
+        self.concurrency = config.limits.concurrency
         self._redactor = Redactor()
         secrets = secrets or GivenSecrets()
         for item in secrets.all():
             self._redactor.add(item)
-        self._url = self._address(definition)
-        self._parameters = read_parameters(definition, self._redactor)
-        limits = read_limits(definition)
-        self.concurrency = limits.concurrency
-        self._counts_tokens = limits.tokens_per_minute is not None
+        self._url = self._address(checked_url(config.url, definition.at("url")), definition)
+        self._parameters = cast(
+            "dict[str, JSON]", resolved(config.parameters, definition.at("parameters"), self._redactor)
+        )
         self._template = self._request_template(definition)
         self.depends_on_row = self._template is not None and "data" in self._template.references
+        headers = _headers(config, definition.at("headers"), self._redactor)
         self._client = Client(
             self.name,
             self._url,
             auth=self._auth(definition, secrets.key, credential, clock),
-            headers={
-                **read_headers(definition, self._redactor),
-                **{name: item.reveal() for name, item in secrets.headers.items()},
-            },
+            headers={**headers, **{name: item.reveal() for name, item in secrets.headers.items()}},
             redactor=self._redactor,
-            limits=limits,
-            timeout_s=definition.number("timeout_s", 60.0, above=0, most=86_400),
-            backoff=Backoff(definition.integer("retries", 5, least=0, most=100)),
+            limits=config.limits,
+            timeout_s=config.timeout_s,
+            backoff=Backoff(config.retries),
             clock=clock,
             rng=rng,
         )
@@ -116,32 +141,27 @@ class HttpEndpoint(Endpoint):
     ) -> Auth:
         if key is not None:
             return KeyAuth(key, self.key_header)
-        return read_auth(
-            definition.section("auth"),
+        return make_auth(
+            self.config.auth,
+            definition.at("auth"),
             self._redactor,
-            types=self.auth_types,
             key_header=self.key_header,
             scope=self.scope,
             credential=credential,
             clock=clock,
         )
 
-    @classmethod
-    def from_definition(cls, definition: Definition) -> Endpoint:
-        """The endpoint that a definition describes."""
-        return cls(definition)
-
-    @abstractmethod
-    def _address(self, definition: Definition) -> str:
-        """The address to post to."""
+    def _address(self, url: str, definition: Definition) -> str:
+        """The address to post to, made of the definition's url."""
+        return url
 
     @abstractmethod
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """The body of one request."""
 
     @abstractmethod
-    def _answer(self, reply: JSON) -> Answer:
-        """The answer in a reply."""
+    def _answer(self, reply: JSON) -> Completion:
+        """The text, calls and finish reason in a reply."""
 
     async def complete(self, request: ChatRequest) -> Completion:
         """Answer one request over HTTP."""
@@ -154,7 +174,7 @@ class HttpEndpoint(Endpoint):
         return await self._client.post(
             body,
             key=key,
-            tokens=_expected_tokens(body, parameters) if self._counts_tokens else 0,
+            tokens=_expected_tokens(body, parameters) if self.config.limits.tokens_per_minute else 0,
             headers=time_header(sent_at),
             text_answers=self.text_answers,
         )
@@ -173,7 +193,7 @@ class HttpEndpoint(Endpoint):
 
     @property
     def concurrency_now(self) -> int | None:
-        """How many calls the service bears at once, as found so far; None before the first call."""
+        """How many calls the service bears at once, as far as is known; None before the first call."""
         return self._client.concurrency_now
 
     async def close(self) -> None:
@@ -185,66 +205,37 @@ class HttpEndpoint(Endpoint):
 
     def _request_template(self, definition: Definition) -> RequestTemplate | None:
         if self._parameters.get("stream"):
-            raise definition.error("parameters", "stream is not supported: answers are read whole")
-        body = definition.value("request") if definition.has("request") else self.default_request
+            raise definition.at("parameters").error("stream is not supported: answers are read whole")
+        body = self.default_request if self.config.request is None else self.config.request
         if body is None:
             return None
-        template = RequestTemplate(body, definition, "request", self._redactor)
+        template = RequestTemplate(body, definition.at("request"), self._redactor)
         if self._parameters and "parameters" not in template.references:
-            raise definition.error("request", "does not say where the parameters go: put ${parameters} somewhere in it")
+            problem = "does not say where the parameters go: put ${parameters} somewhere in it"
+            raise definition.at("request").error(problem)
         return template
 
     def _completion(self, exchange: Exchange) -> Completion:
+        reply, id_, masked = exchange.reply, exchange.request_id, self._redactor.answer
         try:
-            answer = self._masked(self._answer(exchange.reply))
+            answer = self._answer(reply)
+            # A service may echo a secret; what is nested too deeply to be stored is refused.
+            calls = [masked(dict(call)) for call in answer.tool_calls]
+            return Completion(
+                text=cast("str | None", masked(answer.text)),
+                tool_calls=tuple(call for call in calls if isinstance(call, dict)),
+                usage=read_usage(reply),
+                latency_ms=exchange.latency_ms,
+                finish_reason=cast("str | None", masked(answer.finish_reason)),
+                request_id=id_,
+                # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
+                simulated=isinstance(reply, dict) and reply.get("simulated") is True,
+            )
         except FilteredError as error:
-            raise ContentFilterError(
-                f"endpoint {self.name!r}: {error}", status=200, request_id=exchange.request_id
-            ) from None
+            raise ContentFilterError(f"endpoint {self.name!r}: {error}", status=200, request_id=id_) from None
         except ValueError as error:
             text = one_line(self._redactor.text(str(error)))
-            raise ReplyError(f"endpoint {self.name!r}: {text}", status=200, request_id=exchange.request_id) from None
-        reply = exchange.reply
-        return answer.completion(
-            usage=read_usage(reply),
-            latency_ms=exchange.latency_ms,
-            request_id=exchange.request_id,
-            # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
-            simulated=isinstance(reply, dict) and reply.get("simulated") is True,
-        )
-
-    def _masked(self, answer: Answer) -> Answer:
-        """The answer without secrets that the service echoed; refused where it is nested too deeply to be stored."""
-        masked = self._redactor.answer
-        calls = [masked(dict(call)) for call in answer.tool_calls]
-        return Answer(
-            None if answer.text is None else str(masked(answer.text)),
-            tuple(call for call in calls if isinstance(call, dict)),
-            None if answer.finish_reason is None else str(masked(answer.finish_reason)),
-        )
-
-
-def read_parameters(definition: Definition, redactor: Redactor) -> dict[str, JSON]:
-    """The `parameters:` of a definition, references to the environment replaced."""
-    given = definition.mapping("parameters")
-    return {name: resolved(value, definition, "parameters", redactor, name) for name, value in given.items()}
-
-
-def read_limits(definition: Definition) -> Limits:
-    """The `limits:` of a definition."""
-    section = definition.section("limits")
-    return Limits(
-        section.integer("concurrency", 16, least=1, most=10_000),
-        section.maybe_number("requests_per_minute", above=0),
-        section.maybe_number("tokens_per_minute", above=0),
-    )
-
-
-def read_own_price(definition: Definition) -> Price | None:
-    """The `price:` of a definition, None where there is none."""
-    if not definition.has("price"):
-        return None
-    return read_price(definition.section("price"))
+            raise ReplyError(f"endpoint {self.name!r}: {text}", status=200, request_id=id_) from None
 
 
 def time_header(sent_at: datetime | None) -> dict[str, str]:
@@ -259,46 +250,27 @@ def _expected_tokens(body: bytes, parameters: Mapping[str, JSON]) -> int:
     return len(body) // _CHARACTERS_PER_TOKEN + answer
 
 
-_RESERVED = frozenset(
-    {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
-)
-
-
-def read_headers(definition: Definition, redactor: Redactor) -> dict[str, str]:
-    """All fixed headers of a request: ours, and over them the definition's.
-
-    Raises:
-        ConfigurationError: a name or value cannot be sent, or a secret is written out.
-    """
-    section = definition.section("headers")
-    given = {name: _value(name, section, redactor) for name in definition.mapping("headers")}
+def _headers(config: HttpConfig, place: Place, redactor: Redactor) -> dict[str, str]:
+    """All fixed headers of a request: ours, and over them the definition's."""
+    given = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in given}
-    if "authorization" in names and definition.has("auth"):
-        raise section.error("Authorization", "stands beside auth, which sends it too: leave one of them out")
+    if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
+        raise place.at("Authorization").error("stands beside auth, which sends it too: leave one of them out")
     ours = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": f"tunecheck/{__version__}"}
     return {**{name: value for name, value in ours.items() if name.lower() not in names}, **given}
 
 
-def _value(name: str, section: Section, redactor: Redactor) -> str:
-    if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
-        raise section.error(name, "is not the name of a header")
-    if name.lower() in _RESERVED:
-        raise section.error(name, "is set for each request and cannot be given")
-    if looks_secret(name, str(section.value(name))):
-        item = secret(section, name)
-        redactor.add(item)
-        redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # "Bearer …" may come back without its first word
-        return item.reveal()
-    text = sent_text(environment(_text(name, section), section, name), section, name)
-    if ENV_REFERENCE.search(_text(name, section)):
+def _header(name: str, value: JSON, place: Place, redactor: Redactor) -> str:
+    if not is_header_name(name):
+        raise place.error("is not the name of a header")
+    if name.lower() in _RESERVED_HEADERS:
+        raise place.error("is set for each request and cannot be given")
+    if looks_secret(name, str(value)):
+        return sent_secret(value, place, redactor).reveal()
+    if not isinstance(value, (str, int, float)):
+        raise place.error("must be a text or a number")
+    written = str(value).lower() if isinstance(value, bool) else str(value)
+    text = sent_text(environment(written, place), place)
+    if ENV_REFERENCE.search(written):
         redactor.add(Secret(text), in_answers=False)
     return text
-
-
-def _text(name: str, section: Section) -> str:
-    value: JSON = section.value(name)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if not isinstance(value, (str, int, float)):
-        raise section.error(name, "must be a text or a number")
-    return str(value)

@@ -10,7 +10,7 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from tunecheck._json import JSON
-from tunecheck.endpoints._definition import Section
+from tunecheck.endpoints._config import Place
 
 MASK = "***"
 
@@ -34,6 +34,8 @@ _SECRET_FIELD = re.compile(
 
 _CREDENTIALS = re.compile(r"(Bearer|Basic|Token|ApiKey|SharedAccessSignature)\s+[^\s$]{16,}\Z", re.IGNORECASE)
 """What the value of a header is that identifies somebody, whatever the header is called."""
+
+_WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
 _LEAST_ECHO = 8
 """Shorter secrets are not looked for in answers, where they would stand by chance; no real key is that short."""
@@ -106,83 +108,78 @@ def _longest_first(forms: set[str]) -> tuple[str, ...]:
     return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
-def environment(text: str, section: Section, key: str) -> str:
+def environment(text: str, place: Place) -> str:
     """A text with every `${env:NAME}` replaced by the variable's value.
 
     Raises:
         ConfigurationError: a variable is not set, or cannot be sent.
     """
-    return ENV_REFERENCE.sub(lambda match: _variable(match.group(1), section, key), text)
+    return ENV_REFERENCE.sub(lambda match: _variable(match[1], place), text)
 
 
-def resolved_text(text: str, section: Section, key: str, redactor: Redactor, field: str = "") -> str:
-    """A text of a request's body with its references to the environment replaced; `field` is what it is the value of.
+def resolved(value: JSON, place: Place, redactor: Redactor) -> JSON:
+    """A value of a request's body with the references to the environment in all its texts replaced.
 
-    What is replaced is masked in errors, and in answers too where the field's name says that it is a secret.
+    What is replaced is masked in errors, and in answers too where its key's name says that it is a secret.
 
     Raises:
         ConfigurationError: a variable is not set, or a secret is written out.
     """
-    secretive = bool(_SECRET_FIELD.search(field))
+    if isinstance(value, str):
+        return _resolved_text(value, place, redactor)
+    if isinstance(value, list):
+        return [resolved(item, place.at(index), redactor) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {name: resolved(item, place.at(name), redactor) for name, item in value.items()}
+    return value
+
+
+def _resolved_text(text: str, place: Place, redactor: Redactor) -> str:
+    key = next((step for step in reversed(place.path) if isinstance(step, str)), "")
+    secretive = bool(_SECRET_FIELD.search(key))
     if ENV_REFERENCE.search(text):
         for match in ENV_REFERENCE.finditer(text):
-            redactor.add(Secret(environment(match.group(), section, key)), in_answers=secretive)
-        return environment(text, section, key)
+            redactor.add(Secret(environment(match[0], place)), in_answers=secretive)
+        return environment(text, place)
     if secretive and text and "${" not in text:
-        raise section.error(
-            key, f"{field}: a secret is not written here: write ${{env:NAME}} and set that environment variable"
-        )
+        raise place.error(_WRITTEN_OUT)
     return text
 
 
-def resolved(value: JSON, section: Section, key: str, redactor: Redactor, field: str = "") -> JSON:
-    """A value with the references to the environment in all its texts replaced.
-
-    Raises:
-        ConfigurationError: as `resolved_text`.
-    """
-    if isinstance(value, str):
-        return resolved_text(value, section, key, redactor, field)
-    if isinstance(value, list):
-        return [resolved(item, section, key, redactor, field) for item in value]
-    if isinstance(value, dict):
-        return {name: resolved(item, section, key, redactor, name) for name, item in value.items()}
-    return value
-
-
-def _variable(name: str, section: Section, key: str) -> str:
+def _variable(name: str, place: Place) -> str:
     if not _VARIABLE.match(name):
-        raise section.error(key, "write ${env:NAME}, with the name of an environment variable")
+        raise place.error("write ${env:NAME}, with the name of an environment variable")
     value = os.environ.get(name, "").strip()
     if not value:
         state = "is empty" if name in os.environ else "is not set"
-        raise section.error(key, f"the environment variable {name} {state}")
+        raise place.error(f"the environment variable {name} {state}")
     return value
 
 
-def secret(section: Section, key: str) -> Secret:
-    """The secret that a key refers to: a whole `${env:NAME}`, never the secret itself.
+def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
+    """The secret that a header carries: a whole `${env:NAME}`, never the secret itself; it is masked from now on.
 
     Raises:
         ConfigurationError: it is missing, written out, not set, or not sendable.
     """
-    if not section.has(key):
-        raise section.error(key, "is missing: write ${env:NAME}, with the name of an environment variable")
-    text = section.value(key)
-    if not isinstance(text, str) or not _WHOLE_SECRET.match(text.strip()):
-        # The value is not shown: it may be the secret.
-        raise section.error(key, "a secret is not written here: write ${env:NAME} and set that environment variable")
-    return Secret(sent_text(environment(text.strip(), section, key), section, key))
+    if value is None:
+        raise place.error("is missing: write ${env:NAME}, with the name of an environment variable")
+    if not isinstance(value, str) or not _WHOLE_SECRET.match(value.strip()):
+        raise place.error(_WRITTEN_OUT)  # the value is not shown: it may be the secret
+    item = Secret(sent_text(environment(value.strip(), place), place))
+    redactor.add(item)
+    redactor.add(Secret(item.reveal().rpartition(" ")[2]))  # "Bearer …" may come back without its first word
+    return item
 
 
-def sent_text(text: str, section: Section, key: str) -> str:
+def sent_text(text: str, place: Place) -> str:
     """The text, if a header can carry it.
 
     Raises:
         ConfigurationError: it holds characters that a header cannot.
     """
     if not text.isascii() or not text.isprintable():
-        raise section.error(key, "the value holds characters that a header cannot carry")
+        raise place.error("the value holds characters that a header cannot carry")
     return text
 
 

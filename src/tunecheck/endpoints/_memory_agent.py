@@ -9,13 +9,11 @@ from typing import ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._answers import Answer, UnreadableReplyError
-from tunecheck.endpoints._base import ChatRequest, StatefulEndpoint, StatefulReply, time_text
+from tunecheck.endpoints._answers import UnreadableReplyError, keys_of
+from tunecheck.endpoints._base import ChatRequest, Completion, StatefulEndpoint, StatefulReply, time_text
 from tunecheck.endpoints._client import Client
-from tunecheck.endpoints._definition import Definition
-from tunecheck.endpoints._http_endpoint import HttpEndpoint, time_header
-from tunecheck.endpoints._templates import RequestTemplate
-from tunecheck.endpoints._urls import read_url
+from tunecheck.endpoints._config import Definition
+from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint, time_header
 
 _REPLY, _RESET, _ADVANCE = "/reply", "/reset", "/advance"
 
@@ -23,7 +21,7 @@ _OTHER_KINDS = ("parameters", "request", "response")
 """Keys of other kinds, which would mean nothing here."""
 
 
-class MemoryAgentEndpoint(HttpEndpoint, StatefulEndpoint):
+class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     """Posts to `<url>/reply`, `<url>/reset` and `<url>/advance`; all other keys are those of every HTTP endpoint.
 
     As an ordinary endpoint it says a request's only user message, behind the system messages where there are any, in
@@ -34,6 +32,9 @@ class MemoryAgentEndpoint(HttpEndpoint, StatefulEndpoint):
     key_variable: ClassVar[str] = "MEMORY_AGENT_KEY"
 
     def __init__(self, definition: Definition) -> None:
+        for key in _OTHER_KINDS:
+            if definition.data.get(key) is not None:
+                raise definition.at(key).error("means nothing to a memory agent, which has a protocol of its own")
         super().__init__(definition)
         self._others = {path: self._client.at(_beside(self._url, path)) for path in (_RESET, _ADVANCE)}
 
@@ -73,24 +74,18 @@ class MemoryAgentEndpoint(HttpEndpoint, StatefulEndpoint):
     async def _tell(self, client: Client, body: JSON, key: str, sent_at: datetime) -> None:
         await client.post(dumps(body), key=key, headers=time_header(sent_at), empty_answers=True)
 
-    def _address(self, definition: Definition) -> str:
-        return _beside(read_url(definition, "url"), _REPLY)
-
-    def _request_template(self, definition: Definition) -> RequestTemplate | None:
-        for key in _OTHER_KINDS:
-            if definition.has(key):
-                raise definition.error(key, "means nothing to a memory agent, which has a protocol of its own")
-        return None
+    def _address(self, url: str, definition: Definition) -> str:
+        return _beside(url, _REPLY)
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         conversation = f"single-{request.idempotency_key or uuid.uuid4().hex}"
         return _told(conversation, request.sent_at) | {"message": _only_message(request)}
 
-    def _answer(self, reply: JSON) -> Answer:
-        if not isinstance(reply, dict) or not isinstance(reply.get("reply"), str):
-            has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
-            raise UnreadableReplyError(f"the agent's answer has no text as its `reply`{has}")
-        return Answer(str(reply["reply"]), finish_reason="stop")
+    def _answer(self, reply: JSON) -> Completion:
+        text = reply.get("reply") if isinstance(reply, dict) else None
+        if not isinstance(text, str):
+            raise UnreadableReplyError(f"the agent's answer has no text as its `reply`{keys_of(reply)}")
+        return Completion(text, finish_reason="stop")
 
 
 def _beside(url: str, path: str) -> str:

@@ -13,13 +13,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+import msgspec
+
+from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._yaml import read
 from tunecheck.endpoints._base import Endpoint, Price
-from tunecheck.endpoints._definition import Section
+from tunecheck.endpoints._config import Text
 
 _MODEL_KEYS = ("model", "deployment")
+
+
+class PriceFile(Written, frozen=True):
+    """A file of prices; `currency` is that of the models that name none."""
+
+    currency: Text = "USD"
+    models: dict[str, Price] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,18 +59,8 @@ def read_prices(path: Path) -> Prices:
     document = read(path)
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a price file is a mapping with `models:`")
-    file = Section(document.value, document)
-    currency = file.maybe_text("currency") or "USD"
-    models = file.section("models")
-    prices = {name: read_price(models.section(name), currency) for name in file.mapping("models")}
-    file.finish()
-    return Prices(prices)
-
-
-def read_price(section: Section, currency: str = "USD") -> Price:
-    """One price: `input_per_million`, `output_per_million`, `currency`."""
-    return Price(
-        section.number("input_per_million", 0.0, above=-1e-12),
-        section.number("output_per_million", 0.0, above=-1e-12),
-        section.maybe_text("currency") or currency,
+    file = read_as(document.value, PriceFile, document.where)
+    given = cast("dict[str, dict[str, object]]", document.value.get("models") or {})
+    return Prices(
+        msgspec.convert({name: {"currency": file.currency, **own} for name, own in given.items()}, dict[str, Price])
     )

@@ -13,17 +13,30 @@ import importlib
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
 from tunecheck._json import JSON, plain
 from tunecheck._plugins import load_file
 from tunecheck.endpoints._answers import FilteredError, read_answer
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
 from tunecheck.endpoints._limits import AdaptiveGate, Clock
 
 _OFFERED = ("messages", "tools", "parameters")
+
+
+class PythonConfig(EndpointConfig, frozen=True, kw_only=True):
+    """A definition of kind `python`."""
+
+    function: Text
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 600.0
+    limits: ConcurrencyLimit = ConcurrencyLimit()
 
 
 class PythonEndpoint(Endpoint):
@@ -34,23 +47,20 @@ class PythonEndpoint(Endpoint):
     """
 
     kind = "python"
+    config_type = PythonConfig
 
     def __init__(self, definition: Definition) -> None:
+        config = definition.read(PythonConfig)
         self.name = definition.name
-        self._reference = definition.text("function")
+        self._reference = config.function
         self._function, self._source = _load(self._reference, definition)
         self._offered = _accepted(self._function)
-        self._parameters = definition.mapping("parameters")
-        self._timeout_s = definition.number("timeout_s", 600.0, above=0, most=86_400)
-        self.concurrency = definition.section("limits").integer("concurrency", 16, least=1, most=10_000)
+        self._parameters: dict[str, JSON] = config.parameters
+        self._timeout_s = config.timeout_s
+        self.concurrency = config.limits.concurrency
         self._clock = Clock()
         self._live: tuple[asyncio.AbstractEventLoop, AdaptiveGate, ThreadPoolExecutor] | None = None
         self._data = dict(definition.data)
-
-    @classmethod
-    def from_definition(cls, definition: Definition) -> Endpoint:
-        """The endpoint that a definition describes; loads the function."""
-        return cls(definition)
 
     async def complete(self, request: ChatRequest) -> Completion:
         """Call the function."""
@@ -111,32 +121,27 @@ class PythonEndpoint(Endpoint):
         if isinstance(value, Completion):
             return value
         try:
-            answer = read_answer(plain(value))
+            return replace(read_answer(plain(value)), latency_ms=latency_ms)
         except FilteredError as error:
             raise ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:
             raise ReplyError(f"{self._reference} returned no answer: {error}") from None
-        return answer.completion(usage=Usage(), latency_ms=latency_ms, request_id=None)
 
 
 def _load(reference: str, definition: Definition) -> tuple[Callable[..., object], str]:
     """The function and a hash of its file."""
     place, _, name = reference.rpartition(":")
+    written = definition.at("function")
     if not place or not name.isidentifier():
-        raise definition.error("function", "write module:function or file.py:function")
+        raise written.error("write module:function or file.py:function")
     try:
         module = _from_file(definition.folder / place) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:  # importing is running the user's code: anything may come of it
-        raise PluginError(
-            str(
-                definition.error(
-                    "function", f"{place} does not load: {type(error).__name__}: {error}{_hint(place, error)}"
-                )
-            )
-        ) from error
+        problem = f"{place} does not load: {type(error).__name__}: {error}{_hint(place, error)}"
+        raise PluginError(str(written.error(problem))) from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise definition.error("function", f"{place} has no function {name}")
+        raise written.error(f"{place} has no function {name}")
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
     return function, source

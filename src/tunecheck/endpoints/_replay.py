@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import NoReturn
 
 from tunecheck._errors import (
     ContentFilterError,
@@ -19,14 +19,21 @@ from tunecheck._errors import (
 )
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Row
-from tunecheck.endpoints._answers import Answer, FilteredError, UnreadableReplyError, read_answer, read_usage
+from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
-from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._recorded import NoAnswerError, RecordedFile, content_key, id_key
 
 _BFCL_RESULT = "_result.json"
 
 _ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, ThrottledError, TimedOutError)
+
+
+class ReplayConfig(EndpointConfig, frozen=True, kw_only=True):
+    """A definition of kind `replay`; `response` is the key that holds the answer."""
+
+    path: Text
+    response: Text | None = None
 
 
 class ReplayEndpoint(Endpoint):
@@ -44,7 +51,8 @@ class ReplayEndpoint(Endpoint):
         DataError: the file cannot be used; names the line.
     """
 
-    kind: ClassVar[str] = "replay"
+    kind = "replay"
+    config_type = ReplayConfig
     depends_on_row = True
 
     def __init__(self, path: Path | str, *, name: str = "replay", response: str | None = None) -> None:
@@ -57,10 +65,8 @@ class ReplayEndpoint(Endpoint):
     @classmethod
     def from_definition(cls, definition: Definition) -> ReplayEndpoint:
         """`path`: the file or folder, relative to the definition's folder; `response`: the answer's key."""
-        definition.text("path")
-        path = definition.path("path")
-        assert path is not None
-        return cls(path, name=definition.name, response=definition.maybe_text("response"))
+        config = definition.read(ReplayConfig)
+        return cls(definition.file(config.path), name=definition.name, response=config.response)
 
     async def complete(self, request: ChatRequest) -> Completion:
         """The recorded answer, at once.
@@ -113,7 +119,7 @@ class ReplayEndpoint(Endpoint):
     def _find_key(self, key: bytes) -> dict[str, JSON] | None:
         return next((record for file in self._files if (record := file.find(key)) is not None), None)
 
-    def _answer(self, record: Mapping[str, JSON], request: ChatRequest) -> Answer:
+    def _answer(self, record: Mapping[str, JSON], request: ChatRequest) -> Completion:
         values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
         try:
             return read_answer(next((value for value in values if value is not None), None))
@@ -136,15 +142,14 @@ def _asked(request: ChatRequest) -> str:
     return f"row {request.row.id}" if request.row else "a request without a row"
 
 
-def _completion(record: Mapping[str, JSON], answer: Answer) -> Completion:
+def _completion(record: Mapping[str, JSON], answer: Completion) -> Completion:
     return replace(
-        answer.completion(
-            usage=read_usage(dict(record)),
-            latency_ms=real_number(record.get("latency_ms")),
-            request_id=_maybe_text(record.get("request_id")),
-        ),
+        answer,
         text=_maybe_text(record.get("text")) if answer.text is None else answer.text,
+        usage=read_usage(dict(record)),
+        latency_ms=real_number(record.get("latency_ms")),
         finish_reason=_maybe_text(record.get("finish_reason")) or answer.finish_reason,
+        request_id=_maybe_text(record.get("request_id")),
         simulated=record.get("simulated") is True,
     )
 

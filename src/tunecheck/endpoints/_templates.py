@@ -11,8 +11,8 @@ from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._paths import MISSING, Missing, ValuePath, find, parse_path
 from tunecheck.endpoints._base import ChatRequest, time_text
-from tunecheck.endpoints._definition import Section
-from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolved_text
+from tunecheck.endpoints._config import Place
+from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolved
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _NAMES = ("messages", "parameters", "time", "tools")
@@ -38,10 +38,10 @@ class RequestTemplate:
     out where there is none. `$${` is a literal `${`. Values of `${env:NAME}` are given to the redactor.
     """
 
-    def __init__(self, body: JSON, section: Section, key: str, redactor: Redactor) -> None:
-        self._section, self._key, self._redactor = section, key, redactor
+    def __init__(self, body: JSON, place: Place, redactor: Redactor) -> None:
+        self._redactor = redactor
         self.references: set[str] = set()
-        self._root = self._compile(body)
+        self._root = self._compile(body, place)
 
     def render(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         """The body for one request.
@@ -57,23 +57,23 @@ class RequestTemplate:
         }
         return _rendered(self._root, values, request)  # type: ignore[return-value]
 
-    def _compile(self, value: JSON, path: str = "", field: str = "") -> _Node:
+    def _compile(self, value: JSON, place: Place) -> _Node:
         if isinstance(value, str):
-            return self._compile_text(value, path, field)
+            return self._compile_text(value, place)
         if isinstance(value, list):
-            return [self._compile(item, f"{path}[{index}]", field) for index, item in enumerate(value)]
+            return [self._compile(item, place.at(index)) for index, item in enumerate(value)]
         if isinstance(value, dict):
-            return {key: self._compile(item, f"{path}.{key}", key) for key, item in value.items()}
+            return {key: self._compile(item, place.at(key)) for key, item in value.items()}
         return value
 
-    def _compile_text(self, text: str, path: str, field: str) -> _Node:
+    def _compile_text(self, text: str, place: Place) -> _Node:
         if "${" not in text:
-            return resolved_text(text, self._section, self._key, self._redactor, field)
+            return resolved(text, place, self._redactor)
         parts: list[str | _Reference] = []
         position = 0
         for match in _REFERENCE.finditer(text):
             parts.append(text[position : match.start()])
-            parts.append("${" if match.group(1) is None else self._reference(match, path, field))
+            parts.append("${" if match[1] is None else self._reference(match, place))
             position = match.end()
         parts.append(text[position:])
         kept = [part for part in parts if part != ""]
@@ -81,18 +81,17 @@ class RequestTemplate:
             return "".join(map(str, kept))
         return kept[0] if len(kept) == 1 else tuple(kept)
 
-    def _reference(self, match: re.Match[str], path: str, field: str) -> _Reference | str:
-        inner = match.group(1)
-        if ENV_REFERENCE.fullmatch(match.group()):
-            return resolved_text(match.group(), self._section, self._key, self._redactor, field)
+    def _reference(self, match: re.Match[str], place: Place) -> _Reference | str:
+        inner = match[1]
+        if ENV_REFERENCE.fullmatch(match[0]):
+            return str(resolved(match[0], place, self._redactor))
         columns = () if inner in _NAMES else _columns(inner)
         if inner not in _NAMES and not columns:
             known = [*_NAMES, "data.<column>", "env:<NAME>"]
-            where = f"{self._key}{path}"
-            raise self._section.error(None, f"{where}: unknown reference {match.group()}{did_you_mean(inner, known)}")
-        found = _Reference("data", columns) if columns else _Reference(inner)
-        self.references.add(found.name)
-        return found
+            raise place.error(f"unknown reference {match[0]}{did_you_mean(inner, known)}")
+        reference = _Reference("data", columns) if columns else _Reference(inner)
+        self.references.add(reference.name)
+        return reference
 
 
 def _columns(inner: str) -> ValuePath:
@@ -125,11 +124,11 @@ def _left_out(node: _Node, request: ChatRequest) -> bool:
 def _referenced(reference: _Reference, values: Mapping[str, object], request: ChatRequest) -> object:
     if reference.name != "data":
         return values[reference.name]
-    found = find(request.row.values, reference.path) if request.row else MISSING
-    if isinstance(found, Missing):
+    value = find(request.row.values, reference.path) if request.row else MISSING
+    if isinstance(value, Missing):
         column = ".".join(map(str, reference.path))
         raise ValueError(f"the endpoint's request names ${{data.{column}}}, which this row does not have")
-    return found
+    return value
 
 
 def _as_text(value: object) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.endpoints._definition import Section
+from tunecheck.endpoints._config import Place
 from tunecheck.endpoints._masking import Secret, environment, looks_secret
 
 _PORTS = {"http": 80, "https": 443}
@@ -23,27 +23,27 @@ class Proxy:
     authorization: Secret | None = None
 
 
-def read_url(section: Section, key: str) -> str:
+def checked_url(text: str, place: Place) -> str:
     """The address of a service, checked: https, or http to this very machine; nothing secret inside.
 
     Raises:
-        ConfigurationError: it is missing or not such an address. Its text is shown only without credentials.
+        ConfigurationError: it is not such an address. Its text is shown only without credentials.
     """
-    text = environment(section.text(key), section, key).strip()
+    text = environment(text, place).strip()
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise section.error(key, "is not an address that can be called") from None
+        raise place.error("is not an address that can be called") from None
     if parts.scheme not in _PORTS or not host or not text.isprintable() or " " in text:
-        raise section.error(key, "must be an address such as https://host/path")
+        raise place.error("must be an address such as https://host/path")
     if parts.username is not None or parts.password is not None:
-        raise section.error(key, "holds credentials; write them as `auth: {type: key, value: ${env:NAME}}`")
+        raise place.error("holds credentials; write them as `auth: {type: key, value: ${env:NAME}}`")
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if looks_secret(name) or name.lower() == "code":
-            raise section.error(key, f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
+            raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
-        raise section.error(key, f"plain http goes to this machine only, not to {host}: use https")
+        raise place.error(f"plain http goes to this machine only, not to {host}: use https")
     return urlunsplit(parts._replace(fragment=""))
 
 

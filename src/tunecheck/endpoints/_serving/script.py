@@ -17,26 +17,31 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
+
+from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
-from tunecheck._messages import did_you_mean
-from tunecheck._yaml import Document, read
+from tunecheck._yaml import read
 from tunecheck.endpoints._base import Completion, Usage
-from tunecheck.endpoints._definition import Section
+from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
 from tunecheck.endpoints._serving.wire import Problem, ProblemError, Refusal
 
+MAX_TURNS = 10_000
+"""Questions whose turn is remembered, for rules with several answers; the oldest give way."""
+
 MAX_WAIT_S = 3_600
-_MOST = 2**53
+_SHOWN = 80
 
 _ACTIONS = ("answer", "answers", "refusal", "content_filter", "status", "reject")
 _OF_TEXTS = ("answer", "answers")
-_BELONGS: Mapping[str, tuple[str, ...]] = {
+_GOES_WITH: Mapping[str, tuple[str, ...]] = {
     "fenced": _OF_TEXTS,
     "around": _OF_TEXTS,
     "truncate_at": _OF_TEXTS,
@@ -52,8 +57,8 @@ _FILTERED_PROMPT = (
 )
 _CATEGORIES = ("hate", "self_harm", "sexual", "violence")
 
-Outcome: TypeAlias = "tuple[Completion, ...] | Problem"
-"""Completions that are given in turn, or an error reply."""
+Texts: TypeAlias = Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,58 +71,86 @@ class Question:
     parameters: Mapping[str, JSON]
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Written, frozen=True):
     """Texts that must all stand somewhere, of which one must, of which none may."""
 
-    all: tuple[str, ...] = ()
-    any: tuple[str, ...] = ()
-    none: tuple[str, ...] = ()
+    all: Texts | None = None
+    any: Texts | None = None
+    none: Texts | None = None
 
     def hold(self, text: str) -> bool:
         """Whether the text is as they say."""
         return (
-            all(word in text for word in self.all)
-            and (not self.any or any(word in text for word in self.any))
-            and not any(word in text for word in self.none)
+            all(word in text for word in _listed(self.all))
+            and (not self.any or any(word in text for word in _listed(self.any)))
+            and not any(word in text for word in _listed(self.none))
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a request must be. `rejected` is a parameter it has, with its `type` where one is named."""
+class Condition(Written, frozen=True):
+    """What a request must be for a rule to hold; bare texts must all stand there."""
 
-    user: Words = Words()
-    system: Words = Words()
-    request: Words = Words()
+    user: Texts | Words | None = None
+    system: Texts | Words | None = None
+    request: Texts | Words | None = None
     response_format: bool | None = None
-    rejected: tuple[str, str | None] | None = None
 
     def holds(self, question: Question) -> bool:
         """Whether the request is that."""
         if self.response_format is not None and ("response_format" in question.parameters) != self.response_format:
             return False
-        return (
-            self.user.hold(question.user)
-            and self.system.hold(question.system)
-            and self.request.hold(question.request)
-            and (self.rejected is None or _has(question.parameters, *self.rejected))
-        )
+        texts = ((self.user, question.user), (self.system, question.system), (self.request, question.request))
+        return all((words if isinstance(words, Words) else Words(words)).hold(text) for words, text in texts)
+
+
+class UsageConfig(Written, frozen=True):
+    """The tokens that an answer tells; a count that is left out is not told."""
+
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+
+
+class RuleConfig(Written, frozen=True, kw_only=True):
+    """One rule as it is written: which requests (`times`: only so many of them), and what they get."""
+
+    name: Text | None = None
+    when: Condition = Condition()
+    times: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
+    latency_ms: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S * 1000)] = 0.0
+    answer: Any = None
+    answers: Annotated[list[Any], msgspec.Meta(min_length=1)] | None = None
+    refusal: Text | None = None
+    content_filter: bool | Literal["prompt", "answer"] | None = None
+    status: Annotated[int, msgspec.Meta(ge=400, le=599)] | None = None
+    reject: Text | Annotated[dict[Text, Text], msgspec.Meta(min_length=1, max_length=1)] | None = None
+    fenced: bool | None = None
+    around: Text | None = None
+    truncate_at: Count | None = None
+    usage: UsageConfig | None = None
+    retry_after: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S)] | None = None
+    message: Text | None = None
+
+
+class ScriptFile(Written, frozen=True):
+    """A script as it is written; `name` is offered as the model's name."""
+
+    rules: Annotated[list[RuleConfig], msgspec.Meta(min_length=1)]
+    name: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: which requests (`times`: only so many of them), and what they get after `latency_ms`.
-
-    `usage` None is reckoned from the lengths of question and answer.
-    """
+    """One rule, checked: completions that are given in turn, or an error reply."""
 
     name: str
-    wanted: Wanted
-    outcome: Outcome
-    times: int | None = None
-    latency_ms: float = 0.0
-    usage: Usage | None = None
+    config: RuleConfig
+    outcome: tuple[Completion, ...] | Problem
+
+    def holds(self, question: Question) -> bool:
+        """Whether it answers this request."""
+        return self.config.when.holds(question) and (
+            self.config.reject is None or _has(question.parameters, *_rejected(self.config.reject))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,137 +171,74 @@ def read_script(path: Path | str) -> Script:
     document = read(path)
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a script is a mapping with `rules:`, a list")
-    file = Section(document.value, document)
-    name = file.maybe_text("name") or Path(path).stem
-    entries = file.value("rules")
-    file.finish()
-    if not isinstance(entries, list) or not entries:
-        raise file.error("rules", "must be a list of at least one rule")
-    rules = tuple(_read_rules(entries, document))
-    names = [rule.name for rule in rules]
-    for index, rule_name in enumerate(names):
-        if rule_name in names[:index]:
-            raise ConfigurationError(f"{document.where('rules', index)}: name: a rule {rule_name!r} was there before")
-    return Script(name, str(path), rules)
+    file = read_as(document.value, ScriptFile, document.where)
+    rules: dict[str, Rule] = {}
+    for index, config in enumerate(file.rules):
+        name = config.name or f"rule {index + 1}"
+        place = Place(document, ("rules", index))
+        if name in rules:
+            raise place.at("name").error(f"a rule {name!r} was there before")
+        rules[name] = Rule(name, config, _outcome(config, place))
+    return Script(file.name or Path(path).stem, str(path), tuple(rules.values()))
 
 
-def _read_rules(entries: Sequence[JSON], document: Document) -> Iterator[Rule]:
-    for index, entry in enumerate(entries):
-        own = _part(document, entry, "rules", index)
-        if not isinstance(entry, dict):
-            raise ConfigurationError(f"{own.where()}: rule {index + 1} must be a mapping with `answer:` or the like")
-        yield _read_rule(Section(entry, own), f"rule {index + 1}")
-
-
-def _part(document: Document, value: JSON, *path: str | int) -> Document:
-    """A part of a document as one of its own, its lines still those of the file."""
-    within = len(path)
-    lines = {at[within:]: line for at, line in document.lines.items() if at[:within] == path}
-    return Document(document.name, value, lines)
-
-
-def _read_rule(rule: Section, default_name: str) -> Rule:
-    action = _action(rule)
-    name = rule.maybe_text("name") or default_name
-    wanted = _wanted(rule.section("when"), _rejected(rule) if action == "reject" else None)
-    times = rule.integer("times", 1, least=1, most=_MOST) if rule.has("times") else None
-    latency_ms = rule.number("latency_ms", 0, above=-1e-9, most=MAX_WAIT_S * 1000)
-    usage = _usage(rule) if rule.has("usage") else None
-    outcome = _outcome(rule, action, wanted)
-    rule.finish()
-    return Rule(name, wanted, outcome, times, latency_ms, usage)
-
-
-def _action(rule: Section) -> str:
-    found = [key for key in _ACTIONS if rule.has(key)]
-    if not found:
-        # A misspelt action is the likeliest cause: the unknown key says more than the missing one.
-        for key in (*_BELONGS, "name", "when", "times", "latency_ms"):
-            rule.has(key)
-        rule.finish()
-        raise rule.error(None, f"a rule needs one of {', '.join(_ACTIONS)}")
-    if len(found) > 1:
-        raise rule.error(found[1], f"a rule does one thing, and this one has {found[0]} already")
-    for key, actions in _BELONGS.items():
-        if rule.has(key) and found[0] not in actions:
-            raise rule.error(key, f"goes with {' or '.join(actions)}, not with {found[0]}")
-    return found[0]
-
-
-def _outcome(rule: Section, action: str, wanted: Wanted) -> Outcome:
-    match action:
+def _outcome(config: RuleConfig, place: Place) -> tuple[Completion, ...] | Problem:
+    match _action(config, place):
         case "answer" | "answers":
-            return _completions(rule, action)
+            return _completions(config, place)
         case "refusal":
-            return (Refusal(finish_reason="stop", simulated=True, refusal=rule.text("refusal")),)
+            return (Refusal(finish_reason="stop", simulated=True, refusal=config.refusal or ""),)
         case "content_filter":
-            return _filtered(rule)
+            return _filtered(config, place)
         case "status":
-            return _failing(rule)
+            return _failing(config)
         case _:
-            return _rejecting(rule, wanted)
+            return _rejecting(config)
 
 
-def _wanted(when: Section, rejected: tuple[str, str | None] | None) -> Wanted:
-    found = {key: _words(when, key) for key in ("user", "system", "request")}
-    response_format = when.flag("response_format", False) if when.has("response_format") else None
-    return Wanted(**found, response_format=response_format, rejected=rejected)
+def _action(config: RuleConfig, place: Place) -> str:
+    actions = [key for key in _ACTIONS if getattr(config, key) is not None]
+    if not actions:
+        raise place.error(f"a rule needs one of {', '.join(_ACTIONS)}")
+    if len(actions) > 1:
+        raise place.at(actions[1]).error(f"a rule does one thing, and this one has {actions[0]} already")
+    for key, goes_with in _GOES_WITH.items():
+        if getattr(config, key) is not None and actions[0] not in goes_with:
+            raise place.at(key).error(f"goes with {' or '.join(goes_with)}, not with {actions[0]}")
+    return actions[0]
 
 
-def _words(when: Section, key: str) -> Words:
-    value = when.value(key)
-    if value is None:
-        return Words()
-    if not isinstance(value, dict):
-        return Words(all=_texts(when, key, value))
-    for name in value:
-        if name not in ("all", "any", "none"):
-            raise when.error(key, f"{name!r} is none of all, any, none{did_you_mean(name, ('all', 'any', 'none'))}")
-    return Words(**{name: _texts(when, key, texts) for name, texts in value.items()})
-
-
-def _texts(section: Section, key: str, value: JSON) -> tuple[str, ...]:
-    items = value if isinstance(value, list) else [value]
-    texts = tuple(item for item in items if isinstance(item, str) and item)
-    if not texts or len(texts) != len(items):
-        raise section.error(key, "must be a text or a list of texts (quote numbers and true or false)")
-    return texts
-
-
-def _completions(rule: Section, action: str) -> tuple[Completion, ...]:
-    value = rule.value(action)
-    if action == "answers" and (not isinstance(value, list) or not value or None in value):
-        raise rule.error(action, "must be a list of answers, which are given in turn")
-    texts = [_answer_text(rule, one) for one in (value if action == "answers" and isinstance(value, list) else [value])]
-    cut = rule.integer("truncate_at", 0, least=0, most=_MOST) if rule.has("truncate_at") else None
+def _completions(config: RuleConfig, place: Place) -> tuple[Completion, ...]:
+    answers = [config.answer] if config.answers is None else config.answers
+    if None in answers:
+        raise place.at("answers").error("must be a list of answers, which are given in turn")
+    texts = [_answer_text(config, answer, place) for answer in answers]
+    cut, shortest = config.truncate_at, min(map(len, texts))
     if cut is None:
         return tuple(Completion(text, finish_reason="stop", simulated=True) for text in texts)
-    shortest = min(map(len, texts))
     if cut >= shortest:
-        raise rule.error("truncate_at", f"must be less than {shortest}, the length of the answer")
+        raise place.at("truncate_at").error(f"must be less than {shortest}, the length of the answer")
     return tuple(Completion(text[:cut], finish_reason="length", simulated=True) for text in texts)
 
 
-def _answer_text(rule: Section, value: JSON) -> str:
+def _answer_text(config: RuleConfig, value: JSON, place: Place) -> str:
     """An answer as the model would write it: texts as they stand, everything else as JSON."""
     text = value if isinstance(value, str) else dumps(value).decode()
-    if rule.flag("fenced", False):
+    if config.fenced:
         text = f"```json\n{text}\n```"
-    around = rule.maybe_text("around")
-    if around is None:
+    if config.around is None:
         return text
-    before, mark, after = around.partition("{}")
+    before, mark, after = config.around.partition("{}")
     if not mark:
-        raise rule.error("around", "must hold {}, the place of the answer")
+        raise place.at("around").error("must hold {}, the place of the answer")
     return f"{before}{text}{after}"
 
 
-def _filtered(rule: Section) -> Outcome:
+def _filtered(config: RuleConfig, place: Place) -> tuple[Completion, ...] | Problem:
     """As Azure OpenAI does it: a prompt that it declines is a 400, an answer that it declines a finish reason."""
-    value = rule.value("content_filter")
-    if value not in (True, "prompt", "answer"):
-        raise rule.error("content_filter", "must be prompt (or true) or answer")
-    if value == "answer":
+    if config.content_filter is False:
+        raise place.at("content_filter").error("must be prompt (or true) or answer")
+    if config.content_filter == "answer":
         return (Completion(None, finish_reason="content_filter", simulated=True),)
     verdicts: dict[str, JSON] = {name: {"filtered": False, "severity": "safe"} for name in _CATEGORIES}
     verdicts["violence"] = {"filtered": True, "severity": "high"}
@@ -276,48 +246,26 @@ def _filtered(rule: Section) -> Outcome:
     return Problem(400, _FILTERED_PROMPT, None, "content_filter", "prompt", inner=inner)
 
 
-def _failing(rule: Section) -> Problem:
-    status = rule.integer("status", 500, least=400, most=599)
-    retry_after = rule.maybe_number("retry_after", above=-1e-9, most=MAX_WAIT_S)
-    message = rule.maybe_text("message")
+def _failing(config: RuleConfig) -> Problem:
+    status = config.status or 500
     if status == 429:
-        text = message or "rate limit reached (scripted)"
-        return Problem(status, text, "requests", "rate_limit_exceeded", retry_after_s=retry_after)
+        text = config.message or "rate limit reached (scripted)"
+        return Problem(status, text, "requests", "rate_limit_exceeded", retry_after_s=config.retry_after)
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    return Problem(status, message or f"a scripted {status}", kind, retry_after_s=retry_after)
+    return Problem(status, config.message or f"a scripted {status}", kind, retry_after_s=config.retry_after)
 
 
-def _rejected(rule: Section) -> tuple[str, str | None]:
-    value = rule.value("reject")
-    if isinstance(value, str) and value:
-        return value, None
-    if isinstance(value, dict) and len(value) == 1:
-        ((name, kind),) = value.items()
-        if isinstance(kind, str):
-            return name, kind
-    raise rule.error("reject", "must be a parameter's name, or its name and type: {response_format: json_schema}")
-
-
-def _rejecting(rule: Section, wanted: Wanted) -> Problem:
+def _rejecting(config: RuleConfig) -> Problem:
     """The reply of a service whose model does not take a parameter."""
-    assert wanted.rejected is not None
-    name, kind = wanted.rejected
+    name, kind = _rejected(config.reject or "")
     of_type = f" of type '{kind}'" if kind is not None else ""
     text = f"Invalid parameter: '{name}'{of_type} is not supported with this model."
-    return Problem(400, rule.maybe_text("message") or text, param=name)
+    return Problem(400, config.message or text, param=name)
 
 
-def _usage(rule: Section) -> Usage:
-    """`{input_tokens: …, output_tokens: …}`; a count that is left out is not told."""
-    value = rule.value("usage")
-    if not isinstance(value, dict):
-        raise rule.error("usage", "must be {input_tokens: …, output_tokens: …}, or {} to tell none")
-    counts = rule.section("usage")
-    found = {
-        key: counts.integer(key, 0, least=0, most=_MOST) if counts.has(key) else None
-        for key in ("input_tokens", "output_tokens")
-    }
-    return Usage(**found)
+def _rejected(reject: str | Mapping[str, str]) -> tuple[str, str | None]:
+    """The parameter's name, and its type where one is named."""
+    return (reject, None) if isinstance(reject, str) else next(iter(reject.items()))
 
 
 def _has(parameters: Mapping[str, JSON], name: str, kind: str | None) -> bool:
@@ -327,10 +275,8 @@ def _has(parameters: Mapping[str, JSON], name: str, kind: str | None) -> bool:
     return kind is None or (isinstance(value, dict) and value.get("type") == kind)
 
 
-MAX_TURNS = 10_000
-"""Questions whose turn is remembered, for rules with several answers; the oldest give way."""
-
-_SHOWN = 80
+def _listed(texts: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else texts or ()
 
 
 class ScriptSource:
@@ -369,12 +315,14 @@ class ScriptSource:
         """
         question = _question(messages, tools, parameters)
         rule = self._rule(question)
-        if rule.latency_ms:
-            await asyncio.sleep(rule.latency_ms / 1000)
+        if rule.config.latency_ms:
+            await asyncio.sleep(rule.config.latency_ms / 1000)
         if isinstance(rule.outcome, Problem):
             raise ProblemError(rule.outcome)
         completion = rule.outcome[self._turn(rule, messages) % len(rule.outcome)]
-        return replace(completion, usage=rule.usage or _reckoned(question, completion))
+        told = rule.config.usage
+        usage = _estimated(question, completion) if told is None else Usage(told.input_tokens, told.output_tokens)
+        return replace(completion, usage=usage)
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -386,8 +334,8 @@ class ScriptSource:
 
     def _rule(self, question: Question) -> Rule:
         for index, rule in enumerate(self._script.rules):
-            left = rule.times is None or self._counts[index] < rule.times
-            if left and rule.wanted.holds(question):
+            times = rule.config.times
+            if (times is None or self._counts[index] < times) and rule.holds(question):
                 self._counts[index] += 1
                 return rule
         self._unmatched += 1
@@ -431,6 +379,6 @@ def _said(message: Mapping[str, JSON]) -> str:
     return "\n".join([*(text for text in texts if isinstance(text, str)), *([dumps(calls).decode()] if calls else [])])
 
 
-def _reckoned(question: Question, completion: Completion) -> Usage:
+def _estimated(question: Question, completion: Completion) -> Usage:
     """Tokens as a quarter of the characters, the usual rule of thumb for English."""
     return Usage(len(question.request) // 4 + 1, len(completion.text or "") // 4 + 1)

@@ -13,7 +13,9 @@ from hashlib import blake2b
 from importlib.resources import files
 from itertools import accumulate
 from random import Random
-from typing import ClassVar
+from typing import Annotated, Any
+
+import msgspec
 
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError, ReplyError
@@ -23,7 +25,7 @@ from tunecheck._targets import Row
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.endpoints._definition import Definition
+from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Mistake, Situation
 
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
@@ -35,6 +37,15 @@ _NO_ROW = "This is a simulated model. It answers only rows of a data set, from t
 def default_definition() -> str:
     """The embedded definition as YAML text: what a run without an endpoint uses, and what `init` writes."""
     return (files("tunecheck.endpoints") / "default_simulated.yaml").read_text(encoding="utf-8")
+
+
+class SimulatedConfig(EndpointConfig, frozen=True, kw_only=True):
+    """A definition of kind `simulated`."""
+
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
+    rates: dict[str, Any] | None = None
+    ground_truth: Text | None = None
+    latency_ms: Annotated[float, msgspec.Meta(ge=0, le=600_000)] = 0.0
 
 
 class SimulatedEndpoint(Endpoint):
@@ -51,7 +62,8 @@ class SimulatedEndpoint(Endpoint):
         ConfigurationError: an unknown mistake, a rate outside 0 to 1, or rates that add up to more than 1.
     """
 
-    kind: ClassVar[str] = "simulated"
+    kind = "simulated"
+    config_type = SimulatedConfig
     simulated = True
     depends_on_row = True
 
@@ -75,16 +87,17 @@ class SimulatedEndpoint(Endpoint):
     @classmethod
     def from_definition(cls, definition: Definition) -> SimulatedEndpoint:
         """`seed`, `rates`, `ground_truth` and `latency_ms`, all optional."""
+        config = definition.read(SimulatedConfig)
         try:
             return cls(
                 name=definition.name,
-                seed=definition.integer("seed", 0, least=0, most=2**63),
-                rates=_checked(definition.mapping("rates")) if definition.has("rates") else None,
-                ground_truth=definition.maybe_text("ground_truth"),
-                latency_ms=definition.number("latency_ms", 0, above=-1e-9, most=600_000),
+                seed=config.seed,
+                rates=config.rates,
+                ground_truth=config.ground_truth,
+                latency_ms=config.latency_ms,
             )
-        except _RatesError as error:
-            raise definition.error("rates", str(error)) from None
+        except ConfigurationError as error:
+            raise definition.at("rates").error(str(error)) from None
 
     async def complete(self, request: ChatRequest) -> Completion:
         """The row's ground truth, or a mistake.
@@ -138,10 +151,6 @@ class SimulatedEndpoint(Endpoint):
         return round(spread * (self._latency_ms or 180 + 12 * (usage.output_tokens or 0)), 1)
 
 
-class _RatesError(ConfigurationError):
-    """Rates that cannot be: a class of its own, to be told from other mistakes in a definition."""
-
-
 class _Draw:
     """Draws one mistake, or none, by their rates."""
 
@@ -166,14 +175,14 @@ def _checked(rates: Mapping[str, object]) -> dict[str, float]:
     checked: dict[str, float] = {}
     for name, rate in rates.items():
         if name not in known:
-            raise _RatesError(f"there is no mistake {name!r}{did_you_mean(name, known)}")
+            raise ConfigurationError(f"there is no mistake {name!r}{did_you_mean(name, known)}")
         if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
-            raise _RatesError(f"the rate of {name} must be a number from 0 to 1")
+            raise ConfigurationError(f"the rate of {name} must be a number from 0 to 1")
         checked[name] = rate
     for group, rows in ((CALL_MISTAKES, "call"), (ANSWER_MISTAKES, "answer")):
         total = math.fsum(checked.get(name, 0) for name in group)
         if total > 1 + 1e-9:
-            raise _RatesError(f"the rates of {rows} rows add up to {total:g}; at most 1 is possible")
+            raise ConfigurationError(f"the rates of {rows} rows add up to {total:g}; at most 1 is possible")
     return checked
 
 

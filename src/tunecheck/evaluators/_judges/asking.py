@@ -131,6 +131,6 @@ class Asking:
 
 def takes_format(endpoint: Endpoint) -> bool:
     """Whether the endpoint speaks the chat completions protocol, where `response_format` belongs."""
-    from tunecheck.endpoints._chat import OpenAIEndpoint
+    from tunecheck.endpoints._chat import ChatEndpoint
 
-    return isinstance(endpoint, OpenAIEndpoint)
+    return isinstance(endpoint, ChatEndpoint)

@@ -113,7 +113,6 @@ def _azure(config: Mapping[str, object]) -> Endpoint:
         credential=credential,  # type: ignore[arg-type]  # checked when it is asked
         secrets=secrets,
     )
-    read.finish()
     return endpoint
 
 
@@ -128,7 +127,6 @@ def _openai(config: Mapping[str, object]) -> Endpoint:
     secrets = _identification(definition, _maybe_text(config, "api_key"), config)
     read = read_definition(definition, name=_text(config, "model"))
     endpoint = OpenAIEndpoint(read, secrets=secrets)
-    read.finish()
     return endpoint
 
 

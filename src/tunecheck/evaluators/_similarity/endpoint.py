@@ -11,13 +11,13 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tunecheck._errors import ConfigurationError, EndpointError, ReplyError
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._answers import UnreadableReplyError, read_usage
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
-from tunecheck.endpoints._chat import OpenAIEndpoint
+from tunecheck.endpoints._chat import ChatEndpoint
 from tunecheck.endpoints._client import Exchange
 from tunecheck.evaluators._similarity.vectors import packed_vector, read_embeddings
 
@@ -83,7 +83,7 @@ class EmbeddingEndpoint(Endpoint):
     """How many texts go together at most."""
 
     def __init__(self, chat: Endpoint) -> None:
-        if not isinstance(chat, OpenAIEndpoint):
+        if not isinstance(chat, ChatEndpoint):
             raise ConfigurationError(
                 f"endpoint {chat.name!r} gives no embeddings: its kind must be openai (any server with /v1/embeddings) "
                 "or azure_openai"
@@ -99,7 +99,7 @@ class EmbeddingEndpoint(Endpoint):
         self._under_way: set[asyncio.Task[None]] = set()
 
     @property
-    def chat(self) -> OpenAIEndpoint:
+    def chat(self) -> ChatEndpoint[Any]:
         """The chat endpoint that it was made of."""
         return self._chat
 
