@@ -19,7 +19,6 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.datasets._bfcl import download as bfcl_download
-from tunecheck.datasets._bfcl import unpack as bfcl_unpack
 from tunecheck.datasets._bfcl.download import get_bfcl
 from tunecheck.datasets._bfcl.files import TEXTS, cache_folder, find_bfcl
 
@@ -112,7 +111,7 @@ def test_a_wheel_with_another_digest_is_refused_and_nothing_is_left_behind(tmp_p
 def test_a_wheel_with_a_name_that_leads_elsewhere_is_refused_whole(tmp_path: Path, name: str) -> None:
     wheel = make_wheel(tmp_path / "w.whl", {name: "{}"})
     with pytest.raises(DataError, match="leads elsewhere"):
-        bfcl_unpack.unpack_wheel(wheel, tmp_path / "out")
+        bfcl_download.unpack_wheel(wheel, tmp_path / "out")
     assert not (tmp_path / "outside.json").exists()
 
 
@@ -122,23 +121,23 @@ def test_a_wheel_with_a_symbolic_link_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "w.whl", "w") as archive:
         archive.writestr(link, "/etc/passwd")
     with pytest.raises(DataError, match="leads elsewhere"):
-        bfcl_unpack.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
+        bfcl_download.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
 
 
 def test_a_wheel_that_unpacks_to_far_more_than_its_size_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bfcl_unpack, "MAX_BYTES", 3 << 20)
+    monkeypatch.setattr(bfcl_download, "MAX_BYTES", 3 << 20)
     wheel = make_wheel(tmp_path / "w.whl", {f"bfcl_eval/data/{at}.json": bytes(1 << 20) for at in range(5)})
     with pytest.raises(DataError, match="holds more than 3 MiB"):
-        bfcl_unpack.unpack_wheel(wheel, tmp_path / "out")
+        bfcl_download.unpack_wheel(wheel, tmp_path / "out")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 torn", b"not a zip file at all"])
 def test_a_file_that_is_no_wheel_is_an_error_in_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w.whl").write_bytes(content)
     with pytest.raises(DataError, match="is not a wheel that can be read"):
-        bfcl_unpack.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
+        bfcl_download.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
 
 
 def test_a_damaged_member_is_an_error_in_one_line(tmp_path: Path) -> None:
@@ -147,7 +146,7 @@ def test_a_damaged_member_is_an_error_in_one_line(tmp_path: Path) -> None:
     damaged[200] ^= 0xFF
     wheel.write_bytes(damaged)
     with pytest.raises(DataError, match="is not a wheel that can be read"):
-        bfcl_unpack.unpack_wheel(wheel, tmp_path / "out")
+        bfcl_download.unpack_wheel(wheel, tmp_path / "out")
 
 
 @pytest.mark.parametrize("place", [".", "bfcl_eval", "clone"])

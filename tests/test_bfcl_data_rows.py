@@ -20,7 +20,7 @@ from tunecheck.datasets._bfcl.download import get_bfcl
 from tunecheck.datasets._bfcl.files import HINTS, TOOL_HINTS
 from tunecheck.datasets._bfcl.loader import load_bfcl
 from tunecheck.datasets._bfcl.prompts import Wording
-from tunecheck.datasets._bfcl.tools import to_tools, with_hints
+from tunecheck.datasets._bfcl.rows import to_tools, with_hints
 from tunecheck.datasets._reading import open_dataset
 
 SINGLE_TURN = {"id", "category", "check", "language", "messages", "tools", "functions", "ground_truth"}

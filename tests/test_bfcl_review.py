@@ -15,7 +15,7 @@ from tests.conversation_parts import had, log_items
 from tunecheck._targets import Row
 from tunecheck.bfcl._scoring import score_results
 from tunecheck.conversations._bfcl_text import UndecodableError, decode_text
-from tunecheck.datasets._multi_turn.check import check_multi_turn_data
+from tunecheck.datasets._multi_turn_check import check_multi_turn_data
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 

@@ -11,8 +11,7 @@ import pytest
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
-from tunecheck.datasets._multi_turn.check import check_multi_turn_data, findings
-from tunecheck.datasets._multi_turn.entry import PROBLEMS
+from tunecheck.datasets._multi_turn_check import PROBLEMS, check_multi_turn_data, findings
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._long_context import LongContext
 

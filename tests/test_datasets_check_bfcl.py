@@ -11,8 +11,7 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck.datasets._bfcl.download import get_bfcl
 from tunecheck.datasets._bfcl.loader import load_bfcl
-from tunecheck.datasets._multi_turn.check import check_multi_turn_data
-from tunecheck.datasets._multi_turn.entry import Finding
+from tunecheck.datasets._multi_turn_check import Finding, check_multi_turn_data
 from tunecheck.simulators._long_context import LongContext
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunecheck._errors import DataError
-from tunecheck.datasets import _csv_files as csv_files
 from tunecheck.datasets import _sources as sources
+from tunecheck.datasets import _tables as tables
 from tunecheck.datasets._reading import Dataset, open_dataset
 
 
@@ -77,7 +77,7 @@ def test_a_quote_that_is_never_closed_is_refused_where_it_opens(tmp_path: Path) 
 def test_a_quote_that_swallows_the_file_stops_at_the_largest_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_files, "MAX_CELL", 200_000)
+    monkeypatch.setattr(tables, "MAX_CELL", 200_000)
     before = csv.field_size_limit(100_000)
     try:
         text = refusal(written(tmp_path, 'a,b\n"x,3\n' + "4,5\n" * 100_000))

@@ -11,7 +11,7 @@ import pytest
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.calls._formats.reading import read_calls
-from tunecheck.datasets._conversion import convert_glaive
+from tunecheck.datasets._glaive import convert_glaive
 from tunecheck.datasets._reading import open_dataset
 
 GOOD = {"system": "", "chat": "USER: Hi\nASSISTANT: Hello! <|endoftext|>"}

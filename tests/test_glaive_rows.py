@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tunecheck._json import dumps
 from tunecheck.calls._formats.reading import read_calls
-from tunecheck.datasets._glaive import MAX_GROWTH, UnreadableError, conversation_rows
+from tunecheck.datasets._glaive import MAX_GROWTH, ConversationError, conversation_rows
 
 WEATHER = {"name": "weather", "description": "Forecast", "parameters": {"type": "object", "properties": {"city": {}}}}
 NO_FUNCTIONS = "SYSTEM: You are a helpful assistant, with no access to external functions.\n"
@@ -27,7 +27,7 @@ def rows_of(chat: str, system: str = FUNCTIONS, number: int = 1) -> list[dict[st
 
 
 def refusal(raw: object) -> str:
-    with pytest.raises(UnreadableError) as caught:
+    with pytest.raises(ConversationError) as caught:
         conversation_rows(raw, 1)
     return str(caught.value)
 
@@ -190,7 +190,7 @@ parts = st.sampled_from(
 def test_any_text_becomes_rows_or_a_reason(system: str, chat: list[str]) -> None:
     try:
         rows = conversation_rows({"system": system, "chat": "".join(chat)}, 1)
-    except UnreadableError as error:
+    except ConversationError as error:
         assert str(error)
         return
     assert rows
@@ -201,5 +201,5 @@ def test_any_text_becomes_rows_or_a_reason(system: str, chat: list[str]) -> None
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)))
 def test_any_value_is_refused_or_read(raw: object) -> None:
     for value in (raw, {"system": raw, "chat": raw}, {"system": "", "chat": raw}):
-        with pytest.raises(UnreadableError):
+        with pytest.raises(ConversationError):
             conversation_rows(value, 1)

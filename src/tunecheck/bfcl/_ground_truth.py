@@ -11,7 +11,7 @@ from tunecheck.bfcl._verdicts import shown
 from tunecheck.calls._formats.reading import read_calls, read_python_calls
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._python_text import bind_positional
-from tunecheck.datasets._multi_turn.replay import Change, Replay, path_text
+from tunecheck.datasets._multi_turn_replay import Change, Replay, path_text
 
 _MOST_CHANGES = 20
 _LONGEST_RESULT = 2_000

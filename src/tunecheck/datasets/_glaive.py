@@ -1,4 +1,4 @@
-"""Raw Glaive conversations into question-and-answer rows, one for each turn of the assistant.
+"""Convert raw Glaive conversations into question-and-answer rows, one for each turn of the assistant.
 
 A raw conversation is `{"system": "SYSTEM: …", "chat": "USER: … ASSISTANT: … FUNCTION RESPONSE: …"}`; a turn begins at
 a line that starts with one of these words. Of each conversation come
@@ -15,13 +15,29 @@ introduces them stays as the system message. Text beside a call is kept: in the 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from tunecheck._json import JSON, dumps
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._json import JSON, dumps, dumps_line, loads
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
+from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
+from tunecheck.datasets._json_files import ArrayReader, JsonArraySource
+from tunecheck.datasets._reading import locate
+
+DEFAULTS = DatasetDefaults(
+    column_mapping={
+        "ground_truth": "${data.answer}",
+        "tool_definitions": "${data.tools}",
+        "response": "${target.response}",
+    },
+    evaluators=["bleu", "gleu", "meteor", "rouge", "function_call_match", "argument_match", "match"],
+)
+"""What a converted data set declares in its sidecar."""
 
 _TURN = re.compile(r"^(USER|ASSISTANT|FUNCTION RESPONSE):", re.MULTILINE)
 _END = "<|endoftext|>"
@@ -34,7 +50,145 @@ MAX_GROWTH = 1 << 26
 """Most turns times characters of one conversation: each row repeats all that was said before it."""
 
 
-class UnreadableError(ValueError):
+@dataclass(frozen=True)
+class UnreadableConversation:
+    """A conversation that was left out: its number in the source (the line of a JSON Lines file), and why."""
+
+    number: int
+    reason: str
+
+
+@dataclass
+class ConversionReport:
+    """What a conversion did.
+
+    `calls` counts the function calls in all answers, `call_rows` the rows whose answer is calls. `sidecar_kept` says
+    that another sidecar stood there already and was left as it is.
+    """
+
+    source: Path
+    out: Path
+    sidecar: Path
+    sidecar_kept: bool = False
+    conversations: int = 0
+    rows: int = 0
+    calls: int = 0
+    call_rows: int = 0
+    unreadable: list[UnreadableConversation] = field(default_factory=list)
+
+
+def convert_glaive(
+    source: Path, out: Path, *, overwrite: bool = False, overwrite_defaults: bool = False
+) -> ConversionReport:
+    """Write the rows of all raw conversations in `source` (a JSON array or JSON Lines) to `out` (JSON Lines).
+
+    A conversation that cannot be converted is left out and reported; the others go on. `out` appears when it is
+    complete. The sidecar `<out>.yaml` is written too; one that is there and says something else is kept, unless
+    `overwrite_defaults`.
+
+    Raises:
+        ConfigurationError: `out` exists and `overwrite` is not set, is not named .jsonl, or cannot be written.
+        DataError: `source` cannot be read, or no conversation in it can.
+    """
+    source = locate(str(source), ())
+    _check_out(source, out, overwrite=overwrite)
+    report = ConversionReport(source, out, sidecar_path(out))
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _write(report, temporary)
+            _write_sidecar(report, overwrite=overwrite_defaults)
+            temporary.replace(out)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{out}: cannot be written: {error.strerror or error}") from None
+    return report
+
+
+def _check_out(source: Path, out: Path, *, overwrite: bool) -> None:
+    if out.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise ConfigurationError(f"{out}: a converted data set is JSON Lines; name it {out.with_suffix('.jsonl').name}")
+    if out.exists() and out.samefile(source):
+        raise ConfigurationError(f"{out} is the source itself; choose another name for the result")
+    if out.exists() and not overwrite:
+        raise ConfigurationError(f"{out} exists; choose another name, or ask to overwrite it")
+
+
+def _write(report: ConversionReport, path: Path) -> None:
+    with path.open("wb") as file:
+        for number, raw in _conversations(report.source):
+            report.conversations += 1
+            try:
+                if isinstance(raw, ConversationError):
+                    raise raw
+                rows = conversation_rows(raw, number)
+                lines = [dumps_line(row) for row in rows]
+            except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
+                report.unreadable.append(UnreadableConversation(number, str(error)))
+                continue
+            file.writelines(lines)
+            _count(report, rows)
+        file.flush()
+        os.fsync(file.fileno())
+    if not report.conversations:
+        raise DataError(f"{report.source} has no conversations")
+    if not report.rows:
+        first = report.unreadable[0]
+        raise DataError(
+            f"{report.source}: none of {report.conversations} conversations can be converted; "
+            f"number {first.number}: {first.reason}"
+        )
+
+
+def _count(report: ConversionReport, rows: list[dict[str, JSON]]) -> None:
+    report.rows += len(rows)
+    for row in rows:
+        answer = row["answer"]
+        if isinstance(answer, dict) and isinstance(answer["tool_uses"], list):
+            report.call_rows += 1
+            report.calls += len(answer["tool_uses"])
+
+
+def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
+    """Each conversation with its number; one that is not JSON, by itself, as the error it is."""
+    source = JsonArraySource(path)
+    start = b"".join(_first_text(source))
+    if start == b"[":
+        yield from enumerate(ArrayReader(source, None).items(), 1)
+        return
+    for number, line in enumerate(source.lines(), 1):
+        if line.strip():
+            yield number, _loaded(line)
+
+
+def _first_text(source: JsonArraySource) -> Iterator[bytes]:
+    for chunk in source.chunks():
+        if text := chunk.lstrip():
+            yield text[:1]
+            return
+
+
+def _loaded(line: bytes) -> JSON | ConversationError:
+    try:
+        return loads(line)
+    except ValueError as error:
+        return ConversationError(f"is not JSON: {error}")
+
+
+def _write_sidecar(report: ConversionReport, *, overwrite: bool) -> None:
+    text = sidecar_text(DEFAULTS, description="Converted from raw Glaive conversations, one row an assistant's turn.")
+    path = report.sidecar
+    if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
+        report.sidecar_kept = True
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)
+
+
+class ConversationError(ValueError):
     """A conversation that cannot be converted; the text is the reason."""
 
 
@@ -42,10 +196,10 @@ def conversation_rows(raw: object, number: int) -> list[dict[str, JSON]]:
     """The rows of one raw conversation.
 
     Raises:
-        UnreadableError: it is not a conversation, or some turn of it cannot be converted.
+        ConversationError: it is not a conversation, or some turn of it cannot be converted.
     """
     if not isinstance(raw, dict):
-        raise UnreadableError(f"is a {type(raw).__name__} where an object with 'system' and 'chat' is expected")
+        raise ConversationError(f"is a {type(raw).__name__} where an object with 'system' and 'chat' is expected")
     system, chat = _text(raw, "system"), _text(raw, "chat")
     conversation = Conversation(*_split_system(system))
     rows: list[dict[str, JSON]] = []
@@ -60,7 +214,7 @@ def conversation_rows(raw: object, number: int) -> list[dict[str, JSON]]:
         else:
             conversation.result(body)
     if not rows:
-        raise UnreadableError("holds no turn of the assistant")
+        raise ConversationError("holds no turn of the assistant")
     return rows
 
 
@@ -88,19 +242,19 @@ class Conversation:
         """Add what a function returned, for the first call that waits."""
         self._turn += 1
         if not self._waiting:
-            raise UnreadableError(f"turn {self._turn} is a function's response that no call asked for")
+            raise ConversationError(f"turn {self._turn} is a function's response that no call asked for")
         self.messages.append({"role": "tool", "tool_call_id": self._waiting.pop(0), "content": text})
 
     def answer(self, text: str) -> JSON:
         """Add a turn of the assistant; what it says, or calls, as an answer."""
         self._next_turn()
         if len(self.messages) == bool(self.system):
-            raise UnreadableError("begins with the assistant, before any question")
+            raise ConversationError("begins with the assistant, before any question")
         text = text.replace(_END, "").strip()
         if _CALL in text:
             return self._call(text)
         if not text:
-            raise UnreadableError(f"turn {self._turn}: the assistant says nothing")
+            raise ConversationError(f"turn {self._turn}: the assistant says nothing")
         self.messages.append({"role": "assistant", "content": text})
         return text
 
@@ -108,7 +262,7 @@ class Conversation:
         reading = read_calls(text)
         if reading.problem is not None or len(reading.calls) != text.count(_CALL):
             reason = reading.problem or f"{len(reading.calls)} of {text.count(_CALL)} calls can be read"
-            raise UnreadableError(f"turn {self._turn}: {reason}")
+            raise ConversationError(f"turn {self._turn}: {reason}")
         self.messages.append(self._message(reading.calls, reading.text.strip()))
         answer: dict[str, JSON] = {"tool_uses": [_tool_use(call) for call in reading.calls]}
         if reading.text.strip():
@@ -127,7 +281,7 @@ class Conversation:
     def _next_turn(self) -> None:
         self._turn += 1
         if self._waiting:
-            raise UnreadableError(f"turn {self._turn} follows a call whose function's response is missing")
+            raise ConversationError(f"turn {self._turn} follows a call whose function's response is missing")
 
 
 def _tool_use(call: FunctionCall) -> JSON:
@@ -138,7 +292,7 @@ def _text(raw: dict[object, object], key: str) -> str:
     value = raw.get(key)
     if not isinstance(value, str):
         found = "is missing" if key not in raw else f"is a {type(value).__name__}, not text"
-        raise UnreadableError(f"{key!r} {found}")
+        raise ConversationError(f"{key!r} {found}")
     return value
 
 
@@ -146,9 +300,9 @@ def _turns(chat: str, *, beside: int) -> Iterator[tuple[str, str]]:
     marks = list(_TURN.finditer(chat))
     before = chat[: marks[0].start()] if marks else chat
     if before.strip():
-        raise UnreadableError("its text does not begin with USER: or ASSISTANT:")
+        raise ConversationError("its text does not begin with USER: or ASSISTANT:")
     if len(marks) * (len(chat) + beside) > MAX_GROWTH:
-        raise UnreadableError(f"is too long: {len(marks):,} turns in {len(chat) + beside:,} characters")
+        raise ConversationError(f"is too long: {len(marks):,} turns in {len(chat) + beside:,} characters")
     for at, mark in enumerate(marks, 1):
         end = marks[at].start() if at < len(marks) else len(chat)
         yield mark[1], chat[mark.end() : end].strip()
@@ -173,7 +327,7 @@ def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
         try:
             value, end = decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise UnreadableError(f"the functions in 'system' are not JSON: {error}") from None
+            raise ConversationError(f"the functions in 'system' are not JSON: {error}") from None
         values.extend(value if isinstance(value, list) else [value])
         at = end + len(_GAP.match(text, end)[0])  # type: ignore[index]
     return values, at
@@ -183,8 +337,8 @@ def _tool(value: JSON) -> JSON:
     if isinstance(value, dict) and value.get("type") == "function" and isinstance(value.get("function"), dict):
         value = value["function"]
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        raise UnreadableError("a function in 'system' has no name")
+        raise ConversationError("a function in 'system' has no name")
     parameters = value.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(parameters, dict):
-        raise UnreadableError(f"the parameters of the function {value['name']!r} are not an object")
+        raise ConversationError(f"the parameters of the function {value['name']!r} are not an object")
     return {"type": "function", "function": {**value, "parameters": parameters}}

@@ -12,13 +12,12 @@ from typing import NoReturn
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
+from tunecheck.datasets._columns import kind
 from tunecheck.datasets._sources import MAX_ROW_BYTES, Digest, FileSource, Record, excerpt
 
 _BLANK = b" \t\r\n"
 _MARGIN = 16
 """A word or escape that the end of a piece cut in two is at most this long."""
-
-_KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 
 
 def json_source(path: Path) -> FileSource:
@@ -228,11 +227,6 @@ class ArrayReader:
 
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
-
-
-def kind(value: object) -> str:
-    """What a value is, in JSON's words."""
-    return _KINDS.get(type(value), "a number" if isinstance(value, (int, float)) else f"a {type(value).__name__}")
 
 
 def _problem(error: json.JSONDecodeError) -> str:

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tunecheck._json import canonical
-from tunecheck.datasets._cells import to_json
 from tunecheck.datasets._sources import Digest, Record, Source
+from tunecheck.datasets._tables import to_json
 
 if TYPE_CHECKING:
     import pandas

@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tunecheck._errors import ConfigurationError, DataError, PluginError, TunecheckError
+from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar
 from tunecheck.datasets._identity import IdCheck, fingerprint, usable_id
-from tunecheck.datasets._locate import exists, file_source, locate
+from tunecheck.datasets._json_files import JsonLinesSource, json_source
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
-from tunecheck.datasets._sources import Digest, Record, Source, one_line
+from tunecheck.datasets._sources import Digest, FileSource, Record, Source, one_line
+from tunecheck.datasets._tables import CsvSource, ParquetSource
 
 if TYPE_CHECKING:
     import pandas
@@ -247,3 +249,75 @@ def _refuse(data: object) -> NoReturn:
     elif hasattr(data, "__aiter__"):
         hint = "collect an asynchronous iterable into a list first"
     raise DataError(f"data is of type {type(data).__name__}, which holds no rows: {hint}")
+
+
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
+
+_MOST_NEIGHBOURS = 1_000
+
+
+def file_source(path: Path) -> FileSource:
+    """What reads a file, by its suffix.
+
+    Raises:
+        DataError: the suffix is not one of `SUFFIXES`.
+    """
+    match path.suffix.lower():
+        case ".jsonl" | ".ndjson":
+            return JsonLinesSource(path)
+        case ".json":
+            return json_source(path)
+        case ".csv":
+            return CsvSource(path)
+        case ".parquet":
+            return ParquetSource(path)
+    hint = did_you_mean(path.suffix.lower(), SUFFIXES) if path.suffix else f"; known: {', '.join(SUFFIXES)}"
+    raise DataError(f"{path}: the suffix {path.suffix!r} is not one of a data file{hint}")
+
+
+def locate(given: str, search: Sequence[Path]) -> Path:
+    """The file of that name: as given, else in the first folder of `search` that has it.
+
+    Raises:
+        DataError: there is none, or it is not a regular file.
+    """
+    places = [Path(given), *(folder / given for folder in search)] if not Path(given).is_absolute() else [Path(given)]
+    for path in places:
+        if exists(path):
+            return _regular(path)
+    folders = list(dict.fromkeys(path.parent for path in places))
+    looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
+    name = Path(given).name
+    hint = did_you_mean(name, _neighbours(folders))
+    raise DataError(f"there is no data file {given[:200]!r} (looked in {looked}){hint}")
+
+
+def exists(path: Path) -> bool:
+    """Whether something of that name is there; a name that no file can have is not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that is too long, or holds a NUL
+        return False
+
+
+def _regular(path: Path) -> Path:
+    if path.is_dir():
+        found = sorted(_data_files(path))
+        hint = f", such as {str(path / found[0])!r}" if found else ""
+        raise DataError(f"{path} is a folder; give one of the data files in it{hint}")
+    if not path.is_file():
+        raise DataError(f"{path} is not a regular file")
+    return path
+
+
+def _neighbours(folders: Iterable[Path]) -> Iterator[str]:
+    for folder in folders:
+        yield from _data_files(folder)
+
+
+def _data_files(folder: Path) -> list[str]:
+    try:
+        names = [path.name for path in islice(folder.iterdir(), _MOST_NEIGHBOURS)]
+    except (OSError, ValueError):
+        return []
+    return [name for name in names if Path(name).suffix.lower() in SUFFIXES]

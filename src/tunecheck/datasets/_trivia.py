@@ -19,7 +19,7 @@ from typing import BinaryIO
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, dumps_line
 from tunecheck.datasets._json_files import ArrayReader, JsonLinesSource
-from tunecheck.datasets._locate import locate
+from tunecheck.datasets._reading import locate
 from tunecheck.datasets._sources import CHUNK, Digest, FileSource
 
 _HEAD = 1 << 20

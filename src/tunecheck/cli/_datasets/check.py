@@ -16,7 +16,7 @@ from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.datasets._multi_turn.entry import Finding
+    from tunecheck.datasets._multi_turn_check import Finding
 
 _DONE, _NOT_MET = 0, 3
 
@@ -39,7 +39,7 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     """
     from tunecheck._errors import DataError
     from tunecheck.datasets._bfcl.files import find_bfcl
-    from tunecheck.datasets._multi_turn.check import findings
+    from tunecheck.datasets._multi_turn_check import findings
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.simulators._long_context import LongContext
 
@@ -88,7 +88,7 @@ def _as_text(found: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
 
 
 def _line(finding: Finding) -> str:
-    from tunecheck.datasets._multi_turn.entry import PROBLEMS
+    from tunecheck.datasets._multi_turn_check import PROBLEMS
 
     where = "" if finding.turn is None else f"turn {finding.turn}: "
     call = f"{finding.call}: " if finding.call else ""

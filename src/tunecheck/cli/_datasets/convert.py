@@ -10,7 +10,7 @@ from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import Argument, CommandOptions, Option, command
 
 if TYPE_CHECKING:
-    from tunecheck.datasets._conversion import ConversionReport
+    from tunecheck.datasets._glaive import ConversionReport
 
 FORMATS = ("glaive",)
 
@@ -35,7 +35,7 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
     """
     from tunecheck._errors import ConfigurationError
     from tunecheck._messages import did_you_mean
-    from tunecheck.datasets._conversion import convert_glaive
+    from tunecheck.datasets._glaive import convert_glaive
 
     if options.format not in FORMATS:
         raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, FORMATS)}")

@@ -16,7 +16,8 @@ from tunecheck._json import canonical
 from tunecheck._messages import did_you_mean
 from tunecheck.datasets._bfcl.categories import CATEGORIES, Category, category_of, named_categories
 from tunecheck.datasets._bfcl.files import FUNCTION_DOCS, TEXTS, BfclFiles, find_bfcl
-from tunecheck.datasets._bfcl.rows import RowBuilder, UnusableEntryError
+from tunecheck.datasets._bfcl.rows import RowBuilder
+from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._json_files import JsonLinesSource
 from tunecheck.datasets._reading import Dataset
@@ -145,7 +146,7 @@ class BfclSource(Source):
             _, answer = next(answered, (0, None))
             with _located(questions, line, entry):
                 if answers is not None and answer is None:
-                    raise UnusableEntryError(f"{answers.label} ends before it, without its answer")
+                    raise UnusableRowError(f"{answers.label} ends before it, without its answer")
                 row = builder.row(category, entry, answer)
             yield row
         if answers is not None and next(answered, None) is not None:
@@ -165,5 +166,5 @@ def _located(questions: Source, line: int, entry: Record) -> Iterator[None]:
     """Say of an entry that cannot be used which one it is."""
     try:
         yield
-    except UnusableEntryError as error:
+    except UnusableRowError as error:
         questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import NoReturn
 
 from tunecheck._json import JSON, dumps, loads
-from tunecheck.datasets._bfcl.categories import Category
+from tunecheck.datasets._bfcl.categories import Category, Language
 from tunecheck.datasets._bfcl.files import BfclFiles
 from tunecheck.datasets._bfcl.prompts import Wording
-from tunecheck.datasets._bfcl.tools import Document, to_tools, with_hints
-from tunecheck.datasets._json_files import JsonLinesSource, kind
+from tunecheck.datasets._columns import as_list, as_object, as_text, refuse
+from tunecheck.datasets._json_files import JsonLinesSource
 from tunecheck.datasets._sources import Record
 
+Document = dict[str, JSON]
 
-class UnusableEntryError(Exception):
-    """An entry that does not have the shape of its category; its text says what is wrong with it."""
+MAX_DEPTH = 64
+"""Deepest schema that is converted; real ones stay below ten."""
+
+_JSON_TYPES = {
+    "array": ("array", "list", "tuple", "Array", "ArrayList", "Queue", "Stack"),
+    "boolean": ("boolean", "bool"),
+    "integer": ("integer", "byte", "short", "long", "Bigint"),
+    "number": ("number", "float", "double"),
+    "object": ("object", "dict", "HashMap", "Hashtable"),
+}
+_JSON_TYPE = {name: to for to, names in _JSON_TYPES.items() for name in names}
+"""The documents' names of types as those of JSON Schema; any other stands for text."""
+
+_LISTS = {"java": ("Array", "ArrayList"), "javascript": ("array",)}
+"""What counts as a list, in each language, when its values are to be given as text."""
 
 
 class RowBuilder:
@@ -41,11 +55,11 @@ class RowBuilder:
         """The row of an entry.
 
         Raises:
-            UnusableEntryError: the entry or its answer has not the shape of its category.
+            UnusableRowError: the entry or its answer has not the shape of its category.
             DataError: the function documents cannot be read.
         """
         if answer is not None and answer.get("id") != entry.get("id"):
-            _refuse(f"the answer in the same place has the id {answer.get('id')!r}, not {entry.get('id')!r}")
+            refuse(f"the answer in the same place has the id {answer.get('id')!r}, not {entry.get('id')!r}")
         if category.multi_turn:
             return self._conversation(category, entry, answer or {})
         return self._question(category, entry, answer)
@@ -53,18 +67,18 @@ class RowBuilder:
     def _question(self, category: Category, entry: Record, answer: Record | None) -> Record:
         turns = _turns(entry)
         if len(turns) != 1:
-            _refuse(f"a single-turn question has one turn, not {len(turns)}")
+            refuse(f"a single-turn question has one turn, not {len(turns)}")
         declared = _documents(entry.get("function"), "function")
         functions = with_hints(declared, category.language, self._wording)
         row: Record = {
-            "id": _text(entry.get("id"), "id"),
+            "id": as_text(entry.get("id"), "id"),
             "category": category.name,
             "check": category.check,
             "language": category.language,
             "messages": turns[0],
             "tools": to_tools(functions, self._wording),
             "functions": list(functions),
-            "ground_truth": None if answer is None else _list(answer.get("ground_truth"), "ground_truth"),
+            "ground_truth": None if answer is None else as_list(answer.get("ground_truth"), "ground_truth"),
         }
         if category.language != "python":
             row["declared"] = list(declared)
@@ -72,16 +86,18 @@ class RowBuilder:
 
     def _conversation(self, category: Category, entry: Record, answer: Record) -> Record:
         turns = _turns(entry)
-        truth = _list(answer.get("ground_truth"), "ground_truth")
+        truth = as_list(answer.get("ground_truth"), "ground_truth")
         if len(truth) != len(turns):
-            _refuse(f"{len(turns)} turns and ground truth for {len(truth)}")
-        classes = [_text(name, "involved_classes") for name in _list(entry.get("involved_classes"), "involved_classes")]
+            refuse(f"{len(turns)} turns and ground truth for {len(truth)}")
+        classes = [
+            as_text(name, "involved_classes") for name in as_list(entry.get("involved_classes"), "involved_classes")
+        ]
         offered = [document for name in classes for document in self._class_documents(name)]
         held_out = _held_out(entry.get("missed_function"), offered)
         later = {document["name"] for documents in held_out.values() for document in documents}
         functions = with_hints([each for each in offered if each["name"] not in later], "python", self._wording)
         return {
-            "id": _text(entry.get("id"), "id"),
+            "id": as_text(entry.get("id"), "id"),
             "category": category.name,
             "check": category.check,
             "turns": list(turns),
@@ -89,7 +105,7 @@ class RowBuilder:
             "functions": list(functions),
             "held_out": {turn: list(documents) for turn, documents in held_out.items()},
             "held_out_tools": {turn: to_tools(documents, self._wording) for turn, documents in held_out.items()},
-            "initial_config": _object(entry.get("initial_config", {}), "initial_config"),
+            "initial_config": as_object(entry.get("initial_config", {}), "initial_config"),
             "involved_classes": list(classes),
             "ground_truth": truth,
             "long_context": category.long_context,
@@ -110,42 +126,122 @@ def _held_out(value: JSON, offered: Sequence[Document]) -> dict[str, list[Docume
     """
     by_name = {document["name"]: document for document in offered}
     return {
-        turn: [by_name[name] for name in _list(names, "missed_function") if isinstance(name, str) and name in by_name]
-        for turn, names in _object(value if value is not None else {}, "missed_function").items()
+        turn: [by_name[name] for name in as_list(names, "missed_function") if isinstance(name, str) and name in by_name]
+        for turn, names in as_object(value if value is not None else {}, "missed_function").items()
     }
 
 
 def _turns(entry: Record) -> list[JSON]:
-    turns = _list(entry.get("question"), "question")
+    turns = as_list(entry.get("question"), "question")
     for turn in turns:
-        for message in _list(turn, "question"):
-            if "role" not in _object(message, "a message"):
-                _refuse("a message without a role")
+        for message in as_list(turn, "question"):
+            if "role" not in as_object(message, "a message"):
+                refuse("a message without a role")
     return turns
 
 
 def _documents(value: JSON, what: str) -> list[Document]:
-    documents = [_object(document, what) for document in _list(value, what)]
+    documents = [as_object(document, what) for document in as_list(value, what)]
     for document in documents:
-        _text(document.get("name"), f"the name of a function in {what}")
+        as_text(document.get("name"), f"the name of a function in {what}")
     return documents
 
 
-def _list(value: object, what: str) -> list[JSON]:
-    return value if isinstance(value, list) else _refuse(f"{what} must be a list, not {_kind(value)}")
+def with_hints(documents: Sequence[Document], language: Language, wording: Wording) -> list[Document]:
+    """The documents as a model is shown them: with the language named, and Java and JavaScript values as text."""
+    return [_with_hint(document, language, wording) for document in documents]
 
 
-def _object(value: object, what: str) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else _refuse(f"{what} must be an object, not {_kind(value)}")
+def _with_hint(document: Document, language: Language, wording: Wording) -> Document:
+    hint = {"python": wording.python, "java": wording.java, "javascript": wording.javascript}[language]
+    hinted = document | {"description": _description(document) + hint}
+    parameters = document.get("parameters")
+    if language == "python" or not isinstance(parameters, dict):
+        return hinted
+    properties = parameters.get("properties")
+    if not isinstance(properties, dict):
+        return hinted
+    as_text = {name: _as_text(schema, language, wording) for name, schema in properties.items()}
+    return hinted | {"parameters": parameters | {"properties": as_text}}
 
 
-def _text(value: object, what: str) -> str:
-    return value if isinstance(value, str) else _refuse(f"{what} must be text, not {_kind(value)}")
+def _as_text(schema: JSON, language: Language, wording: Wording) -> JSON:
+    """A parameter whose values are to be written in the language, as text; what that hides is said in words."""
+    if not isinstance(schema, dict):
+        return schema
+    kept = dict(schema)
+    declared = schema.get("type")
+    java = language == "java"
+    if declared == "any":
+        said = wording.java_any if java else wording.javascript_any
+    else:
+        said = f"{wording.java_type if java else wording.javascript_type}{declared}{wording.type_end}"
+    if declared in _LISTS[language]:
+        items = kept.pop("items", None)
+        if isinstance(items, dict):
+            said += f"{wording.items}{items.get('type')}{wording.items_end}"
+    if declared == "dict" and not java and isinstance(schema.get("properties"), dict):
+        said += wording.entries + json.dumps(kept.pop("properties"))
+    return kept | {"type": "string", "description": _description(schema) + said}
 
 
-def _kind(value: object) -> str:
-    return "missing" if value is None else kind(value)
+def to_tools(documents: Sequence[Document], wording: Wording | None = None) -> list[JSON]:
+    """OpenAI tools `{"type": "function", "function": {…}}` for documents, in the same order.
+
+    Types become those of JSON Schema at every depth; a float, a `number` with `format: float` and a word about it. All
+    that a document has besides is kept, its `response` too. Names are as `tool_name` makes them.
+    """
+    words = wording or Wording()
+    return [{"type": "function", "function": _function(document, words)} for document in documents]
 
 
-def _refuse(what: str) -> NoReturn:
-    raise UnusableEntryError(what)
+def tool_name(name: str) -> str:
+    """A function's name as a tool may have it: `math.gcd` is `math_gcd`."""
+    return name.replace(".", "_")
+
+
+def _function(document: Document, wording: Wording) -> JSON:
+    parameters = document.get("parameters")
+    converted = _schema(parameters, wording, 0) if isinstance(parameters, dict) else {"properties": {}}
+    assert isinstance(converted, dict)
+    return document | {
+        "name": tool_name(str(document.get("name"))),
+        "parameters": converted | {"type": "object"},
+    }
+
+
+def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
+    """A schema's parts with their types converted; its own type is left to whoever holds it."""
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return schema
+    converted = dict(schema)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        converted["properties"] = {
+            name: _described(_typed(part, wording, depth + 1), part, wording) for name, part in properties.items()
+        }
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            converted[key] = _typed(schema[key], wording, depth + 1)
+    return converted
+
+
+def _typed(schema: JSON, wording: Wording, depth: int) -> JSON:
+    if not isinstance(schema, dict):
+        return schema
+    declared = schema.get("type")
+    converted = _schema(schema, wording, depth)
+    assert isinstance(converted, dict)
+    return converted | {"type": _JSON_TYPE.get(declared, "string") if isinstance(declared, str) else "string"}
+
+
+def _described(converted: JSON, schema: JSON, wording: Wording) -> JSON:
+    """A property that was declared as a float says so still."""
+    if not isinstance(converted, dict) or not isinstance(schema, dict) or schema.get("type") != "float":
+        return converted
+    return converted | {"description": _description(schema) + wording.floating, "format": "float"}
+
+
+def _description(schema: Document) -> str:
+    description = schema.get("description")
+    return description if isinstance(description, str) else ""

@@ -1,0 +1,217 @@
+"""Rows from CSV and Parquet, and the cells of tables as JSON.
+
+CSV has a header of distinct names, then cells that all stay text; Parquet is read a batch at a time.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter, deque
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, NoReturn
+from uuid import UUID
+
+from tunecheck._errors import MissingExtraError
+from tunecheck._json import JSON
+from tunecheck.datasets._sources import Digest, FileSource, Record
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+MAX_CELL = 16 << 20
+"""Longest cell in characters: a quote that is never closed would otherwise swallow the rest of the file."""
+
+
+class CsvSource(FileSource):
+    """Comma-separated values as RFC 4180 has them; a blank cell is the empty text, blank lines are skipped.
+
+    A row's number is the physical line it starts in.
+    """
+
+    unit = "line"
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """See Source."""
+        table = self._table(digest)
+        number, header = next(table, (1, []))
+        self._check_header(header, number)
+        width = len(header)
+        for number, cells in table:
+            if len(cells) != width:
+                self._ragged(len(cells), width, number)
+            yield number, dict(zip(header, cells, strict=True))
+
+    def _table(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
+        # The limit belongs to the process and cannot be set for one reader; it is only ever raised.
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
+        reader = csv.reader(self._text_lines(digest), strict=True)
+        start = 1
+        while True:
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                self._broken(error, start, reader.line_num)
+            if cells is None:
+                return
+            if cells:
+                yield start, cells
+            start = reader.line_num + 1
+
+    def _text_lines(self, digest: Digest | None) -> Iterator[str]:
+        for number, line in enumerate(self.lines(digest), 1):
+            if b"\0" in line:
+                self.refuse("holds NUL bytes; the file is damaged, or not text", number)
+            try:
+                yield line.decode("utf-8") + "\n"
+            except UnicodeDecodeError as error:
+                self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
+
+    def _check_header(self, header: list[str], number: int) -> None:
+        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+            mark = ";" if ";" in header[0] else "tab"
+            self.refuse(f"the columns seem to be separated by {mark!r}; save the file with commas", number)
+        twice = [name for name, count in Counter(header).items() if count > 1]
+        if twice:
+            self.refuse(f"the header has the column {twice[0]!r} {header.count(twice[0])} times; rename one", number)
+
+    def _ragged(self, found: int, expected: int, number: int) -> NoReturn:
+        cells = f"{found} cell" + "s" * (found != 1)
+        self.refuse(
+            f"has {cells}, the header {expected}; quote a cell that holds a comma or line break, fill in blank ones",
+            number,
+        )
+
+    def _broken(self, error: csv.Error, start: int, end: int) -> NoReturn:
+        text = str(error)
+        if "unexpected end of data" in text or "field larger" in text:
+            self.refuse("a quote that opens in this row is never closed, or its cell is too long", start)
+        if "new-line character" in text:
+            self.refuse("lines end with carriage returns only; save the file with line feeds", end)
+        self.refuse(f"not CSV: {text}; a quote inside a quoted cell must be doubled", end)
+
+
+BATCH_ROWS = 1_000
+
+
+class ParquetSource(FileSource):
+    """A Parquet file: timestamps become ISO 8601 text, decimals text; binary columns are refused."""
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """See Source.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+        """
+        try:
+            import pyarrow
+            import pyarrow.parquet as parquet
+        except ImportError:
+            raise MissingExtraError("reading .parquet files", "parquet") from None
+        if digest is not None:
+            deque(self.raw_chunks(digest), maxlen=0)
+        number = 0
+        try:
+            with parquet.ParquetFile(self.path) as file:
+                self._check(file.schema_arrow)
+                for batch in file.iter_batches(batch_size=BATCH_ROWS):
+                    for record in self._rows(batch):
+                        number += 1
+                        yield number, record
+        except (pyarrow.ArrowException, OSError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            self.refuse(f"is not a Parquet file that can be read: {first}", number + 1 if number else None)
+        except (ValueError, OverflowError) as error:
+            self.refuse(f"holds a value that cannot be read: {error}", number + 1)
+
+    def _check(self, schema: pyarrow.Schema) -> None:
+        twice = [name for name, count in Counter(schema.names).items() if count > 1]
+        if twice:
+            self.refuse(f"has the column {twice[0]!r} more than once; rename one")
+        for field in schema:
+            if _holds_bytes(field.type):
+                self._bytes(field.name)
+
+    def _rows(self, batch: pyarrow.RecordBatch) -> Iterator[Record]:
+        names = batch.schema.names
+        columns = [_values(batch.column(at)) for at in range(len(names))]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(names, values, strict=True))
+
+    def _bytes(self, column: str) -> NoReturn:
+        self.refuse(f"the column {column!r} holds bytes, which have no place in JSON; leave it out or store it as text")
+
+
+def _values(column: pyarrow.Array) -> list[JSON]:
+    import pyarrow.types as types
+
+    values: list[JSON] = column.to_pylist()
+    kind = column.type
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind):
+        return values
+    return [to_json(value) for value in values]  # type: ignore[misc]
+
+
+def _holds_bytes(kind: pyarrow.DataType) -> bool:
+    import pyarrow.types as types
+
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return True
+    if types.is_dictionary(kind):
+        return _holds_bytes(kind.value_type)
+    return any(_holds_bytes(kind.field(at).type) for at in range(kind.num_fields))
+
+
+_MISSING = ("NaTType", "NAType")
+
+
+def to_json(value: object) -> object:
+    """The cell as plain JSON; something that is none of the known types stays what it is.
+
+    Missing values (None, NaN, NaT, NA) and the infinities become None; dates and times ISO 8601 text; durations ISO
+    8601 seconds (`PT1.5S`); decimals text with all their digits; Arrow's maps (lists of pairs) objects.
+    """
+    if value is None or isinstance(value, (str, bool)) or type(value) is int:
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return _list(value)
+    return _scalar(value)
+
+
+def _list(values: list[object] | tuple[object, ...]) -> object:
+    if values and all(isinstance(item, tuple) and len(item) == 2 for item in values):
+        return {str(item[0]): to_json(item[1]) for item in values if isinstance(item, tuple)}
+    return [to_json(item) for item in values]
+
+
+def _scalar(value: object) -> object:
+    if type(value).__name__ in _MISSING:
+        return None
+    if isinstance(value, (date, time)):  # a datetime and a pandas Timestamp are dates, too
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return f"PT{value.total_seconds():.9f}".rstrip("0").rstrip(".") + "S"
+    if isinstance(value, Decimal):
+        return format(value, "f") if value.is_finite() else None
+    if isinstance(value, UUID):
+        return str(value)
+    return _numpy(value)
+
+
+def _numpy(value: object) -> object:
+    shape = getattr(value, "shape", None)
+    if type(value).__name__ == "datetime64":
+        return None if str(value) == "NaT" else str(value)
+    item, to_list = getattr(value, "item", None), getattr(value, "tolist", None)
+    if shape == () and callable(item):
+        return to_json(item())
+    if isinstance(shape, tuple) and callable(to_list):
+        return to_json(to_list())
+    return value
