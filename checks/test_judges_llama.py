@@ -14,7 +14,7 @@ from tests.test_real_servers import KEY, LLAMA_SERVER, free_port, running
 from tunecheck import DifferenceEvaluator, JudgementError, PromptyEvaluator, evaluate, load_endpoint
 from tunecheck._errors import EndpointError
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.evaluators._judges.difference import KINDS
+from tunecheck.evaluators._judges.shipped import KINDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environment is most of it, the first time
 

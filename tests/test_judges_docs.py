@@ -13,7 +13,7 @@ import pytest
 from tests.cli_parts import ROOT, command, environment
 
 from tunecheck._plugins import find
-from tunecheck.evaluators._judges.difference import KINDS
+from tunecheck.evaluators._judges.shipped import KINDS
 from tunecheck.prompts._loading import load_prompt
 
 PAGE = (ROOT / "docs" / "judges.md").read_text("utf-8")

@@ -463,14 +463,14 @@ def test_model_is_another_name_of_model_config(tmp_path: Path) -> None:
     [
         ({"samples": 0}, "samples must be a whole number from 1"),
         ({"samples": True}, "samples must be"),
-        ({"combine": "median"}, "combine is not 'median'"),
+        ({"combine": "median"}, 'combine must be mean or majority, not "median"'),
         ({"threshold": 9}, "the threshold 9 is outside of the scores, 1 to 5"),
         ({"threshold": "high"}, "threshold must be a number"),
         ({"parameters": [1]}, "parameters must be a mapping"),
         ({"parameters": {"a": object()}}, "no JSON form"),
         ({"output": JudgeOutput(score="scroe")}, "outputs has no 'scroe'; did you mean 'score'"),
-        ({"output": JudgeOutput(kind="percent")}, "kind is not 'percent'"),  # type: ignore[arg-type]
-        ({"output": JudgeOutput(range=(5, 1))}, "two numbers, lowest first"),
+        ({"output": JudgeOutput(kind="percent")}, 'kind must be score or binary or count, not "percent"'),  # type: ignore[arg-type]
+        ({"output": JudgeOutput(range=(5, 1))}, "two numbers, the lower one first"),
     ],
 )
 def test_a_wrong_argument_is_refused(tmp_path: Path, arguments: Any, problem: str) -> None:

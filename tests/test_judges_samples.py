@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.judge_parts import QUALITY, JudgeServer, Scripted, judgement, plain_prompt, prompt_file
 
-from tunecheck import JudgementError, PromptyEvaluator
+from tunecheck import JudgementError, JudgeOutput, PromptyEvaluator
 from tunecheck._errors import ContentFilterError, ThrottledError
 
 YES_NO = QUALITY.replace("score: {type: integer, minimum: 1, maximum: 5}", "fine: {type: boolean}")
@@ -44,6 +44,31 @@ def test_a_binary_score_is_decided_by_the_majority(tmp_path: Path) -> None:
 def test_of_equal_votes_the_worse_counts(tmp_path: Path) -> None:
     assert judged(tmp_path, fine(True), fine(False), text=YES_NO, samples=2)["quality"] == 0
     assert judged(tmp_path, judgement(5), judgement(1), samples=2, combine="majority")["quality"] == 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("higher_is_better", "counts", "why"), [(True, 2, "low"), (False, 4, "high")])
+def test_of_equal_votes_the_worse_counts_in_any_order_and_whichever_direction_is_better(
+    tmp_path: Path, *, turned: bool, higher_is_better: bool, counts: int, why: str
+) -> None:
+    answers = [
+        judgement(2, "low"),
+        judgement(4, "high"),
+        judgement(4, "high"),
+        judgement(2, "low"),
+        judgement(3, "odd"),
+    ]
+    output = JudgeOutput(higher_is_better=higher_is_better)
+    found = judged(tmp_path, *answers[:: -1 if turned else 1], samples=5, combine="majority", output=output)
+    assert (found["quality"], found["quality_reason"]) == (counts, why)
+    assert found["quality_properties"]["votes"] == {"2": 2, "4": 2, "3": 1}
+    assert found["quality_properties"]["spread"] == pytest.approx(3 / 5)
+
+
+def test_of_samples_that_are_alike_the_first_gives_the_reason(tmp_path: Path) -> None:
+    answers = [judgement(1, "first"), judgement(3, "second"), judgement(3, "third"), judgement(1, "fourth")]
+    assert judged(tmp_path, *answers, samples=4)["quality_reason"] == "first", "all four are as near to the mean"
+    assert judged(tmp_path, *answers[1:3], samples=2, combine="majority")["quality_reason"] == "second"
 
 
 def test_the_other_way_of_combining_can_be_chosen(tmp_path: Path) -> None:
@@ -96,3 +121,5 @@ def test_where_most_samples_see_nothing_to_judge_there_is_nothing(tmp_path: Path
     assert judge(response="x")["quality_result"] == "not_applicable"
     judge = PromptyEvaluator(plain_prompt(tmp_path), Scripted(nothing, judgement(2), judgement(4)), samples=3)
     assert judge(response="x")["quality"] == 3
+    judge = PromptyEvaluator(plain_prompt(tmp_path), Scripted(nothing, judgement(2)), samples=2)
+    assert judge(response="x")["quality"] == 2, "half of them is not most"

@@ -14,7 +14,7 @@ from tunecheck import CallJudgeEvaluator, DifferenceEvaluator, GroundednessEvalu
 from tunecheck._errors import ConfigurationError
 from tunecheck.calls._formats.writing import FORMATS, write_calls
 from tunecheck.calls._model import FunctionCall
-from tunecheck.evaluators._judges.difference import KINDS
+from tunecheck.evaluators._judges.shipped import KINDS
 
 WEATHER = FunctionCall("get_weather", {"city": "New York City", "days": 2})
 NYC = FunctionCall("get_weather", {"city": "NYC", "days": 2})

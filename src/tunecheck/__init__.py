@@ -50,13 +50,15 @@ if TYPE_CHECKING:
     from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
     from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
     from tunecheck.evaluators._calls.match import MatchEvaluator
-    from tunecheck.evaluators._judges.call_judge import CallJudgeEvaluator
-    from tunecheck.evaluators._judges.difference import DifferenceEvaluator
-    from tunecheck.evaluators._judges.groundedness import GroundednessEvaluator
     from tunecheck.evaluators._judges.output import JudgeOutput
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
-    from tunecheck.evaluators._judges.relevance import RelevanceEvaluator
     from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError
+    from tunecheck.evaluators._judges.shipped import (
+        CallJudgeEvaluator,
+        DifferenceEvaluator,
+        GroundednessEvaluator,
+        RelevanceEvaluator,
+    )
     from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
     from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
     from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
@@ -136,12 +138,14 @@ _HOMES = {
     "tunecheck.evaluators._calls.call_check": ("CallCheckEvaluator",),
     "tunecheck.evaluators._calls.function_call_match": ("FunctionCallMatchEvaluator",),
     "tunecheck.evaluators._calls.match": ("MatchEvaluator",),
-    "tunecheck.evaluators._judges.call_judge": ("CallJudgeEvaluator",),
-    "tunecheck.evaluators._judges.difference": ("DifferenceEvaluator",),
-    "tunecheck.evaluators._judges.groundedness": ("GroundednessEvaluator",),
+    "tunecheck.evaluators._judges.shipped": (
+        "CallJudgeEvaluator",
+        "DifferenceEvaluator",
+        "GroundednessEvaluator",
+        "RelevanceEvaluator",
+    ),
     "tunecheck.evaluators._judges.output": ("JudgeOutput",),
     "tunecheck.evaluators._judges.prompty": ("PromptyEvaluator",),
-    "tunecheck.evaluators._judges.relevance": ("RelevanceEvaluator",),
     "tunecheck.evaluators._judges.reply": (
         "JudgeRefusalError",
         "JudgementError",

@@ -17,13 +17,13 @@ from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.memory._model import AskJudge, Given
 from tunecheck.memory._scoring.by_words import plain_title
+from tunecheck.prompts._loading import load_prompt, shipped_prompt
 
 if TYPE_CHECKING:
     from tunecheck.evaluators._judges.asking import Asking
     from tunecheck.prompts._prompt import Prompt
 
 
-_FILES = Path(__file__).parents[1] / "prompts" / "files"
 _WORKSPACE = Path("prompty")
 _MARK = "data_mark"
 
@@ -80,10 +80,9 @@ class EndpointJudge:
         return self._asking[purpose]
 
     def _load(self, purpose: str) -> tuple[Prompt, Asking]:
-        from tunecheck.evaluators._judges.answer import AnswerForm
         from tunecheck.evaluators._judges.asking import Asking
         from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output
-        from tunecheck.prompts._loading import load_prompt
+        from tunecheck.evaluators._judges.reply import AnswerForm
 
         prompt = load_prompt(self._file(purpose))
         output = resolve_output(prompt, JudgeOutput(), stem=f"memory_{purpose}")
@@ -91,13 +90,12 @@ class EndpointJudge:
         return prompt, Asking(self.endpoint, form, prompt.parameters)
 
     def _file(self, purpose: str) -> Path:
-        name = f"memory_{purpose}.prompty"
         if not purpose.isidentifier():
             raise ConfigurationError(f"the question {purpose!r} must be a name of letters, digits and _")
-        for folder in (self._folder, _FILES):
-            if (folder / name).is_file():
-                return folder / name
-        raise ConfigurationError(f"the question {purpose!r} has no prompt: write {self._folder / name}")
+        file = shipped_prompt(f"memory_{purpose}", self._folder)
+        if not file.is_file():
+            raise ConfigurationError(f"the question {purpose!r} has no prompt: write {self._folder / file.name}")
+        return file
 
 
 class _Calls:
@@ -178,7 +176,12 @@ class MemoryJudges:
         self.endpoint = endpoint
         self._judges = {
             name: PromptyEvaluator(
-                _prompt_file(name), endpoint, name, samples=samples, combine=combine, parameters=parameters
+                shipped_prompt(name, Path("prompty")),
+                endpoint,
+                name,
+                samples=samples,
+                combine=combine,
+                parameters=parameters,
             )
             for name in dict.fromkeys((_RECALL, *_PROMPTS.values()))
         }
@@ -230,11 +233,6 @@ class MemoryJudges:
 
     def _judge(self, test: Given) -> PromptyEvaluator:
         return self._judges[self._name(test)]
-
-
-def _prompt_file(name: str) -> Path:
-    replaced = Path("prompty") / f"{name}.prompty"
-    return replaced if replaced.is_file() else _FILES / f"{name}.prompty"
 
 
 def _inputs(test: Given, question: Question) -> dict[str, object]:

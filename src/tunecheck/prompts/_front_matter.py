@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, document
 from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._images import read_inside
@@ -62,7 +63,7 @@ class Front:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise self.error(path, f"must be a mapping, not {shown(value)}")
+            raise self.error(path, f"must be a mapping, not {shown_value(value)}")
         return value
 
     def text(self, *path: str) -> str | None:
@@ -76,7 +77,7 @@ class Front:
             return value
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return str(value)
-        raise self.error(path, f"must be a text, not {shown(value)}")
+        raise self.error(path, f"must be a text, not {shown_value(value)}")
 
     def filled_text(self, *path: str) -> str | None:
         """A text, None where the key is absent or the text blank.
@@ -206,15 +207,6 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for item in inner:
         _check_depth(item, depth + 1)
-
-
-def shown(value: JSON) -> str:
-    """A value in a message: what sort it is, and no long text's content."""
-    if isinstance(value, str):
-        return f'"{value}"' if len(value) <= 40 else f"a text of {len(value)} characters"
-    if isinstance(value, (dict, list)):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    return dumps(value).decode()[:40]
 
 
 def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> None:

@@ -1,13 +1,19 @@
-"""The `judge:` section of a prompt's front matter: how its answer becomes a metric. Azure's loader ignores it."""
+"""What can be said of how a judge is asked and how its answer becomes a metric.
+
+It is said in the `judge:` section of a prompt's front matter, which Azure's loader ignores, or by whoever makes the
+judge.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from tunecheck._describe import shown_value
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.prompts._front_matter import Front, shown
+from tunecheck.prompts._front_matter import Front
 
 _MOST_SAMPLES = 1_000
 
@@ -20,54 +26,66 @@ def read_judge(front: Front) -> dict[str, JSON]:
     """
     section = front.mapping("judge")
     for key, value in section.items():
-        if key not in _CHECKS:
-            raise front.error(("judge", key), f"unknown key{did_you_mean(key, _CHECKS)}")
-        is_right, wanted = _CHECKS[key]
-        if value is not None and not is_right(value):
-            raise front.error(("judge", key), f"must be {wanted}, not {shown(value)}")
+        problem = setting_problem(key, value)
+        if problem is not None:
+            raise front.error(("judge", key), problem)
     return {key: value for key, value in section.items() if value is not None}
 
 
-def _is_name(value: JSON) -> bool:
+def setting_problem(key: str, value: object) -> str | None:
+    """What is wrong with a setting of a judge; None, which says nothing, is a value of each."""
+    if key not in _CHECKS:
+        return f"unknown key{did_you_mean(key, _CHECKS)}"
+    is_right, wanted = _CHECKS[key]
+    return None if value is None or is_right(value) else f"must be {wanted}, not {shown_value(value)}"
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a number that floats can hold; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
+
+
+def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_metric(value: JSON) -> bool:
+def _is_identifier(value: object) -> bool:
     return isinstance(value, str) and value.isidentifier()
 
 
-def _is_number(value: JSON) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _is_range(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value)) and value[0] < value[1]
 
 
-def _is_range(value: JSON) -> bool:
-    if not isinstance(value, list) or len(value) != 2 or not all(map(_is_number, value)):
-        return False
-    low, high = value
-    return low < high  # type: ignore[operator]  # both are numbers
-
-
-def _is_samples(value: JSON) -> bool:
+def _is_samples(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_SAMPLES
 
 
-def _is_labels(value: JSON) -> bool:
-    if not isinstance(value, dict) or not value:
-        return False
-    return all(word.strip() and _is_number(worth) for word, worth in value.items())
+def _is_labels(value: object) -> bool:
+    return (
+        isinstance(value, Mapping) and bool(value) and all(map(_is_name, value)) and all(map(is_number, value.values()))
+    )
 
 
-def _one_of(*words: str) -> tuple[Callable[[JSON], bool], str]:
+def _one_of(*words: str) -> tuple[Callable[[object], bool], str]:
     return (lambda value: value in words), " or ".join(words)
 
 
-_CHECKS: Mapping[str, tuple[Callable[[JSON], bool], str]] = MappingProxyType(
+_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = MappingProxyType(
     {
-        "metric": (_is_metric, "a name of letters, digits and underscores"),
+        "metric": (
+            lambda value: isinstance(value, str) and value.isidentifier(),
+            "a name of letters, digits and underscores",
+        ),
         "score": (_is_name, "the name of an output"),
         "reason": (_is_name, "the name of an output"),
         "range": (_is_range, "two numbers, the lower one first"),
-        "threshold": (_is_number, "a number"),
+        "threshold": (is_number, "a number"),
         "higher_is_better": (lambda value: isinstance(value, bool), "true or false"),
         "kind": _one_of("score", "binary", "count"),
         "labels": (_is_labels, "a mapping from words to numbers"),

@@ -9,6 +9,17 @@ from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._front_matter import MAX_BYTES, decoded, split
 from tunecheck.prompts._prompt import Prompt, PromptFile
 
+_SHIPPED = Path(__file__).parent / "files"
+
+
+def shipped_prompt(name: str, folder: Path) -> Path:
+    """The file of a prompt that comes with the package: the one in `folder` that replaces it, else the package's own.
+
+    There need not be such a file.
+    """
+    replaced = folder / f"{name}.prompty"
+    return replaced if replaced.is_file() else _SHIPPED / replaced.name
+
 
 def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> Prompt:
     """The prompt of a `.prompty` file, in either dialect.

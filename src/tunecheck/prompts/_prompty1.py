@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from tunecheck._describe import shown_value
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets, file_value, shown
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets, file_value
 from tunecheck.prompts._images import ImageFiles, find_images
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
@@ -87,7 +88,7 @@ def _check_api(front: Front) -> None:
     if api == "completion":
         raise front.error(("model", "api"), "the completion API is not supported: write `api: chat`, and roles below")
     if api not in (None, "chat"):
-        raise front.error(("model", "api"), f"{shown(api)} is not supported{did_you_mean(api, ['chat'])}")
+        raise front.error(("model", "api"), f"{shown_value(api)} is not supported{did_you_mean(api, ['chat'])}")
 
 
 def _response(front: Front) -> Literal["first", "all"]:
@@ -97,7 +98,7 @@ def _response(front: Front) -> Literal["first", "all"]:
     if text == "all":
         return "all"
     hint = did_you_mean(text, ("first", "all"))
-    raise front.error(("model", "response"), f"{shown(text)} is neither first nor all{hint}")
+    raise front.error(("model", "response"), f"{shown_value(text)} is neither first nor all{hint}")
 
 
 def _resolved(front: Front, *path: str) -> dict[str, JSON]:
@@ -115,7 +116,7 @@ def _sample(front: Front) -> dict[str, JSON]:
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
     value = file_value(name, ("sample",), front)
     if not isinstance(value, dict):
-        raise front.error(("sample",), f"{name} must hold an object, not {shown(value)}")
+        raise front.error(("sample",), f"{name} must hold an object, not {shown_value(value)}")
     return value
 
 
@@ -137,7 +138,7 @@ def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON]) -> 
     if value is None or isinstance(value, str):
         return PromptInput(name, type=value, sample=sample.get(name))
     if not isinstance(value, dict):
-        raise front.error(("inputs", name), f"must be a mapping with `type:` and more, not {shown(value)}")
+        raise front.error(("inputs", name), f"must be a mapping with `type:` and more, not {shown_value(value)}")
     return PromptInput(
         name,
         type=front.text("inputs", name, "type"),
@@ -155,7 +156,7 @@ def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
         sort = front.text("outputs", name, "type")
         if sort is not None:
             if sort.lower() not in _TYPES:
-                problem = f"{shown(sort)} is no type{did_you_mean(sort.lower(), _TYPES)}"
+                problem = f"{shown_value(sort)} is no type{did_you_mean(sort.lower(), _TYPES)}"
                 raise front.error(("outputs", name, "type"), problem)
             schema = {**schema, "type": _TYPES[sort.lower()]}
         outputs[name] = schema

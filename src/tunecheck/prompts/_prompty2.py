@@ -15,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType, ModuleType
 from typing import Protocol
 
+from tunecheck._describe import shown_value
 from tunecheck._errors import MissingExtraError
 from tunecheck._json import JSON, plain
 from tunecheck._messages import did_you_mean
 from tunecheck._paths import parse_path
 from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets, shown
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets
 from tunecheck.prompts._images import ImageFiles
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
@@ -126,7 +127,7 @@ def _check_template(front: Front) -> None:
         path = ("template", key, "kind") if isinstance(given, dict) else ("template", key)
         kind = front.text(*path)
         if kind is not None and kind not in known:
-            raise front.error(path, f"{shown(kind)} is not supported: write {known[0]}")
+            raise front.error(path, f"{shown_value(kind)} is not supported: write {known[0]}")
 
 
 def _check_secrets(front: Front) -> None:
@@ -244,7 +245,7 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     if provider == "openai":
         endpoint = front.filled_text("model", "connection", "endpoint") or OPENAI_URL
         return {"kind": "openai", "url": endpoint, "model": front.required_text("model", "id"), **_key(front)}
-    problem = f"{shown(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
+    problem = f"{shown_value(provider)} is not supported{did_you_mean(provider, ('openai', 'foundry', 'azure'))}"
     raise front.error(("model", "provider"), problem)
 
 

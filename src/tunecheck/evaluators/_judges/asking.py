@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
-from tunecheck.evaluators._judges.answer import Answer, AnswerForm
-from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, is_refusal, shortened
+from tunecheck.evaluators._judges.reply import (
+    AnswerForm,
+    JudgeAnswer,
+    JudgementError,
+    JudgeRefusalError,
+    is_refusal,
+    shortened,
+)
 
 _OF_FORMAT = re.compile(
     r"response.?format|json.?schema|json.?object|json.?mode|structured.?output|grammar|schema", re.I
@@ -30,7 +36,7 @@ Message = Mapping[str, JSON]
 class Judgement:
     """A valid answer, and the completions that it took: one, or two where the first had to be repaired."""
 
-    answer: Answer
+    answer: JudgeAnswer
     completions: tuple[Completion, ...]
 
 
@@ -107,7 +113,7 @@ class Asking:
         self._format = max(self._format, tried + 1)
         return True
 
-    def _read(self, completion: Completion) -> tuple[Answer | None, str]:
+    def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
         """The answer, or what is wrong with the reply."""
         try:
             return self._form.read(completion.text or ""), ""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluators._base import Metric
+from tunecheck.prompts._judge_section import is_number, setting_problem
 
 if TYPE_CHECKING:
     from tunecheck.prompts._prompt import Prompt
@@ -161,41 +161,13 @@ def _of_prompt(prompt: Prompt) -> JudgeOutput:
 
 
 def _check(output: JudgeOutput) -> None:
-    for name in ("metric", "score", "reason"):
-        value = getattr(output, name)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise ConfigurationError(f"output.{name} must be a name, not {value!r}")
-    bounds = cast("object", output.range)
-    if bounds is not None and not (
-        isinstance(bounds, tuple) and len(bounds) == 2 and all(map(is_number, bounds)) and bounds[0] < bounds[1]
-    ):
-        raise ConfigurationError(f"output.range must be two numbers, lowest first, not {bounds!r}")
-    if output.threshold is not None and not is_number(output.threshold):
-        raise ConfigurationError(f"output.threshold must be a number, not {output.threshold!r}")
-    if output.higher_is_better not in (None, True, False):
-        raise ConfigurationError(f"output.higher_is_better must be true or false, not {output.higher_is_better!r}")
-    if output.kind not in (None, "score", "binary", "count"):
-        hint = did_you_mean(str(output.kind), ("score", "binary", "count"))
-        raise ConfigurationError(f"output.kind is not {output.kind!r}{hint}")
-    labels = cast("object", output.labels)
-    if labels is not None and not (
-        isinstance(labels, Mapping) and labels and all(map(is_number, labels.values())) and _texts(labels)
-    ):
-        raise ConfigurationError("output.labels must say what each word is worth, as {good: 1, bad: 0}")
-
-
-def is_number(value: object) -> bool:
-    """Whether it is a number that floats can hold; true and false are none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        return False
-
-
-def _texts(labels: Mapping[object, object]) -> bool:
-    return all(isinstance(label, str) and label.strip() for label in labels)
+    for field in fields(output):
+        value = getattr(output, field.name)
+        # Unlike a prompt's, a metric named in Python may be called anything.
+        key = "score" if field.name == "metric" else field.name
+        problem = setting_problem(key, list(value) if isinstance(value, tuple) else value)
+        if problem is not None:
+            raise ConfigurationError(f"output.{field.name} {problem}")
 
 
 def _score_key(prompt: Prompt, metric: str) -> str:

@@ -14,14 +14,14 @@ from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._json import JSON, plain
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
-from tunecheck.evaluators._judges.answer import AnswerForm
 from tunecheck.evaluators._judges.asking import Asking, Judgement
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, model_name, packed
 from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output, where
-from tunecheck.evaluators._judges.reply import JudgementError
-from tunecheck.evaluators._judges.samples import check_combine, check_samples, combined, tokens_of
+from tunecheck.evaluators._judges.reply import AnswerForm, JudgementError
+from tunecheck.evaluators._judges.samples import Combine, combined, tokens_of
 from tunecheck.evaluators._judges.texts import data_mark, given
+from tunecheck.prompts._judge_section import setting_problem
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt
 
@@ -88,7 +88,7 @@ class PromptyEvaluator(Evaluator):
     ) -> None:
         if model is not None and model_config is not None:
             raise ConfigurationError("model and model_config are two names of the same: leave one of them out")
-        self._prompt = self._load(prompty)
+        self._prompt = load_prompt(prompty)
         self.endpoint: Endpoint = judge_endpoint(model if model_config is None else model_config, self._prompt)
         wanted = output if isinstance(output, JudgeOutput) else JudgeOutput(metric=output)
         if threshold is not None:
@@ -97,10 +97,12 @@ class PromptyEvaluator(Evaluator):
         self._output = resolve_output(self._prompt, wanted, stem=self._metric or stem, schemas=self._schemas)
         settings = self._prompt.extra
         # A prompt may say how often it is to be asked; whoever makes the evaluator has the last word.
-        self._samples = check_samples(settings.get("samples", 1) if samples is None else samples)
-        self._combine = check_combine(settings.get("combine") if combine is None else combine, self._output)
-        changes = _parameters(parameters)
-        asked = {**self._prompt.parameters, **changes}
+        majority = self._output.kind == "binary" or self._output.labels
+        self._samples: int = _setting("samples", samples, settings.get("samples"), 1)
+        self._combine: Combine = _setting(
+            "combine", combine, settings.get("combine"), "majority" if majority else "mean"
+        )
+        asked = {**self._prompt.parameters, **_parameters(parameters)}
         self._parameters = {name: value for name, value in asked.items() if value is not None}
         self._form = AnswerForm(self._output, self._prompt.source, self._parameters.get("response_format"))
         super().__init__(**self._described())
@@ -197,7 +199,9 @@ class PromptyEvaluator(Evaluator):
         properties["model"] = self._model
         properties |= {"note": note} if note else {}
         properties |= {"simulated": True} if any(one.simulated for one in completions) else {}
-        own = (output.reason, *(() if self._keeps_score() else (output.score,)), *self._schemas, *_OF_A_VERDICT)
+        # A word, which the score's number stands for, tells more than the number.
+        score = () if output.labels else (output.score,)
+        own = (output.reason, *score, *self._schemas, *_OF_A_VERDICT)
         properties |= {name: value for name, value in answer.values.items() if name not in (*own, *properties)}
         found = verdict(
             output.metric,
@@ -211,10 +215,6 @@ class PromptyEvaluator(Evaluator):
         if result.score is not None and output.threshold is None:
             found[f"{output.metric}_result"] = None  # nobody said from where on a row passes
         return self._finish(found, answer.values)
-
-    def _keeps_score(self) -> bool:
-        """Whether the score as it was said tells more than the number: a word does."""
-        return bool(self._output.labels)
 
     # -- what it is
 
@@ -247,9 +247,6 @@ class PromptyEvaluator(Evaluator):
         """Close connections; a later call opens new ones."""
         await asyncio.to_thread(self._loop.close)  # first: open connections are its own, where there is one
         await self.endpoint.close()
-
-    def _load(self, prompty: str | os.PathLike[str]) -> Prompt:
-        return load_prompt(prompty)
 
     def _described(self) -> dict[str, JSON]:
         """The arguments as fingerprints and manifest know them; no secret is among an endpoint's settings."""
@@ -300,6 +297,19 @@ class PromptyEvaluator(Evaluator):
             self.endpoint = endpoint.endpoint()
         self._declare()
         self._connect()
+
+
+def _setting(key: str, *values: object) -> Any:  # noqa: ANN401 - of the type that this setting has
+    """The first of these values that says something.
+
+    Raises:
+        ConfigurationError: it is no value of this setting.
+    """
+    value = next(value for value in values if value is not None)
+    problem = setting_problem(key, value)
+    if problem is not None:
+        raise ConfigurationError(f"{key} {problem}")
+    return value
 
 
 def _parameters(changes: Mapping[str, JSON] | None) -> dict[str, JSON]:

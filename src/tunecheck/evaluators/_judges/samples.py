@@ -8,17 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
-from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import Completion
 from tunecheck.evaluators._judges.asking import Judgement
-from tunecheck.evaluators._judges.output import ResolvedOutput
 
 Combine: TypeAlias = Literal["mean", "majority"]
-
-_WAYS = ("mean", "majority")
-_MOST_SAMPLES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +27,6 @@ class Combined:
     typical: Judgement
     spread: float | None
     votes: dict[str, int] | None
-
-
-def check_samples(samples: object) -> int:
-    """How often each row is judged.
-
-    Raises:
-        ConfigurationError: it is no number of times.
-    """
-    if isinstance(samples, int) and not isinstance(samples, bool) and 1 <= samples <= _MOST_SAMPLES:
-        return samples
-    raise ConfigurationError(f"samples must be a whole number from 1 to {_MOST_SAMPLES}, not {samples!r}")
-
-
-def check_combine(combine: object, output: ResolvedOutput) -> Combine:
-    """How samples are combined: by majority where the score is binary or a word, else by their mean.
-
-    Raises:
-        ConfigurationError: there is no such way.
-    """
-    if combine is None:
-        return "majority" if output.kind == "binary" or output.labels else "mean"
-    if combine == "mean" or combine == "majority":
-        return combine
-    raise ConfigurationError(f"combine is not {combine!r}{did_you_mean(str(combine), _WAYS)}")
 
 
 def combined(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:

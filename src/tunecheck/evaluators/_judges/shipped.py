@@ -1,15 +1,46 @@
-"""Judges whose prompts come with the package, and what each of them shares: a prompt that a workspace can replace."""
+"""The judges that come with the package: call_judge, difference, groundedness, relevance."""
 
 from __future__ import annotations
 
+import abc
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from tunecheck._faults import Fault, sentence, to_json
 from tunecheck._json import JSON
+from tunecheck.calls._formats.writing import canonical_text
+from tunecheck.calls._matching.faults import schema_faults
+from tunecheck.calls._model import Reading
+from tunecheck.calls._schemas.definitions import ToolDefinitions
+from tunecheck.evaluators._base import Verdict, verdict
+from tunecheck.evaluators._calls.comparison import CallComparison, CallEvaluator
 from tunecheck.evaluators._judges.model import ModelConfig
-from tunecheck.evaluators._judges.prompty import PromptyEvaluator
+from tunecheck.evaluators._judges.prompty import PromptyEvaluator, Settled
+from tunecheck.evaluators._judges.texts import defined_tools, shown
+from tunecheck.prompts._loading import shipped_prompt
+
+KINDS = ("function", "argument", "number conversion", "date format", "missing", "extra", "wording")
+"""What a difference can be."""
+
+_KEYS = ("expected", "actual", "kind", "where")
+_MOST_DIFFERENCES = 50
+
+_ANY_VALUE: dict[str, JSON] = {"type": ["string", "number", "boolean", "null"]}
+_DIFFERENCES: dict[str, JSON] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "where": {"type": "string"},
+            "expected": _ANY_VALUE,
+            "actual": _ANY_VALUE,
+            "kind": {"type": "string", "enum": [*KINDS]},
+        },
+        "required": [*_KEYS],
+    },
+}
 
 
 class ShippedJudge(PromptyEvaluator):
@@ -34,7 +65,7 @@ class ShippedJudge(PromptyEvaluator):
         prompty: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(
-            self._own_prompt() if prompty is None else prompty,
+            shipped_prompt(self.replaceable_prompt, Path("prompty")) if prompty is None else prompty,
             model_config,
             self.replaceable_prompt,
             threshold=threshold,
@@ -43,8 +74,182 @@ class ShippedJudge(PromptyEvaluator):
             parameters=parameters,
         )
 
-    @classmethod
-    def _own_prompt(cls) -> Path:
-        name = f"{cls.replaceable_prompt}.prompty"
-        replaced = Path("prompty") / name
-        return replaced if replaced.is_file() else Path(__file__).parents[2] / "prompts" / "files" / name
+
+class RelevanceEvaluator(ShippedJudge):
+    """How well the response answers what was asked, from 1 (not at all) to 5 (fully, and nothing beside it).
+
+    Called with `query` (a text, or the messages of a conversation) and `response` (a text, or calls in any readable
+    format). A row passes from 3 on.
+    """
+
+    replaceable_prompt: ClassVar[str] = "relevance"
+    _provided: ClassVar[frozenset[str]] = frozenset({"query", "response"})
+
+    def _prepare(self, *, query: object, response: object, **more: object) -> Mapping[str, object] | Settled:
+        return {"query": shown(query), "response": shown(response), **more}
+
+
+class GroundednessEvaluator(ShippedJudge):
+    """How far the context supports what the response says, from 1 (contradicted or made up) to 5 (all of it).
+
+    Called with `response`, `context` (texts, lists or data) and, where there is one, `query`. A row passes from 3 on.
+
+    Raises, when called:
+        ValueError: there is no context.
+    """
+
+    replaceable_prompt: ClassVar[str] = "groundedness"
+    _provided: ClassVar[frozenset[str]] = frozenset({"response", "context", "query"})
+
+    def _prepare(
+        self, *, response: object, context: object, query: object = None, **more: object
+    ) -> Mapping[str, object] | Settled:
+        support = shown(context)
+        if not support.strip():
+            raise ValueError("there is no context that could support the response")
+        return {"response": shown(response), "context": support, "query": shown(query), **more}
+
+
+class _CallsJudge(ShippedJudge, abc.ABC):
+    """A judge of calls: asks a model only where comparing the calls does not settle the row."""
+
+    _provided: ClassVar[frozenset[str]] = frozenset(
+        {"response", "ground_truth", "query", "tool_definitions", "matching"}
+    )
+
+    def _prepare(
+        self,
+        *,
+        response: object,
+        ground_truth: object,
+        tool_definitions: object = None,
+        query: object = None,
+        **more: object,
+    ) -> Mapping[str, object] | Settled:
+        comparison = CallEvaluator().compare(response, ground_truth, tool_definitions)
+        settled = self._without_model(comparison)
+        if settled is not None:
+            return settled
+        calls = (*comparison.ground_truth.calls, *comparison.response.calls)
+        return {
+            "response": _side(comparison.response, response),
+            "ground_truth": _side(comparison.ground_truth, ground_truth),
+            "tool_definitions": defined_tools(ToolDefinitions.read(tool_definitions), calls),
+            "query": shown(query),
+            "matching": self._matching(comparison),
+            **more,
+        }
+
+    @abc.abstractmethod
+    def _without_model(self, comparison: CallComparison) -> Settled | None:
+        """The verdict where no model has to be asked."""
+
+    def _matching(self, comparison: CallComparison) -> str:
+        """What the comparison says is wrong, for the prompt."""
+        return sentence(comparison.faults()) or ""
+
+    def _settled(self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()) -> Settled:
+        return Settled(
+            verdict(
+                self.replaceable_prompt,
+                score=score,
+                passed=None if score is None else self._output.passes(score),
+                threshold=self._output.threshold,
+                reason=sentence(faults) if faults else reason,
+                faults=faults,
+                not_applicable=score is None,
+            )
+        )
+
+
+class CallJudgeEvaluator(_CallsJudge):
+    """Passes where the right functions were called with arguments that mean the same ("NYC" and "New York City").
+
+    Called with `response` and `ground_truth`, in any readable format, and, where there are some, `tool_definitions` and
+    `query`. Only arguments are judged by a model, and only where they differ: equal calls pass and other functions fail
+    without one, and a ground truth without a call is not applicable, unless the response calls something, which fails.
+
+    Raises, when called:
+        ValueError: the ground truth or the tool definitions cannot be read.
+    """
+
+    replaceable_prompt: ClassVar[str] = "call_judge"
+
+    def _without_model(self, comparison: CallComparison) -> Settled | None:
+        if not comparison.expects_call and not comparison.has_call:
+            return self._settled(None, reason="the ground truth is no function call")
+        if not comparison.expects_call or not comparison.functions_match:
+            return self._settled(0.0, faults=comparison.function_faults())
+        if comparison.arguments_match:
+            return self._settled(1.0, reason="the calls are equal; no model was asked")
+        return None
+
+
+class DifferenceEvaluator(_CallsJudge):
+    """Compares a response with its ground truth and says what differs, from 0 (nothing right) to 1 (equivalent).
+
+    Called with `response` and `ground_truth`, each text or calls in any readable format, and, where there are some,
+    `query` and `tool_definitions`. Equal calls (by the strict default of `MatchPolicy`) and equal texts score 1 without
+    a model. Beside a metric's eight keys, `difference_differences` lists the differences: what was `expected`, what
+    came (`actual`), the `kind`, one of `KINDS`, and `where`. A row passes from 0.8 on.
+
+    Raises, when called:
+        ValueError: there is no ground truth, or it or the tool definitions cannot be read.
+    """
+
+    replaceable_prompt: ClassVar[str] = "difference"
+    _schemas: ClassVar[Mapping[str, Mapping[str, JSON]]] = {"differences": _DIFFERENCES}
+
+    def _without_model(self, comparison: CallComparison) -> Settled | None:
+        if not comparison.expects_call and not comparison.ground_truth.text.strip():
+            raise ValueError("there is no ground truth: neither a call nor a text to compare the response with")
+        if comparison.expects_call:
+            equal = "calls" if comparison.arguments_match else None
+        else:
+            same = comparison.response.text.strip() == comparison.ground_truth.text.strip()
+            equal = "texts" if same and not comparison.has_call else None
+        if equal is None:
+            return None
+        settled = self._settled(1.0, reason=f"the {equal} are equal; no model was asked")
+        return Settled({**settled.verdict, "difference_differences": []})
+
+    def _matching(self, comparison: CallComparison) -> str:
+        if not comparison.expects_call and not comparison.has_call:
+            return ""
+        parts = (sentence(comparison.faults()), sentence(schema_faults(comparison.match)))
+        return "; ".join(part for part in parts if part)
+
+    def _finish(self, found: Verdict, values: Mapping[str, JSON]) -> Verdict:
+        listed = values.get("differences")
+        # A replaced prompt may declare no outputs; then only what is a difference is taken.
+        items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+        kept = [{key: item[key] for key in _KEYS} for item in items if _is_difference(item)][:_MOST_DIFFERENCES]
+        if kept and found["difference_passed"] is False:
+            properties = found["difference_properties"]
+            assert isinstance(properties, dict)
+            found = {**found, "difference_properties": {**properties, "faults": to_json(map(_fault, kept))}}
+        return {**found, "difference_differences": [*kept]}
+
+
+def _side(reading: Reading, value: object) -> str:
+    """The response or the ground truth as the prompt shows it."""
+    if reading.calls:
+        return canonical_text(reading.calls)
+    text = shown(value)
+    if reading.problem is not None:
+        return f"{text}\n(It looks like a function call and cannot be read as one: {reading.problem})"
+    return text if text.strip() else "(nothing)"
+
+
+def _is_difference(item: Mapping[str, JSON]) -> bool:
+    return item.get("kind") in KINDS and all(key in item for key in _KEYS)
+
+
+def _fault(difference: Mapping[str, JSON]) -> Fault:
+    where = difference["where"]
+    return Fault(
+        code=f"judged.{str(difference['kind']).replace(' ', '_')}",
+        path=where if isinstance(where, str) and where else None,
+        expected=difference["expected"],
+        actual=difference["actual"],
+    )
