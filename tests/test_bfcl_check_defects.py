@@ -328,8 +328,8 @@ def test_verdicts_have_the_same_fields_whatever_is_wrong() -> None:
     row = lamp_row(["look()"], ["switch(on=True)"])
     results: list[Any] = [[steps(LOOK), steps(ON)], [[], []], [steps(ON), []], [steps(("note", {})), []], [[]], "x"]
     lines = [judged(row, result).as_line("lamp_0") for result in results]
-    assert len({line["error_type"] for line in lines}) == 6
-    assert {tuple(line) for line in lines} == {("id", "valid", "error_type", "turn", "message")}
+    assert len({line.error_type for line in lines}) == 6
+    assert {line.__struct_fields__ for line in lines} == {("id", "valid", "error_type", "turn", "message")}
 
 
 # -- what the leaderboard makes of call text ---------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def write_results(folder: Path, *lines: object, name: str = NAME) -> Path:
 def verdicts(path: Path) -> dict[str, tuple[bool | None, str | None]]:
     scores = score_results(path, data=bfcl_copy(), workers=1)
     lines = scores.models["model"].categories["multi_turn_base"].lines()
-    return {str(line["id"]): (line["valid"], line["error_type"]) for line in lines}  # type: ignore[misc]
+    return {line.id: (line.valid, line.error_type) for line in lines}
 
 
 def test_a_first_line_that_is_a_list_spoils_no_other_row(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+from msgspec import structs
+
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.bfcl._decoding import Mode
@@ -98,7 +100,7 @@ def _scored(scorer: Scorer, task: dict[str, str]) -> dict[str, JSON]:
         score = scorer.score(file, "text" if task["mode"] == "text" else "tools")
     except TunecheckError as error:
         return {"error": str(error)}
-    return {"lines": [*score.lines()], "missing": score.missing}
+    return {"lines": [structs.asdict(line) for line in score.lines()], "missing": score.missing}
 
 
 if __name__ == "__main__":

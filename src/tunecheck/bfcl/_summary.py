@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tunecheck._files.figures import VerdictLine
 from tunecheck._json import JSON
 from tunecheck.bfcl._verdicts import Verdict
 
@@ -46,7 +47,7 @@ class CategoryScore:
         """The share of valid rows among those scored."""
         return self.correct / self.total if self.total else None
 
-    def lines(self) -> list[dict[str, JSON]]:
+    def lines(self) -> list[VerdictLine]:
         """The lines of its verdict file."""
         return [verdict.as_line(name) for name, verdict in self.verdicts]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tunecheck._faults import Fault
-from tunecheck._json import JSON
+from tunecheck._files.figures import VerdictLine
 
 INVALID_ENTRY = "invalid_entry"
 """The error type of a row that no answer could pass; such a row is not scored."""
@@ -56,15 +56,9 @@ class Verdict:
         turn = None if self.turn is None else self.turn + 1
         return Fault(code=_code(self.error_type), path=self.path, turn=turn, message=self.message)
 
-    def as_line(self, row_id: str) -> dict[str, JSON]:
+    def as_line(self, row_id: str) -> VerdictLine:
         """One line of a verdict file."""
-        return {
-            "id": row_id,
-            "valid": self.valid,
-            "error_type": self.error_type,
-            "turn": self.turn,
-            "message": self.message,
-        }
+        return VerdictLine(row_id, self.valid, self.error_type, self.turn, self.message)
 
 
 def failed(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> Verdict:

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files.versions import check_first_record, versioned
+from tunecheck._files.versions import FORMAT_VERSION, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
 from tunecheck.memory._effects import Effect, Outcome
@@ -46,6 +46,7 @@ class _Record(msgspec.Struct, frozen=True, tag_field="k"):
 class _Session(_Record, frozen=True, tag="session"):
     start: int
     made_of: dict[str, Any]
+    format_version: int = FORMAT_VERSION
 
 
 class _Do(_Record, frozen=True, tag="do"):
@@ -66,7 +67,7 @@ class _Did(_Record, frozen=True, tag="did"):
     outcome: Outcome
 
 
-_AnyRecord: TypeAlias = _Session | _Do | _Done | _Did
+AnyRecord: TypeAlias = _Session | _Do | _Done | _Did
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ class EventLog:
             header, self.recorded = _read(path)
             if header is None:
                 header = _Session(start_us, dict(made_of))
-                self._file.append(versioned(msgspec.to_builtins(header)))
+                self._file.append(header)
             _check_same(path, header.made_of, made_of)
         except BaseException:
             self._file.close()
@@ -110,11 +111,11 @@ class EventLog:
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
         """Record what is about to be asked of somebody else."""
-        self._append(_Do(self._next, key, at_us, effect))
+        self._file.append(_Do(self._next, key, at_us, effect))
 
     def done(self, outcome: Outcome) -> None:
         """Record what that came to."""
-        self._append(_Done(self._next, outcome))
+        self._file.append(_Done(self._next, outcome))
         self._next += 1
 
     def redone(self, outcome: Outcome) -> None:
@@ -124,15 +125,12 @@ class EventLog:
 
     def did(self, effect: Effect, outcome: Outcome) -> None:
         """Record an effect that concerns nobody else, with its outcome."""
-        self._append(_Did(self._next, effect, outcome))
+        self._file.append(_Did(self._next, effect, outcome))
         self._next += 1
 
     def close(self) -> None:
         """Sync and release the file."""
         self._file.close()
-
-    def _append(self, record: _Record) -> None:
-        self._file.append(msgspec.to_builtins(record))
 
 
 def _check_same(path: Path, before: Mapping[str, JSON], now: Mapping[str, JSON]) -> None:
@@ -159,7 +157,7 @@ def _read(path: Path) -> tuple[_Session | None, list[Event]]:
     events: list[Event] = []
     for number, line in _whole_lines(path):
         try:
-            record: _AnyRecord = msgspec.convert(loads(line), _AnyRecord)
+            record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
             if header is None:
                 header = _checked_header(record)
             else:
@@ -181,13 +179,13 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _checked_header(record: _AnyRecord) -> _Session:
+def _checked_header(record: AnyRecord) -> _Session:
     if not isinstance(record, _Session):
         raise ValueError("no beginning of a session")
     return record
 
 
-def _add(events: list[Event], record: _AnyRecord) -> None:
+def _add(events: list[Event], record: AnyRecord) -> None:
     in_flight = bool(events) and events[-1].outcome is None
     match record:
         case _Done(n, outcome) if in_flight and n == len(events) - 1:

@@ -50,7 +50,9 @@ class Destination(msgspec.Struct, omit_defaults=True):
     url: str | None = None
 
 
-class _UploadFile(msgspec.Struct):
+class UploadFile(msgspec.Struct):
+    """`upload.json`: what was sent, by destination."""
+
     format_version: int = FORMAT_VERSION
     uploads: dict[str, Destination] = {}
 
@@ -86,13 +88,13 @@ class UploadRecord:
         return self.known.moment_ms
 
 
-def _read(path: Path) -> _UploadFile:
+def _read(path: Path) -> UploadFile:
     try:
         content = loads(path.read_bytes())
         check_version(content if isinstance(content, dict) else {}, path)
-        return msgspec.convert(content, _UploadFile)
+        return msgspec.convert(content, UploadFile)
     except FileNotFoundError:
-        return _UploadFile()
+        return UploadFile()
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"{path}: cannot be read: {error}; without that file the run would be uploaded anew"

@@ -1,0 +1,66 @@
+"""JSON Schemas of the files that Tunecheck writes and of those that people write for it, into docs/schemas/.
+
+python scripts/write_schemas.py
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+
+from tunecheck._json import JSON, dumps
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
+
+WRITTEN_BY_US = {
+    "run.json": "tunecheck._files.run:RunFile",
+    "metrics.json": "tunecheck._files.run:MetricsFile",
+    "eval_results.jsonl": "tunecheck._files.run:ResultRow",
+    "journal.jsonl": "tunecheck._files.journal:Record",
+    "upload.json": "tunecheck.upload._record:UploadFile",
+    "verdicts.jsonl": "tunecheck._files.figures:VerdictLine",
+    "bfcl-summary.json": "tunecheck._files.figures:ModelSummary",
+    "memory-summary.json": "tunecheck._files.figures:MemorySummary",
+    "memory-events.jsonl": "tunecheck.memory._event_log:AnyRecord",
+    "comparison.json": "tunecheck._files.figures:ComparisonFile",
+    "calibration.json": "tunecheck._files.figures:CalibrationFile",
+}
+"""The description of a whole file, or of each line of a `.jsonl`, by its name: it carries a version."""
+
+WRITTEN_BY_PEOPLE = {
+    "memory-configuration.yml": "tunecheck.memory._configuration:ConfigurationFile",
+}
+"""Files that people write carry no version."""
+
+
+def schemas() -> dict[str, bytes]:
+    """Each schema's text by its file's name."""
+    named = {**WRITTEN_BY_US, **WRITTEN_BY_PEOPLE}
+    return {f"{name}.schema.json": _schema(name, place) for name, place in named.items()}
+
+
+def _schema(name: str, place: str) -> bytes:
+    module, _, attribute = place.partition(":")
+    described: dict[str, JSON] = msgspec.json.schema(getattr(import_module(module), attribute))
+    head: dict[str, JSON] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name}
+    return msgspec.json.format(dumps({**head, **described}), indent=2) + b"\n"
+
+
+def main() -> int:
+    """Write them all; what is there and no longer generated goes."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    written = schemas()
+    for old in FOLDER.glob("*.schema.json"):
+        if old.name not in written:
+            old.unlink()
+    for name, text in written.items():
+        (FOLDER / name).write_bytes(text)
+    print(f"{len(written)} schemas in {FOLDER}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
