@@ -14,16 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as some
 from tests.report_parts import TOOLS, make_run, report_of, row, small_rows, tool_call
 
-from tunecheck import evaluate
+from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, evaluate
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault
 from tunecheck._json import JSON, dumps
-from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.comparison._compare import compare_runs
 from tunecheck.comparison._measuring import Settings
+from tunecheck.evaluators._base import Evaluator
+from tunecheck.pipeline._verdicts import VerdictReader
 from tunecheck.report._blocks import Blocks, Shared
+from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
 from tunecheck.report._changes import paired_rows
 from tunecheck.report._charts import histogram
-from tunecheck.report._comparing import Compared, compare
 from tunecheck.report._details import DetailReader
 from tunecheck.report._reading import ShapeReader, read_run
 from tunecheck.report._texts import as_json, changed_part, cut, line
@@ -50,12 +52,23 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report_of(make_run(folder, small_rows(), group_by=["city"]), folder)
 
 
-def matched(ground_truth: object, response: object, **policy: Any) -> Compared:
-    known: Any = {"ground_truth": ground_truth, "response": response, "text": None, "tools": TOOLS}
-    return compare(**known, policy=MatchPolicy(**policy), known_equal=False)
+def laid_out(ground_truth: Any, response: Any, judged: JudgedCalls | None = None) -> SideBySide:
+    return side_by_side(Sides(ground_truth, response, None, judged))
 
 
-def statuses(found: Compared) -> list[str]:
+def judged_by(evaluator: Evaluator, ground_truth: object, response: object) -> SideBySide:
+    """Both sides as they are shown where this evaluator has judged the row."""
+    said: Any = evaluator(response=response, ground_truth=ground_truth, tool_definitions=TOOLS)
+    name = evaluator.primary
+    verdict = VerdictReader("e", name).read({f"outputs.e.{key}": value for key, value in said.items()})
+    return laid_out(ground_truth, response, JudgedCalls(verdict.faults, name != "function_call_match"))
+
+
+def matched(ground_truth: object, response: object, **policy: Any) -> SideBySide:
+    return judged_by(ArgumentMatchEvaluator(**policy), ground_truth, response)
+
+
+def statuses(found: SideBySide) -> list[str]:
     return [pair[2] for pair in found.pairs if isinstance(pair, list) and isinstance(pair[2], str)]
 
 
@@ -156,6 +169,52 @@ def test_what_differs_deep_inside_marks_its_argument_and_names_the_place() -> No
     assert found.pairs[0][0] == ["f", [["to", '{"city":"Oslo","no":[1,2]}', "wrong"]]]
 
 
+def test_a_value_that_the_evaluator_failed_is_marked_however_alike_it_looks(tmp_path: Path) -> None:
+    """5 in a list is not 5.0 for the evaluator: the page says what it says."""
+    truths: list[Any] = [tool_call("f", a=[5]), [{"f": {"a": [5]}}]]
+    run = make_run(tmp_path, [row(number, truth, tool_call("f", a=5.0)) for number, truth in enumerate(truths)])
+    for details in data_of(report_of(run, tmp_path), "rows-0"):
+        assert details["pairs"] == [
+            [["f", [["a", "[5]", "wrong"]]], ["f", [["a", "5.0", "wrong"]]], "differs", [["a", "other"]]]
+        ]
+        assert {each[0]: each[1] for each in details["verdicts"]}["arguments"] == "fail"
+
+
+def test_a_value_that_the_evaluator_accepts_is_not_marked(tmp_path: Path) -> None:
+    run = make_run(tmp_path, [row(1, tool_call("f", a=5), tool_call("f", a=5.0))])
+    details = data_of(report_of(run, tmp_path), "rows-0")[0]
+    (pair,) = details["pairs"]
+    passed = {each[0]: each[1] for each in details["verdicts"]}["arguments"] == "pass"
+    assert pair[2] == ("same" if passed else "differs")
+
+
+def test_calls_that_nobody_judged_lie_side_by_side_without_marks() -> None:
+    found = laid_out(tool_call("f", a=1), tool_call("f", a=2))
+    assert found.pairs == [[["f", [["a", "1", ""]]], ["f", [["a", "2", ""]]], "beside", []]]
+
+
+def test_an_evaluator_of_functions_says_nothing_of_arguments() -> None:
+    evaluator = FunctionCallMatchEvaluator()
+    assert statuses(judged_by(evaluator, tool_call("f", a=1), tool_call("f", a=2))) == ["named"]
+    assert statuses(judged_by(evaluator, tool_call("f", a=1), tool_call("g", a=1))) == ["misnamed"]
+
+
+def test_faults_mark_the_call_in_which_their_values_stand() -> None:
+    wanted = [*tool_call("f", a=1, b="x"), *tool_call("f", a=2, b="y")]
+    made = [*tool_call("f", a=2, b="Y!"), *tool_call("f", a=1, b="x")]
+    found = matched(wanted, made)
+    assert statuses(found) == ["same", "differs"]
+    assert [pair[3] for pair in found.pairs if isinstance(pair, list)][1][0][0] == "b"  # type: ignore[index]
+
+
+def test_faults_of_users_mark_arguments_too() -> None:
+    fault = Fault(code="too_late", call="f", path="when", expected="noon", actual="night")
+    found = laid_out(tool_call("f", when="noon"), tool_call("f", when="night"), JudgedCalls((fault,)))
+    assert found.pairs == [
+        [["f", [["when", '"noon"', "wrong"]]], ["f", [["when", '"night"', "wrong"]]], "differs", [["when", "too late"]]]
+    ]
+
+
 def test_calls_are_paired_whatever_their_order() -> None:
     calls = [*tool_call("book", day="a"), *tool_call("cancel", day="b")]
     assert statuses(matched(calls, calls[::-1])) == ["same", "same"]
@@ -170,7 +229,7 @@ def test_a_policy_of_the_evaluator_holds_for_the_page_too() -> None:
 
 
 def test_possible_answers_are_shown_beside_each_other_and_dots_in_names_do_not_differ() -> None:
-    found = matched([{"math.hcf": {"a": [36], "unit": ["", "feet"]}}], [{"math_hcf": '{"a": 36}'}])
+    found = laid_out([{"math.hcf": {"a": [36], "unit": ["", "feet"]}}], [{"math_hcf": '{"a": 36}'}], JudgedCalls())
     assert found.pairs == [
         [
             ["math.hcf", [["a", "36", ""], ["unit", '"feet" | (may be left out)', ""]]],
@@ -196,7 +255,7 @@ def test_possible_answers_are_shown_beside_each_other_and_dots_in_names_do_not_d
     ],
 )
 def test_what_was_taken_for_what(ground_truth: object, response: object, confused: list[tuple[str, str]]) -> None:
-    assert matched(ground_truth, response).confused == confused
+    assert laid_out(ground_truth, response).confused == confused
 
 
 @given(
@@ -204,8 +263,14 @@ def test_what_was_taken_for_what(ground_truth: object, response: object, confuse
     some.text(),
 )
 def test_nothing_that_is_compared_raises(ground_truth: object, response: str) -> None:
-    matched(ground_truth, response)
-    matched(response, ground_truth)
+    fault = Fault(code="wrong_argument", call=response, path=response, expected=ground_truth, actual=response)
+    laid_out(ground_truth, response, JudgedCalls((fault, *hostile_faults(ground_truth, response))))
+    laid_out(response, ground_truth, JudgedCalls((fault,)))
+
+
+def hostile_faults(expected: object, name: str) -> list[Fault]:
+    codes = ("misnamed_call", "missing_call", "extra_call", "call_out_of_order")
+    return [Fault(code=code, call=name, expected=expected, actual=expected) for code in codes]
 
 
 values = some.recursive(

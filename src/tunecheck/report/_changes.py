@@ -80,7 +80,7 @@ class Base:
         before = next(self._waiting)
         columns = self._shapes.columns(before)
         for outcomes, own in zip(self.outcomes, columns.evaluators, strict=True):
-            outcomes.add(before, own)
+            outcomes.add(before, own, own.verdicts.read(before))
         return self.reader.answer(before, columns, new)
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tunecheck._json import JSON, dumps
-from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.calls._model import Reading
+from tunecheck.pipeline._verdicts import Verdict
 from tunecheck.report._blocks import Shared
-from tunecheck.report._comparing import Compared, compare
-from tunecheck.report._reading import Columns, EvaluatorColumns, ReportedRun
+from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
+from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
 from tunecheck.report._session_log import is_test_log, last_question, shown_log
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._truth import TruthStates
@@ -24,48 +23,17 @@ _SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log"}
 _QUESTIONS = ("query", "question", "prompt", "input")
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """All that a comparison of calls is made of; `known_equal` where an evaluator has found no difference."""
-
-    ground_truth: JSON
-    response: JSON
-    text: JSON
-    tools: JSON
-    policy: MatchPolicy
-    known_equal: bool
-
-    def compared(self) -> Compared:
-        """The comparison."""
-        return self._compared(None)
-
-    def compared_like(self, other: Sides | None, known: Compared) -> Compared:
-        """The same, where another run's answer to the same question was compared before."""
-        if self == other:
-            return known
-        return self._compared(known.wanted if other is not None and self.ground_truth == other.ground_truth else None)
-
-    def _compared(self, wanted: Reading | None) -> Compared:
-        return compare(
-            self.ground_truth,
-            self.response,
-            self.text,
-            self.tools,
-            self.policy,
-            known_equal=self.known_equal,
-            wanted=wanted,
-        )
-
-
 @dataclass(slots=True)
 class Details:
     """What is shown of an opened row (`shown`), and what of it the table and the charts are made from.
 
-    `sides` are what was `compared`; None of a conversation.
+    `calls` are its `sides` beside each other; of a conversation there are none. `verdicts` are in the order of the
+    evaluators.
     """
 
     shown: dict[str, JSON]
-    compared: Compared
+    calls: SideBySide
+    verdicts: Sequence[Verdict]
     sides: Sides | None = None
     question: str = ""
     answer: str = ""
@@ -108,32 +76,35 @@ class DetailReader:
     def __init__(self, run: ReportedRun, shared: Shared) -> None:
         self._run = run
         self._shared = shared
-        self._policy = run.policy
         self._truth = TruthStates()
-        self._checking = [at for at, each in enumerate(run.evaluators) if each.checks_arguments]
 
     def read(self, row: Mapping[str, JSON], columns: Columns) -> Details:
         """A row of the run."""
         parts = self._parts(row, columns)
-        sides = self._sides(row, columns, parts)
-        compared = Compared() if sides is None else sides.compared()
-        shown = self._answered(row, columns, parts, compared)
+        verdicts = columns.verdicts(row)
+        sides = self._sides(verdicts, parts)
+        calls = SideBySide() if sides is None else side_by_side(sides)
+        shown = self._answered(row, columns, verdicts, parts, calls)
         if not parts.is_conversation:
-            shown |= {"messages": shown_messages(parts.asked.messages), "expected": compared.expected}
+            shown |= {"messages": shown_messages(parts.asked.messages), "expected": calls.expected}
         shown["more"] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
         said = last_question(parts.log) or _question(parts.asked, parts.data)
-        question, answer = line(said, _MOST_QUESTION), _answer(compared, shown)
-        return Details(shown, compared, sides, question, answer, parts.is_conversation)
+        question, answer = line(said, _MOST_QUESTION), _answer(calls, shown)
+        return Details(shown, calls, verdicts, sides, question, answer, parts.is_conversation)
 
     def answer(self, row: Mapping[str, JSON], columns: Columns, other: Details) -> dict[str, JSON]:
         """What of an opened row is the run's own answer, and what was found of it: `read` without the question.
 
         `other` is the same row of another run, which often has the same answer.
         """
-        parts = self._parts(row, columns)
-        sides = self._sides(row, columns, parts)
-        compared = other.compared if sides is None else sides.compared_like(other.sides, other.compared)
-        return self._answered(row, columns, parts, compared)
+        parts, verdicts = self._parts(row, columns), columns.verdicts(row)
+        sides = self._sides(verdicts, parts)
+        if sides is None or sides == other.sides:
+            calls = other.calls
+        else:
+            same_truth = other.sides is not None and sides.ground_truth == other.sides.ground_truth
+            calls = side_by_side(sides, other.calls.wanted if same_truth else None)
+        return self._answered(row, columns, verdicts, parts, calls)
 
     def _parts(self, row: Mapping[str, JSON], columns: Columns) -> _Parts:
         data = {name: row[key] for name, key in columns.inputs}
@@ -143,35 +114,32 @@ class DetailReader:
         response = target.get("result") if response is None else response
         return _Parts(data, target, ground_truth, response, _conversation(data, ground_truth))
 
-    def _sides(self, row: Mapping[str, JSON], columns: Columns, parts: _Parts) -> Sides | None:
+    def _sides(self, verdicts: Sequence[Verdict], parts: _Parts) -> Sides | None:
         if parts.is_conversation:
             return None
-        text, tools = parts.target.get("text"), self._run.tools(parts.data, parts.target)
-        known_equal = self._known_equal(row, columns)
-        return Sides(parts.ground_truth, parts.response, text, tools, self._policy, known_equal)
+        judged = _judged_calls(self._run.evaluators, verdicts)
+        return Sides(parts.ground_truth, parts.response, parts.target.get("text"), judged)
 
     def _answered(
-        self, row: Mapping[str, JSON], columns: Columns, parts: _Parts, compared: Compared
+        self,
+        row: Mapping[str, JSON],
+        columns: Columns,
+        verdicts: Sequence[Verdict],
+        parts: _Parts,
+        calls: SideBySide,
     ) -> dict[str, JSON]:
-        shown: dict[str, JSON] = {"verdicts": [*self._verdicts(row, columns)], "errors": [*_errors(row, columns)]}
+        pairs = zip(columns.evaluators, verdicts, strict=True)
+        cards: list[JSON] = [_verdict(row, own, verdict) for own, verdict in pairs if own.any]
+        shown: dict[str, JSON] = {"verdicts": cards, "errors": [*_errors(row, columns)]}
         if parts.log is not None:
             shown["log"] = shown_log(parts.log)
         if not parts.is_conversation:
-            return {**shown, "actual": compared.actual, "pairs": compared.pairs}
+            return {**shown, "actual": calls.actual, "pairs": calls.pairs}
         log, result = parts.target.get("inference_log"), parts.target.get("result")
         truth = partial(self._truth.by_turn, parts.data, parts.ground_truth)
         shown["turns"] = shown_turns(parts.asked.turns, parts.ground_truth, log, result, truth)
-        shown["failed_turn"] = _failed_turn(row, columns)
+        shown["failed_turn"] = _failed_turn(row, columns, verdicts)
         return shown
-
-    def _known_equal(self, row: Mapping[str, JSON], columns: Columns) -> bool:
-        """Whether an evaluator that looks at arguments passed the row."""
-        return any(columns.evaluators[at].verdicts.word(row) == "pass" for at in self._checking)
-
-    def _verdicts(self, row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
-        for own in columns.evaluators:
-            if own.any:
-                yield _verdict(row, own)
 
     def _more(self, parts: _Parts, row_id: JSON) -> Iterator[JSON]:
         """The columns that are shown nowhere else, as `[column, text]` or `[column, number of a shared text]`."""
@@ -241,12 +209,12 @@ def _question(asked: _Conversation, data: Mapping[str, JSON]) -> str:
     return line(next(texts, ""), _MOST_QUESTION)
 
 
-def _answer(compared: Compared, shown: Mapping[str, JSON]) -> str:
+def _answer(calls: SideBySide, shown: Mapping[str, JSON]) -> str:
     """What can be searched of the answer: the actual calls, else its text."""
-    calls = [pair[1] for pair in compared.pairs if isinstance(pair, list) and pair[1]]
-    if calls:
-        return line("; ".join(_call_text(call) for call in calls[:5]), _MOST_QUESTION)
-    text = compared.actual.get("text") or compared.actual.get("data")
+    made = [pair[1] for pair in calls.pairs if isinstance(pair, list) and pair[1]]
+    if made:
+        return line("; ".join(_call_text(call) for call in made[:5]), _MOST_QUESTION)
+    text = calls.actual.get("text") or calls.actual.get("data")
     if isinstance(text, str):
         return line(text, _MOST_QUESTION)
     turns = shown.get("turns")
@@ -259,9 +227,19 @@ def _call_text(call: JSON) -> str:
     return f"{name}({', '.join(f'{one[0]}={one[1]}' for one in arguments)})"  # type: ignore[union-attr,index]
 
 
-def _verdict(row: Mapping[str, JSON], own: EvaluatorColumns) -> JSON:
+def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) -> JudgedCalls | None:
+    """What is said of a row's calls: by who looks at their arguments, before who looks at functions only."""
+    found: list[tuple[int, JudgedCalls]] = []
+    for evaluator, verdict in zip(evaluators, verdicts, strict=True):
+        faults = tuple(fault for fault in verdict.faults if fault.call is not None)
+        if faults or (evaluator.compares is not None and verdict.word == "pass"):
+            arguments = evaluator.compares == "arguments"
+            found.append((2 * (not arguments) + (not faults), JudgedCalls(faults, arguments, evaluator.alternatives)))
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _verdict(row: Mapping[str, JSON], own: EvaluatorColumns, verdict: Verdict) -> JSON:
     """`[evaluator, result, score, threshold, reason, differences, [[key, text], …]]`."""
-    verdict = own.verdicts.read(row)
     differences = row[own.differences] if own.differences is not None else None
     properties = row[own.properties] if own.properties is not None else None
     others = [(key, row[column]) for key, column in own.others]
@@ -298,8 +276,11 @@ def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:
 _ERROR_KEYS = ("type", "message", "request_id")
 
 
-def _failed_turn(row: Mapping[str, JSON], columns: Columns) -> JSON:
+def _failed_turn(row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict]) -> JSON:
     """The turn in which a conversation went wrong, counted from 0, where an evaluator says so."""
+    for fault in (fault for verdict in verdicts for fault in verdict.faults):
+        if fault.turn is not None:
+            return fault.turn - 1
     for own in columns.evaluators:
         properties = row[own.properties] if own.properties is not None else None
         if isinstance(properties, dict) and isinstance(properties.get("turn"), int):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.comparison._declared import read_bounds
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
-from tunecheck.pipeline._verdicts import VerdictReader, counted_metrics
+from tunecheck.pipeline._verdicts import Verdict, VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
 
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
@@ -35,17 +35,18 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """One evaluator of a run: its main metric where it declares one, its metrics, and how it compares calls.
+    """One evaluator of a run: its main metric where it declares one, and its metrics.
 
-    `verdicts` reads its verdicts out of the run's rows.
+    `verdicts` reads its verdicts out of the run's rows. `compares` is what of calls it compares, if it is one of ours;
+    `alternatives` whether expected arguments are lists of accepted values for it, None where that is not known.
     """
 
     name: str
     primary: str | None
     metrics: Sequence[Meaning]
     verdicts: VerdictReader
-    policy: MatchPolicy | None = None
-    checks_arguments: bool = False
+    compares: Literal["arguments", "functions"] | None = None
+    alternatives: bool | None = None
 
     @property
     def graded(self) -> list[Meaning]:
@@ -63,20 +64,12 @@ class ReportedRun:
     evaluators: Sequence[Evaluated]
     ground_truth: ValueReader
     response: ValueReader
-    tools: ValueReader
     group_by: Sequence[str]
 
     @property
     def simulated(self) -> bool:
         """Whether no model was asked."""
         return self.manifest.get("simulated") is True
-
-    @property
-    def policy(self) -> MatchPolicy:
-        """By what the page compares calls: an evaluator's own policy, the one that looks at arguments first."""
-        own = [each for each in self.evaluators if each.policy is not None]
-        own.sort(key=lambda each: not each.checks_arguments)
-        return own[0].policy or MatchPolicy() if own else MatchPolicy()
 
 
 def read_run(run: Run) -> ReportedRun:
@@ -100,7 +93,6 @@ def read_run(run: Run) -> ReportedRun:
         evaluators,
         _reader(manifest, "ground_truth", ("ground_truth", "answer")),
         _reader(manifest, "response", ("response",)),
-        _reader(manifest, "tool_definitions", ("tool_definitions", "tools")),
         [str(column) for column in groups] if isinstance(groups, list) else [],
     )
 
@@ -136,20 +128,16 @@ def _evaluated(name: str, values: Mapping[str, JSON], metrics: Mapping[str, JSON
         for metric in (declared if isinstance(declared, list) else [])
         if isinstance(metric, dict) and "name" in metric
     ]
-    policy = _policy(values.get("arguments"))
-    checks = policy is not None and not str(values.get("type")).endswith("FunctionCallMatchEvaluator")
+    arguments = values.get("arguments")
+    options: Mapping[str, JSON] = arguments if isinstance(arguments, dict) else {}
+    kind, has_policies = str(values.get("type")).rpartition(".")[2], options.keys() >= _POLICIES
+    compares: Literal["arguments", "functions"] | None = None
+    if has_policies or kind == "CallCheckEvaluator":
+        compares = "functions" if kind == "FunctionCallMatchEvaluator" else "arguments"
     known = meanings or list(_found_metrics(name, metrics))
     shown = counted or primary or (known[0].name if known else name)
-    return Evaluated(name, primary, known, VerdictReader(name, shown), policy, checks)
-
-
-def _policy(arguments: JSON) -> MatchPolicy | None:
-    if not isinstance(arguments, dict) or not arguments.keys() >= _POLICIES:
-        return None
-    try:
-        return MatchPolicy(**{name: arguments[name] for name in _POLICIES})  # type: ignore[arg-type]
-    except ConfigurationError:  # a manifest that somebody changed
-        return None
+    accepted = options.get("alternatives") is True if has_policies else None
+    return Evaluated(name, primary, known, VerdictReader(name, shown), compares, accepted)
 
 
 def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[Meaning]:
@@ -211,6 +199,11 @@ class Columns:
     inputs: list[tuple[str, str]] = field(default_factory=list)
     target: list[tuple[str, str]] = field(default_factory=list)
     evaluators: list[EvaluatorColumns] = field(default_factory=list)
+
+    def verdicts(self, row: Mapping[str, JSON]) -> list[Verdict]:
+        """What each evaluator says of the row."""
+        return [own.verdicts.read(row) for own in self.evaluators]
+
     errors: list[tuple[str, str]] = field(default_factory=list)
 
 

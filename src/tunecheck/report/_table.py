@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._verdicts import Verdict, Word
+from tunecheck.report._calls import SideBySide
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
 from tunecheck.report._texts import cut, line
@@ -67,9 +68,8 @@ class Outcomes:
     scores: dict[str, array[float]] = field(default_factory=dict)
     thresholds: Counter[float] | None = field(default_factory=Counter)
 
-    def add(self, row: Mapping[str, JSON], own: EvaluatorColumns) -> Verdict:
-        """One more row; gives its verdict."""
-        verdict = own.verdicts.read(row)
+    def add(self, row: Mapping[str, JSON], own: EvaluatorColumns, verdict: Verdict) -> None:
+        """One more row."""
         self.results.append(_LETTERS[verdict.word])
         for metric, numbers in self.scores.items():
             key = own.numbers.get(metric)
@@ -78,7 +78,6 @@ class Outcomes:
         counts = self.thresholds
         if counts is not None and threshold is not None and (threshold in counts or len(counts) < _MOST_KINDS):
             counts[threshold] += 1
-        return verdict
 
     def add_none(self) -> None:
         """A row that is not in this run."""
@@ -147,10 +146,10 @@ class Table:
         self.answers.append(details.answer)
         kind = row.get("row_kind")
         self.kinds.add([kind] if isinstance(kind, str) else [])
-        pairs = zip(self.outcomes, columns.evaluators, strict=True)
-        verdicts = [outcomes.add(row, own) for outcomes, own in pairs]
-        self._add_calls(details)
-        self._add_faults(row, columns, [verdict for verdict in verdicts if verdict.word == "fail"])
+        for outcomes, own, verdict in zip(self.outcomes, columns.evaluators, details.verdicts, strict=True):
+            outcomes.add(row, own, verdict)
+        self._add_calls(details.calls)
+        self._add_faults(row, columns, [verdict for verdict in details.verdicts if verdict.word == "fail"])
         self._add_figures(row)
         for column, coded in self.groups.items():
             value = row.get(f"inputs.{column}")
@@ -158,11 +157,10 @@ class Table:
         if "inputs.source_id" in row and "inputs.trial" in row:
             self.sources.append(str(row["inputs.source_id"]))
 
-    def _add_calls(self, details: Details) -> None:
-        compared = details.compared
-        self.functions.add(compared.expected_names)
-        self.called.add(compared.called_names)
-        self.confused.add(dict.fromkeys(dumps(list(pair)).decode() for pair in compared.confused))
+    def _add_calls(self, calls: SideBySide) -> None:
+        self.functions.add(calls.expected_names)
+        self.called.add(calls.called_names)
+        self.confused.add(dict.fromkeys(dumps(list(pair)).decode() for pair in calls.confused))
 
     def _add_faults(self, row: Mapping[str, JSON], columns: Columns, failed_by: Sequence[Verdict]) -> None:
         if not failed_by and not columns.errors:

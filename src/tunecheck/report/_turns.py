@@ -8,7 +8,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._formats.reading import read_calls, read_python_calls
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import FunctionCall
-from tunecheck.report._comparing import shown_call
+from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
 from tunecheck.report._truth import States
 

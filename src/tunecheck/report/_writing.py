@@ -13,11 +13,11 @@ from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.report._blocks import Blocks, Shared, packed
 from tunecheck.report._changes import Base
 from tunecheck.report._charts import charts
-from tunecheck.report._details import DetailReader
+from tunecheck.report._details import DetailReader, Details
 from tunecheck.report._figures import summary
 from tunecheck.report._memory_figures import memory_figures
 from tunecheck.report._page import REPORT, as_data, embedded, page
-from tunecheck.report._reading import Columns, ReportedRun, ShapeReader, read_run
+from tunecheck.report._reading import ReportedRun, ShapeReader, read_run
 from tunecheck.report._table import MOST_ROWS, Table
 from tunecheck.report._texts import as_json
 from tunecheck.report._timeline import Timeline
@@ -89,7 +89,7 @@ class _Report:
             columns = shapes.columns(row)
             details = self._reader.read(row, columns)
             self._table.add(row, columns, details)
-            self._timeline.add(at, row, _score(row, columns))
+            self._timeline.add(at, row, _score(details))
             before = self._base.answer(at, details) if self._base is not None else None
             if at < MOST_ROWS and self._size < MOST_BYTES:
                 self._rows.add(details.shown if before is None else {**details.shown, "base": before})
@@ -123,9 +123,9 @@ class _Report:
         return self._table.written(self._run.evaluators)
 
 
-def _score(row: Mapping[str, JSON], columns: Columns) -> float | None:
+def _score(details: Details) -> float | None:
     """The score that the first evaluator to have one gives a row."""
-    scores = (own.verdicts.read(row).score for own in columns.evaluators)
+    scores = (verdict.score for verdict in details.verdicts)
     found = next((score for score in scores if isinstance(score, (int, float))), None)
     try:
         return None if found is None else float(found)

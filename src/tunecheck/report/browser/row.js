@@ -2,6 +2,8 @@
 
 const STATUS = {
   same: ["good", "as expected"],
+  named: ["good", "the right function"],
+  beside: ["none", "side by side"],
   differs: ["bad", "arguments differ"],
   moved: ["warn", "out of order"],
   misnamed: ["bad", "another function"],
