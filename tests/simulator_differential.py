@@ -26,9 +26,8 @@ from tests.simulator_reference_replay import digest
 
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._backend import Backend, Result
 from tunecheck.simulators._base import Simulator
-from tunecheck.simulators._results import Result
 
 __all__ = ["Case", "differences", "entries", "ground_truth_cases", "long_context", "random_cases", "replay_reference"]
 

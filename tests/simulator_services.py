@@ -22,9 +22,8 @@ from tests.simulator_differential import Case, long_context, random_cases
 from tests.simulator_reference_replay import digest
 
 from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
+from tunecheck.simulators._backend import Backend, Result
 from tunecheck.simulators._base import Simulator
-from tunecheck.simulators._results import Result
 
 __all__ = [
     "ambiguous_refusals",

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from tunecheck._errors import DataError
 from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._files.file_system import GorillaFileSystem
-from tunecheck.simulators._files.tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
-from tunecheck.simulators._results import Result
+from tunecheck.simulators._backend import Backend, Result
+from tunecheck.simulators._file_system import GorillaFileSystem
+from tunecheck.simulators._file_tree import MAX_CHARACTERS, MAX_DEPTH, MAX_ENTRIES
 
 
 def file(content: Any = "") -> dict[str, Any]:

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._math.logarithms import MAX_PRECISION
-from tunecheck.simulators._math.math_api import MathAPI
-from tunecheck.simulators._results import Result
+from tunecheck.simulators._backend import Backend, Result
+from tunecheck.simulators._logarithms import MAX_PRECISION
+from tunecheck.simulators._math_api import MathAPI
 
 NUMBERS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False, width=64)
 

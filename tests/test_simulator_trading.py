@@ -22,7 +22,7 @@ from tests.simulator_services import (
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._trading.trading_bot import TradingBot
+from tunecheck.simulators._trading_bot import TradingBot
 
 OPEN = {"authenticated": True, "market_status": "Open", "account_info": {"account_id": 1, "balance": 100.0}}
 

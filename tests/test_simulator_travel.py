@@ -25,9 +25,8 @@ from tests.simulator_services import (
 )
 
 from tunecheck._errors import DataError
-from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._results import Result
-from tunecheck.simulators._travel.travel_api import TravelAPI
+from tunecheck.simulators._backend import Backend, Result
+from tunecheck.simulators._travel_api import TravelAPI
 
 YEAR = date.today().year  # noqa: DTZ011
 FLIGHT = {"travel_date": "2024-05-02", "travel_from": "SFO", "travel_to": "LAX", "travel_class": "economy"}

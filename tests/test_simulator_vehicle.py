@@ -21,7 +21,7 @@ from tests.simulator_services import (
 
 from tunecheck._errors import DataError
 from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._vehicle.vehicle_control import VehicleControlAPI
+from tunecheck.simulators._vehicle_control import VehicleControlAPI
 
 DOORS = ["driver", "passenger", "rear_left", "rear_right"]
 READY: dict[str, Any] = {

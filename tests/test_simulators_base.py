@@ -17,9 +17,8 @@ from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend, find_simulator
+from tunecheck.simulators._backend import Backend, find_simulator, result_text
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._results import result_text
 
 
 class Counter(Simulator):

@@ -26,7 +26,7 @@ TYPES = {"dict": "object", "float": "number"}
 
 
 def simulator(name: str) -> type[Simulator]:
-    found: type[Simulator] = getattr(import_module(f"tunecheck.simulators.{SIMULATORS[name][0]}"), name)
+    found: type[Simulator] = getattr(import_module(f"tunecheck.simulators._{SIMULATORS[name][0]}"), name)
     return found
 
 

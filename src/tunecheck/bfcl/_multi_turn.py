@@ -17,7 +17,7 @@ from tunecheck.bfcl._replay import Attempt, Simulators
 from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import NestedCall
-from tunecheck.simulators._results import Result
+from tunecheck.simulators._backend import Result
 
 Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
 """The calls of each step of a turn; a step without any is empty."""

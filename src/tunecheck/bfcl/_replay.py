@@ -11,9 +11,8 @@ from tunecheck.bfcl._entries import Entry
 from tunecheck.calls._formats.reading import read_calls, read_python_calls
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.conversations._nested import NestedCall, make_call
-from tunecheck.simulators._backend import Backend, Backends
+from tunecheck.simulators._backend import Backend, Backends, Result, failure
 from tunecheck.simulators._base import Simulator
-from tunecheck.simulators._results import Result, failure
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ from typing import cast
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import positional_count
-from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._results import Result, failure
+from tunecheck.simulators._backend import Backend, Result, failure
 
 
 @dataclass(frozen=True, slots=True)

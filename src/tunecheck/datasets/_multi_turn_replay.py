@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
-from tunecheck.simulators._backend import Backend
-from tunecheck.simulators._results import Result
+from tunecheck.simulators._backend import Backend, Result
 
 Path: TypeAlias = "tuple[str | int, ...]"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tunecheck.simulators._backend import Backend, find_simulator
+from tunecheck.simulators._backend import Backend, Result, find_simulator
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._results import Result
 
 __all__ = ["Backend", "Result", "Simulator", "SimulatorError", "find_simulator", "tool"]

@@ -1,7 +1,7 @@
-"""What the built-in services know and start from: prices, places, rates and default accounts, in figures.json.
+"""What the built-in services know and start from: prices, places, rates and default accounts, and configurations.
 
-The figures are tabulated by scripts/tabulate_bfcl_figures.py. Those who read them do not change them: what a service
-keeps of them is copied by `started`.
+The figures in figures.json are tabulated by scripts/tabulate_bfcl_figures.py. Those who read them do not change them:
+what a service keeps of them, or of its configuration, is a copy.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from tunecheck._errors import DataError
 from tunecheck._json import JSON, loads
 
 _Value = TypeVar("_Value")
+
+_NAMES = {dict: "an object", list: "a list", int: "a whole number", str: "text", bool: "true or false"}
 
 
 class TradingFigures(msgspec.Struct, frozen=True):
@@ -96,8 +98,7 @@ def started(owner: str, config: Mapping[str, JSON], defaults: Mapping[str, Any])
     for name, value in values.items():
         needed = _needed(name, defaults[name])
         if needed and not isinstance(value, needed):
-            shape = {dict: "an object", list: "a list", int: "a whole number"}[needed]
-            raise DataError(f"initial_config.{owner}.{name} is a {type(value).__name__}; {shape} is needed")
+            raise DataError(f"initial_config.{owner}.{name} is a {type(value).__name__}; {_NAMES[needed]} is needed")
     return values
 
 
@@ -105,6 +106,19 @@ def _needed(name: str, default: object) -> type | None:
     if name == "random_seed":
         return int
     return type(default) if isinstance(default, (dict, list)) else None
+
+
+def taken(config: Mapping[str, JSON], simulator: str, key: str, default: _Value) -> _Value:
+    """A copy of what the configuration has under a key, or of the default, whose type it must have.
+
+    Raises:
+        DataError: it is of another type.
+    """
+    value = config.get(key, default)
+    if not isinstance(value, type(default)) or (isinstance(value, bool) and not isinstance(default, bool)):
+        needed = _NAMES.get(type(default), type(default).__name__)
+        raise DataError(f"initial_config.{simulator}.{key} is {_NAMES.get(type(value), 'null')}; {needed} is needed")
+    return copied(value)
 
 
 def copied(value: _Value) -> _Value:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck._literals import read_constants
+from tunecheck.simulators._figures import copied
 
 FILE = "long_context.py"
 
@@ -26,7 +27,7 @@ class LongContext(Mapping[str, JSON]):
     """Constants by name, such as `FILE_CONTENT_EXTENSION`. Each value given out is a copy that its taker may change."""
 
     def __init__(self, constants: Mapping[str, JSON]) -> None:
-        self._constants = {name: _copy(value) for name, value in constants.items()}
+        self._constants = {name: copied(value) for name, value in constants.items()}
         self._flat = {name for name, value in self._constants.items() if _is_flat(value)}
 
     @classmethod
@@ -47,7 +48,7 @@ class LongContext(Mapping[str, JSON]):
     def __getitem__(self, name: str) -> JSON:
         value = self._constants[name]
         # The longest are lists of thousands of numbers or names, asked for with every answer that they pad.
-        return value.copy() if name in self._flat and isinstance(value, list) else _copy(value)
+        return value.copy() if name in self._flat and isinstance(value, list) else copied(value)
 
     def __contains__(self, name: object) -> bool:
         return name in self._constants
@@ -71,14 +72,6 @@ def _find(folder: Path) -> Path:
     raise DataError(
         f"{folder}: there is no {FILE} of BFCL, which long-context rows need; get it with: tunecheck datasets get bfcl"
     )
-
-
-def _copy(value: JSON) -> JSON:
-    if isinstance(value, list):
-        return [_copy(item) if isinstance(item, (list, dict)) else item for item in value]
-    if isinstance(value, dict):
-        return {key: _copy(item) if isinstance(item, (list, dict)) else item for key, item in value.items()}
-    return value
 
 
 def _is_flat(value: JSON) -> bool:

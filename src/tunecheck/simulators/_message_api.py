@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._configuration import taken
-
-if TYPE_CHECKING:
-    from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._figures import taken
+from tunecheck.simulators._long_context import LongContext
 
 Fields: TypeAlias = dict[str, JSON]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._figures import started
-
-if TYPE_CHECKING:
-    from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._long_context import LongContext
 
 _DEFAULTS: dict[str, JSON] = {"ticket_queue": [], "ticket_counter": 1, "current_user": None}
 

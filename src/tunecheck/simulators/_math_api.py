@@ -5,14 +5,12 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._math.logarithms import Shown, logarithm
-
-if TYPE_CHECKING:
-    from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._logarithms import Shown, logarithm
+from tunecheck.simulators._long_context import LongContext
 
 _Result = TypeVar("_Result")
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypedDict
+from typing import ClassVar, TypedDict
 
 from tunecheck._json import JSON
-from tunecheck.simulators._base import SimulatorError, tool
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._figures import copied, figures, started
-from tunecheck.simulators._trading.market import StockMarket
-
-if TYPE_CHECKING:
-    from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._long_context import LongContext
 
 _SEED = 1053520
 _DAY_S = 86_400
 _OPENING = datetime(2024, 9, 1, 10, 30)  # noqa: DTZ001 - the exchange has one clock and names no zone
 _DATE = "%Y-%m-%d"
 _TIME = "%Y-%m-%d %H:%M:%S"
+
+Stock = TypedDict(
+    "Stock",
+    {"price": float, "percent_change": float, "volume": float, "MA(5)": object, "MA(20)": object},
+    total=False,
+)
+"""A stock's figures. The moving averages are numbers, or long lists of them in a long-context row."""
+
+_SECTORS_PADDING = {"Technology": "TECHNOLOGY_EXTENSION", "Automobile": "AUTOMOBILE_EXTENSION"}
 
 
 class Order(TypedDict, total=False):
@@ -49,12 +55,14 @@ class Transaction(TypedDict, total=False):
     timestamp: str
 
 
-class TradingBot(StockMarket):
+class TradingBot(Simulator):
     """Configuration: `orders` by id, `account_info`, `authenticated`, `market_status` ("Open" or "Closed"),
     `order_counter`, `stocks` by symbol, `watch_list`, `transaction_history`, `random_seed`.
 
     State: all of these but the seed, and `long_context`. The seed decides when a deposit or withdrawal took place.
     """
+
+    bounded: ClassVar[bool] = True
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
         """See `Simulator.load`. Long context pads what is read, never the state."""
@@ -64,8 +72,8 @@ class TradingBot(StockMarket):
         self.authenticated: bool = values["authenticated"]
         self.market_status: str = values["market_status"]
         self.order_counter: int = values["order_counter"]
-        self.stocks = values["stocks"]
-        self.watch_list = values["watch_list"]
+        self.stocks: dict[str, Stock] = values["stocks"]
+        self.watch_list: list[str] = values["watch_list"]
         self.transaction_history: list[Transaction] = values["transaction_history"]
         self._padding = long_context
         self._random = random.Random(values["random_seed"])
@@ -236,6 +244,107 @@ class TradingBot(StockMarket):
         self._require_login("see your orders")
         return {"history": list(self.orders)}
 
+    @tool
+    def get_current_time(self) -> dict[str, str]:
+        """Tell the time of day at the market."""
+        return {"current_time": figures().trading.current_time}
+
+    @tool
+    def get_symbol_by_name(self, name: str) -> dict[str, str]:
+        """Look up a company's stock symbol.
+
+        Args:
+            name: The company's name, as "Apple".
+        """
+        return {"symbol": figures().trading.symbols.get(name, "Stock not found")}
+
+    @tool
+    def get_stock_info(self, symbol: str) -> Stock:
+        """Show a stock's price, its change in percent, the trading volume and moving averages.
+
+        Args:
+            symbol: The stock's symbol.
+        """
+        if symbol not in self.stocks:
+            raise SimulatorError(f"nothing is known about a stock '{symbol}'")
+        stock = self.stocks[symbol].copy()
+        if self._padding is not None:
+            stock["MA(5)"] = self._padding["MA_5_EXTENSION"]
+            stock["MA(20)"] = self._padding["MA_20_EXTENSION"]
+        return stock
+
+    @tool
+    def get_available_stocks(self, sector: str) -> dict[str, list[str]]:
+        """List the symbols of the stocks of a sector.
+
+        Args:
+            sector: The sector, as "Technology".
+        """
+        symbols = list(figures().trading.sectors.get(sector, ()))
+        if self._padding is not None and symbols:
+            symbols += _listed(self._padding, _SECTORS_PADDING[sector])
+        return {"stock_list": symbols}
+
+    @tool
+    def filter_stocks_by_price(self, stocks: list[str], min_price: float, max_price: float) -> dict[str, list[str]]:
+        """Keep those stocks whose price lies within a range, its ends included.
+
+        Args:
+            stocks: Symbols to choose from.
+            min_price: The lowest price.
+            max_price: The highest price.
+        """
+        return {"filtered_stocks": [each for each in stocks if min_price <= self._price(each) <= max_price]}
+
+    @tool
+    def notify_price_change(self, stocks: list[str], threshold: float) -> dict[str, str]:
+        """Tell which stocks have changed by at least so many percent, up or down.
+
+        Args:
+            stocks: Symbols to look at.
+            threshold: The smallest change that counts, in percent.
+        """
+        changed = [
+            symbol
+            for symbol in stocks
+            if symbol in self.stocks and abs(self.stocks[symbol]["percent_change"]) >= threshold
+        ]
+        if not changed:
+            return {"notification": "No significant price changes in the selected stocks."}
+        return {"notification": f"Stocks {', '.join(changed)} have significant price changes."}
+
+    @tool
+    def get_watchlist(self) -> dict[str, list[str]] | list[str]:
+        """List the symbols on the watchlist."""
+        self._require_login("see the watchlist")
+        if self._padding is not None:
+            return self.watch_list + _listed(self._padding, "WATCH_LIST_EXTENSION")
+        return {"watchlist": self.watch_list.copy()}
+
+    @tool
+    def add_to_watchlist(self, stock: str) -> dict[str, list[str]]:
+        """Put a stock on the watchlist; a symbol that is unknown or there already changes nothing.
+
+        Args:
+            stock: The stock's symbol.
+        """
+        if stock in self.stocks and stock not in self.watch_list:
+            self.watch_list.append(stock)
+        return {"watchlist": self.watch_list.copy()}
+
+    @tool
+    def remove_stock_from_watchlist(self, symbol: str) -> dict[str, str]:
+        """Take a stock off the watchlist.
+
+        Args:
+            symbol: The stock's symbol.
+        """
+        self._require_login("change the watchlist")
+        if symbol not in self.watch_list:
+            raise SimulatorError(f"the stock {symbol} is not on the watchlist")
+        self.watch_list.remove(symbol)
+        return {"status": f"Stock {symbol} removed from watchlist successfully."}
+
     def _record(self, kind: str, amount: float) -> None:
         moment = _OPENING + timedelta(seconds=self._random.randint(0, _DAY_S))
         self.transaction_history.append({"type": kind, "amount": amount, "timestamp": moment.strftime(_TIME)})
@@ -244,6 +353,13 @@ class TradingBot(StockMarket):
         balance = self.account_info.get("balance", 0)
         if cost > balance:
             raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
+
+    def _price(self, symbol: str) -> float:
+        return self.stocks.get(symbol, {}).get("price", 0)
+
+    def _require_login(self, purpose: str) -> None:
+        if not self.authenticated:
+            raise SimulatorError(f"log in to the trading system to {purpose}")
 
 
 def _order_id(name: str) -> int | str:
@@ -258,3 +374,9 @@ def _described(symbol: str, padding: LongContext) -> dict[str, str]:
     templates = padding["ORDER_DETAIL_EXTENSION"]
     assert isinstance(templates, dict)
     return {name: str(template).replace("{symbol}", str(symbol)) for name, template in templates.items()}
+
+
+def _listed(padding: LongContext, name: str) -> list[str]:
+    values = padding[name]
+    assert isinstance(values, list)
+    return values  # type: ignore[return-value]  # symbols, and one item that is none

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
-from tunecheck.simulators._files import text_commands
-from tunecheck.simulators._files import tree as file_tree
-from tunecheck.simulators._files.tree import Directory, File, Node
-from tunecheck.simulators._files.volume import Volume
-
-if TYPE_CHECKING:
-    from tunecheck.simulators._long_context import LongContext
+from tunecheck.simulators._file_tree import Directory, File, Node, Volume, descendants, pad, read_directory, shown
+from tunecheck.simulators._long_context import LongContext
 
 _LONGEST_NAME = 1_000
+_UNITS = ("B", "KB", "MB", "GB", "TB")
 _FORBIDDEN = frozenset('"%*/:<>?\\|')
 
 
@@ -36,7 +32,7 @@ class GorillaFileSystem(Simulator):
         if "root" in config:
             root = _root(config["root"])
             if long_context is not None:
-                file_tree.pad(root, *_padding(long_context))
+                pad(root, *_padding(long_context))
         self._volume = Volume(root)
         self._long_context = long_context is not None
 
@@ -46,7 +42,7 @@ class GorillaFileSystem(Simulator):
 
     def state_text(self) -> dict[str, JSON]:
         """The tree in the text form of BFCL's logs."""
-        return {"long_context": self._long_context, "root": file_tree.shown(self._volume.root)}
+        return {"long_context": self._long_context, "root": shown(self._volume.root)}
 
     @tool
     def pwd(self) -> dict[str, str]:
@@ -137,7 +133,7 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file in this directory, not a path.
             lines: How many lines to show.
         """
-        return {"last_lines": text_commands.last_lines(self._content(file_name, "tail"), lines)}
+        return {"last_lines": _last_lines(self._content(file_name, "tail"), lines)}
 
     @tool
     def wc(self, file_name: str, mode: str = "l") -> dict[str, int | str]:
@@ -149,7 +145,7 @@ class GorillaFileSystem(Simulator):
         """
         if mode not in ("l", "w", "c"):
             raise SimulatorError(f"wc: there is no mode '{str(mode)[:1000]}'")
-        return text_commands.count(self._content(file_name, "wc"), mode)
+        return _counted(self._content(file_name, "wc"), mode)
 
     @tool
     def sort(self, file_name: str) -> dict[str, str]:
@@ -183,7 +179,7 @@ class GorillaFileSystem(Simulator):
         second = self._volume.find(file_name2) if isinstance(first, File) else None
         if not isinstance(first, File) or not isinstance(second, File):
             raise SimulatorError(f"diff: there is no file '{file_name1}' or no file '{file_name2}' here")
-        return {"diff_lines": text_commands.differing_lines(_text(first), _text(second))}
+        return {"diff_lines": _differing_lines(_text(first), _text(second))}
 
     @tool
     def du(self, human_readable: bool = False) -> dict[str, str]:
@@ -192,9 +188,9 @@ class GorillaFileSystem(Simulator):
         Args:
             human_readable: Whether to give the size in KB, MB and so on instead of bytes.
         """
-        nodes = [entry for _, entry in file_tree.descendants(self._volume.current, "")]
+        nodes = [entry for _, entry in descendants(self._volume.current, "")]
         size = sum(len(_text(entry).encode()) for entry in nodes if isinstance(entry, File))
-        return {"disk_usage": text_commands.readable_size(size) if human_readable else f"{size} bytes"}
+        return {"disk_usage": _readable_size(size) if human_readable else f"{size} bytes"}
 
     @tool
     def find(self, path: str = ".", name: str | None = None) -> dict[str, list[str]]:
@@ -204,7 +200,7 @@ class GorillaFileSystem(Simulator):
             path: Directory to start from: a path from here, or from the root where it begins with "/".
             name: Text that the name must contain; without it everything is found.
         """
-        below = file_tree.descendants(self._volume.at(path), path.rstrip("/"))
+        below = descendants(self._volume.at(path), path.rstrip("/"))
         return {"matches": [found for found, entry in below if name is None or name in entry.name]}
 
     @tool
@@ -297,7 +293,7 @@ def _root(config: JSON) -> Directory:
     if not isinstance(config, dict) or not config:
         raise DataError("initial_config.GorillaFileSystem.root needs one entry: the root directory under its name")
     name = next(iter(config))
-    return file_tree.read_directory(name, config[name], f"initial_config.GorillaFileSystem.root.{name}")
+    return read_directory(name, config[name], f"initial_config.GorillaFileSystem.root.{name}")
 
 
 def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
@@ -324,3 +320,33 @@ def _text(file: File) -> str:
     if not isinstance(file.content, str):
         raise SimulatorError(f"what is in '{file.name}' is not text")
     return file.content
+
+
+def _last_lines(text: str, lines: int) -> str:
+    """The last lines without the final line feed; of a negative number, all but so many from the start."""
+    found = text.splitlines()
+    start = -len(found) if lines > len(found) else -lines
+    return "\n".join(found[start:])
+
+
+def _counted(text: str, mode: str) -> dict[str, int | str]:
+    """Lines ("l"), words ("w") or characters ("c") of a text."""
+    if mode == "c":
+        return {"count": len(text), "type": "characters"}
+    if mode == "w":
+        return {"count": len(text.split()), "type": "words"}
+    return {"count": len(text.splitlines()), "type": "lines"}
+
+
+def _differing_lines(first: str, second: str) -> str:
+    """Lines that differ at the same place, `- ` and `+ `, as far as the shorter text goes."""
+    pairs = zip(first.splitlines(), second.splitlines(), strict=False)
+    return "\n".join(f"- {one}\n+ {other}" for one, other in pairs if one != other)
+
+
+def _readable_size(size: float) -> str:
+    """A number of bytes in the largest unit in which it is at least 1."""
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.2f} {_UNITS[unit]}"

@@ -1,4 +1,4 @@
-"""The tree that the simulated file system works on: its nodes, how it is read from a configuration, and its limits.
+"""The tree that the simulated file system works on: its nodes, how it is read and changed, and its limits.
 
 BFCL's data rest on how its file system copies and moves directories, and so does this tree: a moved directory goes on
 sharing its entries with the node it was moved from, a copied one shares the entries' nodes with the original, and both
@@ -7,7 +7,7 @@ keep the parents that these nodes had. So a tree may hold a node in several plac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NoReturn, TypeAlias
 
 from tunecheck._errors import DataError
@@ -22,6 +22,9 @@ MAX_CHARACTERS = 20_000_000
 
 MAX_DEPTH = 100
 """Most directories inside each other."""
+
+MAX_MEASURED = 3_000_000
+"""Entries that are gone through in one conversation to see whether there is room; some seconds of work."""
 
 
 class File:
@@ -169,3 +172,125 @@ def pad(directory: Directory, text: str, names: Sequence[str], unpadded: Collect
     if not any(isinstance(entry, Directory) for entry in entries):
         for name in names:
             directory.contents.setdefault(name, File(name))
+
+
+class Volume:
+    """A tree and its current directory.
+
+    Every change keeps the tree within its limits: what would break them, or put a directory into itself, is refused
+    and leaves everything as it was.
+
+    Raises:
+        DataError: the tree is too large from the start.
+    """
+
+    def __init__(self, root: Directory) -> None:
+        self.root = root
+        self.current = root
+        self._shares_nodes = False
+        self._plain: dict[str, object] | None = None
+        self._measured = 0
+        self._entries, self._characters, self._depth = measure(root)
+        if self._over_limits():
+            raise DataError("initial_config.GorillaFileSystem.root is larger than a simulated file system may be")
+
+    def plain(self) -> dict[str, object]:
+        """The tree as plain data under the root's name; made anew only after a change."""
+        if self._plain is None:
+            self._plain = {self.root.name: plain(self.root)}
+        return self._plain
+
+    def find(self, name: str) -> Node | None:
+        """An entry of the current directory; where one is named ".", that name means the directory itself."""
+        entry = self.current.contents.get(name)
+        return self.current if name == "." and entry else entry
+
+    def entry(self, name: str, command: str) -> Node:
+        """The same; a command's error where there is none."""
+        entry = self.find(name)
+        if entry is None:
+            raise SimulatorError(f"{command}: there is no '{name}' here")
+        return entry
+
+    def at(self, path: str) -> Directory:
+        """The directory at a path from here, or from the root where it begins with "/"; `..` has no meaning in it."""
+        directory = self.root if path.startswith("/") else self.current
+        if path == "/":
+            return directory
+        for step in path.strip("/").split("/"):
+            entry = directory if step == "." else directory.contents.get(step)
+            if not isinstance(entry, Directory):
+                raise SimulatorError(f"find: there is no directory '{path}'")
+            directory = entry
+        return directory
+
+    def add(self, node: Node, directory: Directory) -> None:
+        """Put a new node into a directory, which has none of that name."""
+        directory.contents[node.name] = node
+        inside = False
+        if isinstance(node, Directory):
+            self._depth += 1
+            inside = bool(node.contents)
+        self._grown(len(node.name), lambda: directory.contents.pop(node.name), exactly=inside)
+
+    def copy(self, node: Node, directory: Directory, name: str) -> None:
+        """Put a copy of a node into a directory: the content of a file, the entries of a directory."""
+        if isinstance(node, File):
+            self.add(File(name, node.content), directory)
+            return
+        copied = directory.contents[name] = Directory(name, directory)
+        copied.contents.update(node.contents)
+        self._shares_nodes = self._shares_nodes or bool(copied.contents)
+        self.add(copied, directory)
+
+    def move(self, name: str, node: Node, directory: Directory, new_name: str) -> None:
+        """Move an entry of the current directory; whoever is still in a moved directory goes on working in the new."""
+        here, before = self.current.contents, dict(self.current.contents)
+        del here[name]
+        try:
+            if isinstance(node, File):
+                self.add(File(new_name, node.content), directory)
+            else:
+                self.add(Directory(new_name, directory, node.contents), directory)
+        except SimulatorError:
+            here.clear()
+            here.update(before)
+            raise
+
+    def write(self, file: File, content: JSON) -> None:
+        """Replace what is in a file."""
+        before, file.content = file.content, content
+        length = len(content if isinstance(content, str) else str(content))
+        self._grown(length, lambda: setattr(file, "content", before))
+
+    def remove(self, name: str) -> None:
+        """Remove an entry of the current directory."""
+        del self.current.contents[name]
+        self._plain = None
+
+    def _grown(self, characters: int, undo: Callable[[], object], *, exactly: bool = False) -> None:
+        """Take a change that has just added at most one entry and so many characters, or undo and refuse it.
+
+        The figures are kept as upper bounds, and taken exactly where those do not suffice.
+        """
+        self._plain = None
+        self._entries += 1
+        self._characters += characters
+        try:
+            if exactly or self._shares_nodes or self._over_limits():
+                self._measure()
+            if self._over_limits():
+                raise SimulatorError("there is no room left in the file system")
+        except SimulatorError:
+            undo()
+            raise
+
+    def _measure(self) -> None:
+        """Take the figures exactly; refused once that has been too much work for one conversation."""
+        self._measured += self._entries
+        if self._measured > MAX_MEASURED:
+            raise SimulatorError("there is no room left in the file system")
+        self._entries, self._characters, self._depth = measure(self.root)
+
+    def _over_limits(self) -> bool:
+        return self._entries > MAX_ENTRIES or self._characters > MAX_CHARACTERS or self._depth > MAX_DEPTH

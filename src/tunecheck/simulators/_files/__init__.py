@@ -1,1 +1,0 @@
-"""GorillaFileSystem: a file tree, its volume, and the text commands over it."""

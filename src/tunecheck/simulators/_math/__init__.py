@@ -1,1 +1,0 @@
-"""MathAPI: arithmetic with BFCL's logarithms."""

@@ -1,1 +1,0 @@
-"""TradingBot: orders, accounts and a market."""

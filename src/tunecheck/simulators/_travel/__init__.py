@@ -1,1 +1,0 @@
-"""TravelAPI: bookings, accounts and flights."""

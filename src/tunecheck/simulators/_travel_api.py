@@ -1,0 +1,500 @@
+"""TravelAPI: flights that are booked, insured and cancelled with registered credit cards and a budget."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import ClassVar, Literal, TypedDict
+
+from tunecheck._json import JSON
+from tunecheck.simulators._base import Simulator, SimulatorError, tool
+from tunecheck.simulators._figures import copied, figures, started
+from tunecheck.simulators._long_context import LongContext
+
+_DEFAULTS: dict[str, JSON] = {
+    "credit_card_list": {},
+    "booking_record": {},
+    "access_token": None,
+    "token_type": None,
+    "token_expires_in": None,
+    "token_scope": None,
+    "user_first_name": None,
+    "user_last_name": None,
+    "budget_limit": None,
+    "random_seed": 141053,
+}
+
+_ADULT_YEARS = 18
+TravelClass = Literal["economy", "business", "first"]
+Currency = Literal["USD", "RMB", "EUR", "JPY", "GBP", "CAD", "AUD", "INR", "RUB", "BRL", "MXN"]
+_LONGEST_TEXT = 1000
+"""Characters of a text that is multiplied, as one is where a model gives an amount as text."""
+
+
+class Booking(TypedDict, total=False):
+    """A booked flight; `travel_cost` is in US dollars."""
+
+    card_id: str
+    travel_date: str
+    travel_from: str
+    travel_to: str
+    travel_class: str
+    travel_cost: float
+    transaction_id: str
+
+
+class Card(TypedDict, total=False):
+    """A credit card; `balance` is in US dollars. Those that come with a configuration may lack anything."""
+
+    card_number: str
+    expiration_date: str
+    cardholder_name: str
+    card_verification_number: int
+    balance: float
+
+
+class TravelAPI(Simulator):
+    """Configuration: `credit_card_list` and `booking_record` by id, `access_token`, `token_type`, `token_expires_in`,
+    `token_scope`, `user_first_name`, `user_last_name`, `budget_limit`, `random_seed`.
+
+    State: all of these but the seed, and `long_context`. The seed decides the ids, tokens and balances given out.
+    """
+
+    bounded: ClassVar[bool] = True
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        """See `Simulator.load`. Long context adds cards and bookings to the state."""
+        values = started("TravelAPI", config, _DEFAULTS)
+        self.credit_card_list: dict[str, Card] = values["credit_card_list"]
+        self.booking_record: dict[str, Booking] = values["booking_record"]
+        self.access_token: str | None = values["access_token"]
+        self.token_type: str | None = values["token_type"]
+        self.token_expires_in: int | None = values["token_expires_in"]
+        self.token_scope: str | None = values["token_scope"]
+        self.user_first_name: str | None = values["user_first_name"]
+        self.user_last_name: str | None = values["user_last_name"]
+        self.budget_limit: float | None = values["budget_limit"]
+        self._random = random.Random(values["random_seed"])
+        self._padding = long_context
+        if long_context is not None:
+            _add(self.credit_card_list, long_context["CREDIT_CARD_EXTENSION"])
+            _add(self.booking_record, long_context["BOOKING_RECORD_EXTENSION"])
+
+    def state(self) -> dict[str, object]:
+        """See `Simulator.state`."""
+        names = (name for name in _DEFAULTS if name != "random_seed")
+        return {**{name: getattr(self, name) for name in names}, "long_context": self._padding is not None}
+
+    @tool
+    def book_flight(
+        self,
+        access_token: str,
+        card_id: str,
+        travel_date: str,
+        travel_from: str,
+        travel_to: str,
+        travel_class: TravelClass,
+    ) -> dict[str, object]:
+        """Book a flight and pay for it with a registered credit card.
+
+        Args:
+            access_token: The token got by authentication.
+            card_id: The id of the card that pays.
+            travel_date: The day of the flight, as 2024-09-30.
+            travel_from: The code of the airport of departure.
+            travel_to: The code of the airport of arrival.
+            travel_class: The class to fly in.
+        """
+        try:
+            self._require_token(access_token)
+            card = self._charged_card(card_id)
+            cost = _booking_fare(travel_date, travel_from, travel_to, travel_class)
+            self._require_funds(card, cost)
+        except SimulatorError as error:
+            return {"booking_status": False, "error": str(error)}
+        card["balance"] -= cost
+        booking: Booking = {
+            "card_id": card_id,
+            "travel_date": travel_date,
+            "travel_from": travel_from,
+            "travel_to": travel_to,
+            "travel_class": travel_class,
+            "travel_cost": cost,
+        }
+        return self._recorded(booking)
+
+    @tool
+    def cancel_booking(self, access_token: str, booking_id: str) -> dict[str, object]:
+        """Cancel a booked flight; what it cost goes back to the card.
+
+        Args:
+            access_token: The token got by authentication.
+            booking_id: The id of the booking.
+        """
+        try:
+            self._require_token(access_token)
+            booking = self._booking(booking_id)
+        except SimulatorError as error:
+            return {"cancel_status": False, "error": str(error)}
+        card = self.credit_card_list[booking["card_id"]]
+        card["balance"] += booking["travel_cost"]
+        del self.booking_record[booking_id]
+        return {"cancel_status": True}
+
+    @tool
+    def get_booking_history(self, access_token: str) -> dict[str, dict[str, Booking]]:
+        """List all booked flights by id.
+
+        Args:
+            access_token: The token got by authentication.
+        """
+        self._require_token(access_token)
+        return {"booking_history": copied(self.booking_record)}
+
+    @tool
+    def retrieve_invoice(
+        self, access_token: str, booking_id: str | None = None, insurance_id: str | None = None
+    ) -> dict[str, dict[str, object]]:
+        """Get the invoice of a booked flight.
+
+        Args:
+            access_token: The token got by authentication.
+            booking_id: The id of the booking.
+            insurance_id: The id of an insurance; it changes nothing.
+        """
+        self._require_token(access_token)
+        booking = self._booking(booking_id)
+        invoice: dict[str, object] = {
+            "booking_id": booking_id,
+            "travel_date": booking["travel_date"],
+            "travel_from": booking["travel_from"],
+            "travel_to": booking["travel_to"],
+            "travel_class": booking["travel_class"],
+            "travel_cost": booking["travel_cost"],
+            "transaction_id": booking["transaction_id"],
+        }
+        return {"invoice": invoice}
+
+    @tool
+    def purchase_insurance(
+        self, access_token: str, insurance_type: str, booking_id: str, insurance_cost: float, card_id: str
+    ) -> dict[str, object]:
+        """Buy an insurance for a booked flight.
+
+        Args:
+            access_token: The token got by authentication.
+            insurance_type: The type of insurance.
+            booking_id: The id of the booking.
+            insurance_cost: What it costs, in US dollars.
+            card_id: The id of the card that pays.
+        """
+        try:
+            self._require_token(access_token)
+            if self.budget_limit is not None and self.budget_limit < insurance_cost:
+                raise SimulatorError("the insurance costs more than the budget allows")
+            self._booking(booking_id)
+            card = self._card(card_id)
+        except SimulatorError as error:
+            return {"insurance_status": False, "error": str(error)}
+        card["balance"] -= insurance_cost
+        return {"insurance_id": self._number(9), "insurance_status": True}
+
+    @tool
+    def contact_customer_support(self, booking_id: str, message: str) -> dict[str, str]:
+        """Write to customer support about a booked flight.
+
+        Args:
+            booking_id: The id of the booking.
+            message: What to write.
+        """
+        self._booking(booking_id)
+        return {"customer_support_message": figures().travel.support_reply}
+
+    @tool
+    def authenticate_travel(
+        self,
+        client_id: str,
+        client_secret: str,
+        refresh_token: str,
+        grant_type: str,
+        user_first_name: str,
+        user_last_name: str,
+    ) -> dict[str, str | int]:
+        """Authenticate a traveller, and get the access token that other operations ask for.
+
+        Args:
+            client_id: The id of the application.
+            client_secret: The secret of the application.
+            refresh_token: The refresh token of an earlier authentication.
+            grant_type: What is asked for: read_write, read or write.
+            user_first_name: The traveller's first name.
+            user_last_name: The traveller's last name.
+        """
+        token = figures().travel.token
+        self.access_token = self._number(6)
+        self.token_type = token.type
+        self.token_expires_in = token.expires_in
+        self.token_scope = grant_type
+        self.user_first_name = user_first_name
+        self.user_last_name = user_last_name
+        return {
+            "expires_in": token.expires_in,
+            "access_token": self.access_token,
+            "token_type": token.type,
+            "scope": grant_type,
+        }
+
+    @tool
+    def travel_get_login_status(self) -> dict[str, bool]:
+        """Tell whether a traveller is authenticated, with a token that has not expired."""
+        return {"status": self.token_expires_in is not None and self.token_expires_in != 0}
+
+    @tool
+    def verify_traveler_information(
+        self, first_name: str, last_name: str, date_of_birth: str, passport_number: str
+    ) -> dict[str, bool | str]:
+        """Check that a traveller is the one who is authenticated, is of age, and has a passport of the United States.
+
+        Args:
+            first_name: The traveller's first name.
+            last_name: The traveller's last name.
+            date_of_birth: The traveller's birthday, as 1990-09-30.
+            passport_number: The number of the traveller's passport.
+        """
+        failure = self._unfit(first_name, last_name, date_of_birth, passport_number)
+        if failure:
+            return {"verification_status": False, "verification_failure": failure}
+        return {"verification_status": True}
+
+    @tool
+    def set_budget_limit(self, access_token: str, budget_limit: float) -> dict[str, float]:
+        """Set the traveller's budget.
+
+        Args:
+            access_token: The token got by authentication.
+            budget_limit: The budget, in US dollars.
+        """
+        self._require_token(access_token)
+        self.budget_limit = float(budget_limit)
+        return {"budget_limit": self.budget_limit}
+
+    @tool
+    def register_credit_card(
+        self,
+        access_token: str,
+        card_number: str,
+        expiration_date: str,
+        cardholder_name: str,
+        card_verification_number: int,
+    ) -> dict[str, str]:
+        """Register a credit card, and get the id to pay with it.
+
+        Args:
+            access_token: The token got by authentication.
+            card_number: The number on the card.
+            expiration_date: The month in which it expires, as 09/2030.
+            cardholder_name: The name on the card.
+            card_verification_number: The number that proves its possession.
+        """
+        if self.token_expires_in is None:
+            raise SimulatorError("nobody is authenticated; authenticate first")
+        self._require_token(access_token)
+        if card_number in self.credit_card_list:
+            raise SimulatorError("this card is registered already")
+        card_id = self._number(12)
+        self.credit_card_list[card_id] = {
+            "card_number": card_number,
+            "expiration_date": expiration_date,
+            "cardholder_name": cardholder_name,
+            "card_verification_number": card_verification_number,
+            "balance": self._random.randint(10_000, 99_999),
+        }
+        return {"card_id": card_id}
+
+    @tool
+    def get_credit_card_balance(self, access_token: str, card_id: str) -> dict[str, float]:
+        """Tell the balance of a registered credit card, in US dollars.
+
+        Args:
+            access_token: The token got by authentication.
+            card_id: The id of the card.
+        """
+        self._require_token(access_token)
+        if card_id not in self.credit_card_list:
+            raise SimulatorError(f"this card is not registered; registered are {list(self.credit_card_list)}")
+        return {"card_balance": self.credit_card_list[card_id]["balance"]}
+
+    @tool
+    def get_all_credit_cards(self) -> dict[str, dict[str, Card]]:
+        """List all registered credit cards by id."""
+        return {"credit_card_list": copied(self.credit_card_list)}
+
+    @tool
+    def list_all_airports(self) -> list[str]:
+        """List the codes of all airports."""
+        return list(figures().travel.airports)
+
+    @tool
+    def get_nearest_airport_by_city(self, location: str) -> dict[str, str]:
+        """Tell the airport that is nearest to a city.
+
+        Args:
+            location: The city's name, as "San Francisco".
+        """
+        return {"nearest_airport": figures().travel.cities.get(location, "Unknown")}
+
+    @tool
+    def get_flight_cost(
+        self, travel_from: str, travel_to: str, travel_date: str, travel_class: TravelClass
+    ) -> dict[str, list[float]]:
+        """Tell what a flight costs, in US dollars.
+
+        Args:
+            travel_from: The code of the airport of departure.
+            travel_to: The code of the airport of arrival.
+            travel_date: The day of the flight, as 2024-09-30.
+            travel_class: The class to fly in.
+        """
+        cost = _fare(travel_from, travel_to, travel_date, travel_class)
+        if self._padding is None:
+            return {"travel_cost_list": [cost]}
+        factor = _factor(travel_date, travel_class)
+        return {"travel_cost_list": [base * factor for _, _, base in figures().travel.fares]}
+
+    @tool
+    def compute_exchange_rate(
+        self, base_currency: Currency, target_currency: Currency, value: float
+    ) -> dict[str, float]:
+        """Convert an amount of money into another currency; one of the two must be the US dollar.
+
+        Args:
+            base_currency: The currency of the amount.
+            target_currency: The currency to convert it to.
+            value: The amount.
+        """
+        rates = figures().travel.dollar_buys
+        if isinstance(value, (str, list)) and len(value) > _LONGEST_TEXT:
+            raise SimulatorError("the amount must be a number")
+        if base_currency == "USD" and target_currency in rates:
+            # BFCL multiplies before it makes a number of the result: "5" at a rate of 7 is 5,555,555.
+            return {"exchanged_value": float(value * rates[target_currency])}
+        if target_currency == "USD" and base_currency in rates:
+            return {"exchanged_value": round(value / rates[base_currency], 2)}
+        raise SimulatorError("no exchange rate is known for these currencies; one of them must be USD")
+
+    @tool
+    def get_budget_fiscal_year(
+        self,
+        lastModifiedAfter: str | None = None,  # noqa: N803 - the data's own name
+        includeRemoved: str | None = None,  # noqa: N803
+    ) -> dict[str, str]:
+        """Tell the fiscal year of the budget; it is the same whatever is asked for.
+
+        Args:
+            lastModifiedAfter: Only years that were changed after this moment (UTC), as 2016-03-29T16:12:20.
+            includeRemoved: "true" for years that were removed as well.
+        """
+        return {"budget_fiscal_year": figures().travel.fiscal_year}
+
+    def _recorded(self, booking: Booking) -> dict[str, object]:
+        booking_id, booking["transaction_id"] = self._number(7), self._number(8)
+        self.booking_record[booking_id] = booking
+        return {
+            "booking_id": booking_id,
+            "transaction_id": booking["transaction_id"],
+            "booking_status": True,
+            "booking_history": {} if self._padding is None else copied(self.booking_record),
+        }
+
+    def _charged_card(self, card_id: str) -> Card:
+        card = self._card(card_id)
+        if "balance" not in card:
+            raise SimulatorError("the balance of this card is not known")
+        return card
+
+    def _require_funds(self, card: Card, cost: float) -> None:
+        if card["balance"] < cost:
+            raise SimulatorError("the card's balance does not cover the fare")
+        if self.budget_limit is not None and card["balance"] < self.budget_limit:
+            raise SimulatorError("the card's balance is less than the budget limit")
+
+    def _booking(self, booking_id: str | None) -> Booking:
+        if booking_id not in self.booking_record:
+            raise SimulatorError("there is no such booking")
+        return self.booking_record[booking_id]
+
+    def _number(self, digits: int) -> str:
+        """A random number of so many digits, as ids and tokens are."""
+        return str(self._random.randint(10 ** (digits - 1), 10**digits - 1))
+
+    def _require_token(self, access_token: str) -> None:
+        if self.token_expires_in == 0:
+            raise SimulatorError("the access token has expired; authenticate again")
+        if access_token != self.access_token:
+            raise SimulatorError("this access token is not valid")
+
+    def _card(self, card_id: str) -> Card:
+        if card_id not in self.credit_card_list:
+            raise SimulatorError("this card is not registered")
+        return self.credit_card_list[card_id]
+
+    def _unfit(self, first_name: str, last_name: str, date_of_birth: str, passport_number: str) -> str:
+        """Why a traveller is not verified; empty where nothing speaks against it."""
+        failures = figures().travel.verification_failures
+        if (first_name, last_name) != (self.user_first_name, self.user_last_name):
+            return failures.another.format(
+                known_first=self.user_first_name, known_last=self.user_last_name, first=first_name, last=last_name
+            )
+        born = _day(date_of_birth)
+        if born is None:
+            return failures.no_date
+        today = date.today()  # noqa: DTZ011 - the age on the traveller's own calendar
+        if today.year - born.year - ((today.month, today.day) < (born.month, born.day)) < _ADULT_YEARS:
+            return failures.child
+        return "" if passport_number.startswith("US") else failures.foreigner
+
+
+def _add(mine: dict[str, Card] | dict[str, Booking], more: JSON) -> None:
+    assert isinstance(more, dict)
+    for name, value in more.items():
+        mine.setdefault(name, value)  # type: ignore[arg-type]  # as the constants hold them
+
+
+def _booking_fare(travel_date: str, travel_from: str, travel_to: str, travel_class: str) -> float:
+    """The fare of a flight between two listed airports on a day that is one; some routes lead elsewhere."""
+    for place, code in (("departure", travel_from), ("arrival", travel_to)):
+        if code not in figures().travel.airports:
+            raise SimulatorError(f"there is no airport {code} to use for {place}")
+    if _day(travel_date) is None:
+        raise SimulatorError("the travel date must be written as YYYY-MM-DD")
+    return _fare(travel_from, travel_to, travel_date, travel_class)
+
+
+def _day(text: str) -> date | None:
+    """A day written as 2024-09-30; None for anything else that is text."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
+    except ValueError:
+        return None
+
+
+def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str) -> float:
+    """What a flight costs, in US dollars.
+
+    Raises:
+        SimulatorError: there is no such route or class.
+    """
+    for start, end, base in figures().travel.fares:
+        if (start, end) == (travel_from, travel_to):
+            return base * _factor(travel_date, travel_class)
+    raise SimulatorError("there is no flight between these airports")
+
+
+def _factor(travel_date: str, travel_class: str) -> float:
+    """Every class has its factor, and days whose digits add up to an even number cost more."""
+    if travel_class not in figures().travel.class_factors:
+        raise SimulatorError("the travel class must be economy, business or first")
+    factor = figures().travel.class_factors[travel_class]
+    digits = sum(int(each) for each in travel_date if each.isdigit())
+    return factor if digits % 2 else factor * figures().travel.even_date_factor

@@ -1,1 +1,0 @@
-"""VehicleControlAPI: the car, and its trips."""
