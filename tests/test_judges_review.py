@@ -36,10 +36,9 @@ from tunecheck.endpoints._prices import Prices
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluators._judges.model import judge_endpoint
 from tunecheck.evaluators._judges.texts import data_mark, shown
-from tunecheck.pipeline._budget import Budget
-from tunecheck.pipeline._journal import Journal
+from tunecheck.pipeline._costs import Budget
+from tunecheck.pipeline._journal import Journal, Takeover
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._recorded import Takeover
 
 KEY = "sk-not-to-be-seen-anywhere"
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.pipeline_parts import Answering, column, rows_of, run
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.pipeline._mapping import Constant, Reference, make_binder, parse_mapping, read_layers
-from tunecheck.pipeline._signatures import read_signature
+from tunecheck.pipeline._mapping import Constant, Reference, make_binder, parse_mapping, read_layers, read_signature
 
 ROW: dict[str, Any] = {
     "a": {"b": {"c": "deep"}, "list": [{"name": "first"}, {"name": "second"}]},

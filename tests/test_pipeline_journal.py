@@ -22,8 +22,7 @@ from tests.pipeline_parts import strict_lines
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._records import is_held
-from tunecheck.pipeline._journal import Journal
-from tunecheck.pipeline._recorded import Recorded, Takeover
+from tunecheck.pipeline._journal import Journal, Recorded, Takeover
 from tunecheck.pipeline._scoring import Failure
 
 EMPTY = b'{"k":"journal","format_version":1}\n'

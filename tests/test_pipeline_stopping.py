@@ -21,15 +21,13 @@ from tests.pipeline_parts import Answering, column, metrics_of, only_run, record
 from tunecheck._errors import ConfigurationError, DataError, RunError, RunInterruptedError, StopRunError
 from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._budget import Budget
+from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine, Plan
-from tunecheck.pipeline._journal import Journal
-from tunecheck.pipeline._lanes import Arguments, Job, Lane, Outcome, Spent
+from tunecheck.pipeline._journal import Journal, Takeover
+from tunecheck.pipeline._lanes import AnswerQueue, Arguments, Job, Lane, Outcome, Spent
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._recorded import Takeover
 from tunecheck.pipeline._results import ResultsWriter, RowState
 from tunecheck.pipeline._scoring import bind_evaluator
-from tunecheck.pipeline._waiting import AnswerQueue
 
 TOO_LONG = 30
 """Seconds after which a run that does nothing is taken to hang; nothing here takes one."""

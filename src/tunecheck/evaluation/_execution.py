@@ -24,15 +24,13 @@ from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.evaluation._loop import Closable, Show, run_engine
 from tunecheck.pipeline._aggregate import Aggregator, Metrics
-from tunecheck.pipeline._budget import Budget
 from tunecheck.pipeline._callables import CallableTarget
+from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine, Plan, Tally
-from tunecheck.pipeline._journal import Journal
-from tunecheck.pipeline._mapping import MappingLayers, check_binding
+from tunecheck.pipeline._journal import Journal, Recorded, Takeover
+from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._recorded import Recorded, Takeover
 from tunecheck.pipeline._results import ResultsWriter, RowsView
-from tunecheck.pipeline._rowkind import row_kind_reader
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.pipeline._trials import trial_metrics
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table

@@ -9,7 +9,7 @@ from tunecheck._errors import EndpointError
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._reading import Dataset, Scan
-from tunecheck.pipeline._recorded import Recorded
+from tunecheck.pipeline._journal import Recorded
 from tunecheck.pipeline._results import RowsView
 from tunecheck.runs._store import Run
 

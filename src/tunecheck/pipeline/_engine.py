@@ -19,12 +19,10 @@ from tunecheck._files.journal import RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._journal import Journal
-from tunecheck.pipeline._lanes import AsyncExecutor, Executor, Job, Lane, ThreadExecutor
+from tunecheck.pipeline._journal import Journal, JournaledParts, Takeover
+from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job, Lane, ThreadExecutor
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._parts import JournaledParts
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent
-from tunecheck.pipeline._recorded import Takeover
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
 from tunecheck.pipeline._scoring import (
     BoundEvaluator,
@@ -35,7 +33,6 @@ from tunecheck.pipeline._scoring import (
     private_copies,
 )
 from tunecheck.pipeline._threads import Threads
-from tunecheck.pipeline._waiting import AnswerQueue
 
 _WINDOW = 1_024
 """Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""

@@ -1,19 +1,31 @@
-"""The journal: an append-only file of everything a run has finished.
+"""The journal: an append-only file of everything a run has finished, and what of an earlier run's may be reused.
 
 What its records hold is said in `tunecheck._files.journal`, how they are kept in `tunecheck._records`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 
+import msgspec
 from msgspec import UNSET
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._files.journal import Answer, Error, Header, ModelCall, RowVerdicts, Step, Verdicts
-from tunecheck._json import JSON
+from tunecheck._files.versions import check_first_record
+from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
-from tunecheck.pipeline._scoring import Failure
+from tunecheck._targets import Row
+from tunecheck.pipeline._scoring import Failure, Output
+
+_CHUNKS_KEPT = 64
+_FARTHEST_AHEAD = 1 << 20
+
+_Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 
 
 class Journal:
@@ -60,3 +72,288 @@ class Journal:
     def close(self) -> None:
         """Sync and release the journal."""
         self._records.close()
+
+
+class JournaledParts:
+    """The parts of one row's answer.
+
+    `before` holds those that the run recorded before it was cut off.
+    """
+
+    def __init__(self, journal: Journal, row: Row, input_hash: str | None, before: Mapping[str, JSON]) -> None:
+        self._journal = journal
+        self._row = row
+        self._input_hash = input_hash
+        self._before = before
+
+    def recall(self, part: str) -> JSON:
+        """What was recorded for this part, None where nothing was."""
+        return self._before.get(part)
+
+    def record(self, part: str, value: JSON) -> None:
+        """Write a part to the journal.
+
+        Raises:
+            RunError: it cannot be written; the run stops.
+            TypeError: it has no JSON form.
+        """
+        self._journal.step(self._row.index, self._row.id, self._input_hash, part, value)
+
+
+class _Record(msgspec.Struct):
+    """As much of a record as the index needs."""
+
+    k: str
+    i: _Index | None = None
+    h: str | None = None
+    rows: list[tuple[_Index, dict[str, tuple[str | None, msgspec.Raw]]]] = []
+
+
+class _SlowRecord(_Record):
+    """The same, from plain data."""
+
+    rows: list[tuple[_Index, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
+
+
+class _Place(NamedTuple):
+    offset: int
+    row: int
+
+
+class BoughtCall(NamedTuple):
+    """A model's answer to an evaluator's call, and what it cost where that is known."""
+
+    evaluator: str
+    columns: dict[str, JSON]
+    cost: float | None
+    currency: str | None
+
+
+class _ByRow:
+    """Places found by the row's index: 8 bytes a row."""
+
+    def __init__(self) -> None:
+        self._offsets = array("Q")
+        self._far: dict[int, int] = {}
+
+    def add(self, _: str | None, place: _Place) -> None:
+        if place.row > len(self._offsets) + _FARTHEST_AHEAD:  # many rows before it failed, or the record is damaged
+            self._far[place.row] = place.offset + 1
+            return
+        if place.row >= len(self._offsets):
+            self._offsets.extend([0] * (place.row + 1024 - len(self._offsets)))
+        self._offsets[place.row] = place.offset + 1
+
+    def find(self, _: str | None, index: int) -> _Place | None:
+        offset = self._far.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
+        return _Place(offset - 1, index) if offset else None
+
+
+class _ByContent:
+    """Places found by the hash of the inputs.
+
+    Of several places with equal inputs, a row gets the one that was recorded for it; else the n-th asking gets the
+    n-th place, then the last.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[int, _Place | dict[int, _Place]] = {}
+
+    def add(self, input_hash: str | None, place: _Place) -> None:
+        if input_hash is None:
+            return
+        key = hash(input_hash)
+        known = self._places.get(key)
+        if isinstance(known, dict):
+            known[place.row] = place
+        else:
+            self._places[key] = place if known is None else {known.row: known, place.row: place}
+
+    def find(self, input_hash: str | None, index: int) -> _Place | None:
+        if input_hash is None:
+            return None
+        known = self._places.get(hash(input_hash))
+        if not isinstance(known, dict):
+            return known
+        row = index if index in known else next(iter(known))
+        return known.pop(row) if len(known) > 1 else known[row]
+
+
+class Recorded:
+    """What an earlier run's journal holds, looked up when a row comes by.
+
+    Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
+    on in its own folder), else by the hash of their inputs (a new run that takes over what has not changed). Either way
+    the hash must be equal.
+    """
+
+    def __init__(self, path: Path, *, by_row: bool, evaluators: frozenset[str], answers: bool) -> None:
+        """Read the journal once; `evaluators` and `answers` say whose records may be used.
+
+        Raises:
+            ConfigurationError: there is none, or a later version of Tunecheck wrote it.
+        """
+        check_first_record(path)
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise ConfigurationError(f"{path}: what the run has recorded cannot be read: {error.strerror}") from error
+        make = _ByRow if by_row else _ByContent
+        self._answers: _ByRow | _ByContent = make()
+        self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
+        self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
+        self._steps: dict[int, list[int]] = {}
+        self._calls: dict[str, int] = {}
+        self._index(answers)
+
+    def _index(self, answers: bool) -> None:
+        decode = msgspec.json.Decoder(_Record).decode
+        for offset, line in _lines(self._file):
+            try:
+                record = decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                record = _read_leniently(line)
+            if record.k == "answer" and answers and record.i is not None:
+                self._answers.add(record.h, _Place(offset, record.i))
+                self._steps.pop(record.i, None)  # the answer holds them all
+            elif record.k == "step" and answers and record.i is not None:
+                self._steps.setdefault(record.i, []).append(offset)
+            elif record.k == "call" and record.h is not None:
+                self._calls[record.h] = offset
+            for index, verdicts in record.rows:
+                for name, (input_hash, _) in verdicts.items():
+                    if name in self._verdicts and input_hash is not None:
+                        self._verdicts[name].add(input_hash, _Place(offset, index))
+
+    def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
+        """The recorded answer to a row with these inputs, if there is one."""
+        place = self._answers.find(input_hash, index)
+        if place is None:
+            return None
+        record = self._read(place.offset)
+        columns = record.get("out")
+        return columns if record.get("h") == input_hash and isinstance(columns, dict) else None
+
+    def answer_hash(self, index: int) -> str | None:
+        """The hash of the inputs that a row's answer was recorded under."""
+        place = self._answers.find(None, index)
+        return cast("str | None", self._read(place.offset).get("h")) if place is not None else None
+
+    def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
+        """The recorded parts of a row's answer that was not finished, by their names."""
+        records = [self._read(offset) for offset in self._steps.get(index, ())]
+        return {str(record.get("p")): record.get("out") for record in records if record.get("h") == input_hash}
+
+    def call(self, key: str) -> dict[str, JSON] | None:
+        """The recorded answer to an evaluator's call, if there is one."""
+        offset = self._calls.get(key)
+        columns = self._read(offset).get("out") if offset is not None else None
+        return columns if isinstance(columns, dict) else None
+
+    def bought(self) -> Iterator[BoughtCall]:
+        """The calls that this run itself paid for."""
+        for offset in self._calls.values():
+            record = self._read(offset)
+            evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
+            if isinstance(evaluator, str) and isinstance(columns, dict):
+                known = float(cost) if isinstance(cost, (int, float)) else None
+                yield BoughtCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
+
+    def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
+        """The recorded verdict of an evaluator on these inputs, if there is one."""
+        places = self._verdicts.get(name)
+        place = places.find(input_hash, index) if places and input_hash is not None else None
+        if place is None:
+            return None
+        recorded_hash, output = self._chunk(place.offset).get(place.row, {}).get(name, (None, {}))
+        return output if recorded_hash == input_hash else None
+
+    def _chunk(self, offset: int) -> dict[int, RowVerdicts]:
+        chunk = self._chunks.get(offset)
+        if chunk is None:
+            rows = cast("list[tuple[int, RowVerdicts]]", self._read(offset).get("rows", []))
+            chunk = self._chunks[offset] = dict(rows)
+            if len(self._chunks) > _CHUNKS_KEPT:
+                self._chunks.popitem(last=False)
+        return chunk
+
+    def _read(self, offset: int) -> dict[str, JSON]:
+        self._file.seek(offset)
+        try:
+            return cast("dict[str, JSON]", loads(self._file.readline()))
+        except ValueError:  # damaged inside a value, which the index did not look at: work not done
+            return {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+Found = TypeVar("Found")
+
+
+class Takeover:
+    """What a run may take over: from its own journal (it goes on), and from that of the run it was made from.
+
+    Each finding comes with whether it stands elsewhere, so that it must be recorded again.
+    """
+
+    def __init__(self, own: Recorded | None = None, parent: Recorded | None = None) -> None:
+        self._own = own
+        self._parent = parent
+
+    def __bool__(self) -> bool:
+        return self._own is not None or self._parent is not None
+
+    def answer(self, index: int, input_hash: str | None) -> tuple[dict[str, JSON], bool] | None:
+        """The answer to a row with these inputs, if there is one."""
+        # The parent is asked in any case: the n-th row with equal inputs gets its n-th answer.
+        elsewhere = self._parent.answer(index, input_hash) if self._parent else None
+        return _first(self._own.answer(index, input_hash) if self._own else None, elsewhere)
+
+    def steps(self, index: int, input_hash: str | None) -> dict[str, JSON]:
+        """What this run itself recorded of an answer that it did not finish, by part."""
+        return self._own.steps(index, input_hash) if self._own else {}
+
+    def verdict(self, name: str, index: int, input_hash: str | None) -> tuple[Output, bool] | None:
+        """The verdict of an evaluator on these inputs, if there is one."""
+        own = self._own.verdict(name, index, input_hash) if self._own else None
+        parent = self._parent if own is None else None
+        return _first(own, parent.verdict(name, index, input_hash) if parent else None)
+
+    def call(self, key: str) -> tuple[dict[str, JSON], bool] | None:
+        """The answer to an evaluator's call of that content, if there is one."""
+        own = self._own.call(key) if self._own else None
+        return _first(own, self._parent.call(key) if own is None and self._parent else None)
+
+    def bought(self) -> Iterator[BoughtCall]:
+        """The calls that this run has paid for before it was cut off."""
+        return self._own.bought() if self._own else iter(())
+
+    def close(self) -> None:
+        """Close the files."""
+        for recorded in (self._own, self._parent):
+            if recorded is not None:
+                recorded.close()
+
+
+def _first(own: Found | None, elsewhere: Found | None) -> tuple[Found, bool] | None:
+    if own is not None:
+        return own, False
+    return None if elsewhere is None else (elsewhere, True)
+
+
+def _read_leniently(line: bytes) -> _Record:
+    """A record that the fast reader refuses (a lone surrogate in an answer); a damaged one is work not done."""
+    try:
+        return msgspec.convert(loads(line), _SlowRecord)
+    except (ValueError, msgspec.ValidationError):
+        return _Record("damaged")
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    offset = 0
+    for line in file:
+        if line.endswith(b"\n"):
+            yield offset, line
+        offset += len(line)

@@ -6,6 +6,8 @@ them names takes the target's, else the data's, top-level column of its own name
 
 from __future__ import annotations
 
+import inspect
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +16,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, plain
 from tunecheck._messages import did_you_mean
 from tunecheck._paths import MISSING, Missing, ValuePath, find, parse_path
-from tunecheck.pipeline._signatures import Signature
+from tunecheck.calls._formats.reading import read_calls
 
 Source = Literal["data", "target"]
 
@@ -289,3 +291,93 @@ def _can_bind(
         return True
     # A function's columns are only known once it has answered.
     return has_target and (target_columns is None or name in target_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The ways in which a callable can be called.
+
+    Each choice maps parameter names to whether they are required; most callables have one choice, one with overloads
+    (as Azure AI Evaluation's evaluators) has several, tried in order. `takes_any`: it has `**kwargs`.
+    """
+
+    choices: Sequence[Mapping[str, bool]]
+    takes_any: bool = False
+
+
+def read_signature(function: Callable[..., object], what: str) -> Signature:
+    """The signature of a function or of an instance's `__call__`; `what` names it in errors.
+
+    Raises:
+        ConfigurationError: it has parameters that cannot be given by name, or none can be found.
+    """
+    overloads = _overloads(function)
+    if overloads:
+        return Signature([_parameters(overload, what)[0] for overload in overloads])
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a function with names") from None
+    choice, takes_any = _parameters(signature, what)
+    return Signature([choice], takes_any)
+
+
+def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
+    call = vars(type(function)).get("__call__") or getattr(type(function), "__call__", None)
+    if inspect.isfunction(function) or not inspect.isfunction(call):
+        return []
+    found = [inspect.signature(overload) for overload in typing.get_overloads(call)]
+    return [signature.replace(parameters=list(signature.parameters.values())[1:]) for signature in found]
+
+
+def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool], bool]:
+    choice: dict[str, bool] = {}
+    takes_any = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            takes_any = True
+        elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty:
+            raise ConfigurationError(f"{what}: parameter {parameter.name!r} cannot be given by name")
+        elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            choice[parameter.name] = parameter.default is parameter.empty
+    return choice, takes_any
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Whether calling it gives an awaitable: a coroutine function, or an object whose `__call__` is one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+
+
+_GROUND_TRUTH = "ground_truth"
+
+
+def row_kind_reader(
+    layers: Mapping[str, Mapping[str, Mapped]],
+) -> Callable[[Mapping[str, object], Mapping[str, object]], str | None]:
+    """A function from a row's data and target columns to `call`, `answer`, or None where it has no ground truth."""
+    mapped = [layers["default"].get(_GROUND_TRUTH), *(layer.get(_GROUND_TRUTH) for layer in layers.values())]
+    chosen = next((candidate for candidate in mapped if candidate is not None), None)
+
+    def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
+        if chosen is None:
+            value = data.get(_GROUND_TRUTH)
+        elif isinstance(chosen, Constant):
+            value = chosen.value
+        else:
+            value = chosen.value_in(data, target)
+        if value is None:
+            return None
+        return "call" if _asks_for_call(value) or _turns_ask(value) else "answer"
+
+    return kind
+
+
+def _asks_for_call(value: object) -> bool:
+    reading = read_calls(value)
+    return bool(reading.calls or reading.problem)
+
+
+def _turns_ask(value: object) -> bool:
+    """Whether a conversation's ground truth, a list of calls for each turn, has one."""
+    turns = value if isinstance(value, list) and all(isinstance(turn, list) for turn in value) else []
+    return any(_asks_for_call(f"[{item}]" if isinstance(item, str) else item) for turn in turns for item in turn)

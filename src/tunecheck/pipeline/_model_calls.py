@@ -23,10 +23,8 @@ from tunecheck._fingerprints import content_hash
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._targets import Share, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.pipeline._budget import Budget, Spending, cost_of
-from tunecheck.pipeline._journal import Journal
-from tunecheck.pipeline._partial_answers import Instalment, Ledger, Purse
-from tunecheck.pipeline._recorded import Takeover
+from tunecheck.pipeline._costs import Budget, Instalment, Ledger, Purse, Spending, cost_of
+from tunecheck.pipeline._journal import Journal, Takeover
 
 _MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 

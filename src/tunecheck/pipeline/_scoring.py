@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 from tunecheck._errors import ConfigurationError, EndpointError, RunError
 from tunecheck._fingerprints import content_hash, fingerprint
 from tunecheck._json import JSON, plain
-from tunecheck.pipeline._mapping import Binder, Mapped, Reference, make_binder
-from tunecheck.pipeline._signatures import Signature, is_async, read_signature
+from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint, ModelCalls

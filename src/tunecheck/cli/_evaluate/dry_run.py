@@ -237,7 +237,7 @@ def _add_judgement(found: JudgeEstimate, judge: PromptyEvaluator, request: ChatR
 
 def _set_cost(found: JudgeEstimate, endpoint: Endpoint) -> None:
     from tunecheck.endpoints._base import Usage
-    from tunecheck.pipeline._budget import cost_of
+    from tunecheck.pipeline._costs import cost_of
 
     if endpoint.price is not None:
         found.cost = cost_of(Usage(found.input_tokens, found.output_tokens), endpoint.price)

@@ -9,8 +9,7 @@ import pytest
 
 from tunecheck._errors import StopRunError
 from tunecheck.endpoints._base import Price, Usage
-from tunecheck.pipeline._budget import Budget
-from tunecheck.pipeline._partial_answers import Instalment, Ledger, Purse
+from tunecheck.pipeline._costs import Budget, Instalment, Ledger, Purse
 
 
 def total(parts: list[Instalment]) -> tuple[int, int, int]:
