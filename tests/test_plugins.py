@@ -204,7 +204,19 @@ def test_an_unknown_name_says_what_was_probably_meant() -> None:
         find(GROUP, "function_cal_match")
 
 
-def test_the_workspace_s_endpoint_definitions_are_no_code(workspace: Path) -> None:
+def test_a_workspace_s_endpoint_kind_is_loaded_only_when_it_is_asked_for(workspace: Path) -> None:
     (workspace / "endpoints").mkdir()
     (workspace / "endpoints" / "evil.py").write_text("raise RuntimeError")
-    assert "evil" not in {plugin.name for plugin in discover("tunecheck.endpoints")}
+    assert "evil" in {plugin.name for plugin in discover("tunecheck.endpoints")}
+    with pytest.raises(PluginError, match=r"plugin 'evil' \(.*evil\.py\) does not load: RuntimeError"):
+        find("tunecheck.endpoints", "evil")
+
+
+def test_a_class_s_kind_says_which_of_several_is_meant(workspace: Path) -> None:
+    (workspace / "endpoints").mkdir()
+    text = "class Settings: ...\nclass Other:\n    kind = 'other'\nclass Mine:\n    kind = 'mine'\n"
+    (workspace / "endpoints" / "mine.py").write_text(text)
+    assert getattr(find("tunecheck.endpoints", "mine"), "__name__", "") == "Mine"
+    (workspace / "endpoints" / "mine.py").write_text(text.replace("'mine'", "'ours'"))
+    with pytest.raises(PluginError, match="defines 3 public classes and functions; name the one to use 'mine' or 'end"):
+        find("tunecheck.endpoints", "mine")

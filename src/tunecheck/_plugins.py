@@ -2,7 +2,8 @@
 
 A name is looked for among the installed packages' entry points (our own are registered in the same way) and in the
 workspace's folder of that sort. A file `evaluators/word_count.py` offers the plugin `word_count`: what it defines
-under that name, or as `evaluator`, or its only public class or function. A file `prompty/politeness.prompty` offers the
+under that name, or as `evaluator`, or the class whose `kind` that is, or its only public class or function; and so in
+the other folders (`endpoints/echo.py`: `echo`, `endpoint`). A file `prompty/politeness.prompty` offers the
 evaluator `politeness`, a judge with that prompt; under the name of an installed judge it is that judge's prompt.
 """
 
@@ -25,7 +26,7 @@ from tunecheck._messages import did_you_mean
 
 GROUPS = {
     "tunecheck.evaluators": "evaluators",
-    "tunecheck.endpoints": None,  # the workspace's endpoints/ folder holds definitions, not code
+    "tunecheck.endpoints": "endpoints",
     "tunecheck.simulators": "simulators",
     "tunecheck.datasets": "datasets",
     "tunecheck.memory": "memory",
@@ -169,9 +170,10 @@ def _file_state(path: Path) -> tuple[str, int, int]:
 
 
 def _offered(path: Path) -> object:
-    path = path.resolve()
-    module = load_file(path, f"{WORKSPACE_MODULES}.{path.parent.name}.{path.stem}")
-    for name in (path.stem, "evaluator"):
+    folder, path = path.parent.name, path.resolve()
+    module = load_file(path, f"{WORKSPACE_MODULES}.{folder}.{path.stem}")
+    names = (path.stem, folder.removesuffix("s"))
+    for name in names:
         if hasattr(module, name):
             return getattr(module, name)
     own = [
@@ -181,8 +183,8 @@ def _offered(path: Path) -> object:
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
+    own = [value for value in own if vars(value).get("kind") == path.stem] or own
     if len(own) != 1:
-        raise PluginError(
-            f"{path} defines {len(own)} public classes and functions; name the one to use {path.stem!r} or 'evaluator'"
-        )
+        wanted = " or ".join(map(repr, names))
+        raise PluginError(f"{path} defines {len(own)} public classes and functions; name the one to use {wanted}")
     return own[0]
