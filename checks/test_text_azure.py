@@ -25,7 +25,7 @@ from tunecheck.evaluators._text.evaluators import (
     RougeScoreEvaluator,
     RougeType,
 )
-from tunecheck.evaluators._text.sentences import split_sentences
+from tunecheck.evaluators._text.tokens import split_sentences
 
 pytestmark = pytest.mark.slow
 

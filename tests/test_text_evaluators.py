@@ -15,7 +15,7 @@ import pytest
 import tunecheck
 from tunecheck._errors import ConfigurationError
 from tunecheck.evaluators._base import Evaluator
-from tunecheck.evaluators._text import words
+from tunecheck.evaluators._text import tokens
 from tunecheck.evaluators._text.evaluators import (
     BleuScoreEvaluator,
     F1ScoreEvaluator,
@@ -264,13 +264,13 @@ def test_what_is_neither_text_nor_call_is_refused_by_parameter_and_type(value: o
 
 def test_a_text_is_tokenised_once_whatever_the_number_of_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenised: list[str] = []
-    tokenise = words._tokenize
+    tokenise = tokens._tokenize
 
     def counting(text: str) -> tuple[str, ...]:
         tokenised.append(text)
         return tokenise(text)
 
-    monkeypatch.setattr(words, "_tokenize", counting)
+    monkeypatch.setattr(tokens, "_tokenize", counting)
     row = {"response": "Only this test has this response.", "ground_truth": "Only this test has this ground truth."}
     for make in ALL:
         make()(**row)

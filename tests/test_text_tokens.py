@@ -10,10 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
-from tunecheck.evaluators._text.nist import nist_tokens
-from tunecheck.evaluators._text.sentences import split_sentences
-from tunecheck.evaluators._text.treebank import sentence_tokens, treebank_tokens
-from tunecheck.evaluators._text.words import tokens_of
+from tunecheck.evaluators._text.tokens import (
+    nist_tokens,
+    sentence_tokens,
+    split_sentences,
+    tokens_of,
+    treebank_tokens,
+)
 
 
 @pytest.fixture(scope="module")

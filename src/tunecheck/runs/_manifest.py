@@ -18,7 +18,7 @@ from tunecheck._targets import Target
 from tunecheck.pipeline._mapping import Mapped, Reference
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 
-_SHOWN_VERSIONS = ("tunecheck", "nltk", "rouge-score", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
+_SHOWN_VERSIONS = ("tunecheck", "nltk", "rapidfuzz", "jsonschema-rs", "aiohttp", "msgspec")
 
 
 def versions() -> dict[str, str]:

@@ -55,16 +55,6 @@ class BertScoreEvaluator(SemanticEvaluator):
         """The constructor's arguments, and a digest of the model's content."""
         return {**super().arguments, "model_digest": self._blueprint.digest()}
 
-    def __call__(self, *, response: object, ground_truth: object) -> Verdict:
-        """The verdict on one row: the metric's eight keys.
-
-        Raises:
-            ValueError: there is no ground truth.
-            TypeError: a value is neither text nor a call nor a message.
-        """
-        read = self._read(response, ground_truth)
-        return self._judge(read) if isinstance(read, TextPair) else read
-
     def _judge(self, pair: TextPair) -> Verdict:
         from tunecheck.evaluators._similarity.local import load_model
 

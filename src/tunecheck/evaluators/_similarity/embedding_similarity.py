@@ -90,12 +90,10 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             TypeError: a value is neither text nor a call nor a message.
             EndpointError: a call failed for good.
         """
-        read = self._read(response, ground_truth)
-        if not isinstance(read, TextPair):
-            return read
         if self._embeddings is None:
-            return self._judge_here(read)
-        return self._loop.run(self._judge(self._direct, self._embeddings, read))
+            return super().__call__(response=response, ground_truth=ground_truth)
+        read = self._read(response, ground_truth)
+        return self._loop.run(self._ask(self._direct, self._embeddings, read)) if isinstance(read, TextPair) else read
 
     @property
     def call_with(self) -> _CallWith:
@@ -118,9 +116,9 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
         if self._loop.started:  # its connections belong to that thread
             await asyncio.to_thread(self._loop.close)
         read = self._read(response, ground_truth)
-        return await self._judge(calls, self._embeddings, read) if isinstance(read, TextPair) else read
+        return await self._ask(calls, self._embeddings, read) if isinstance(read, TextPair) else read
 
-    async def _judge(self, calls: ModelCalls, endpoint: EmbeddingEndpoint, pair: TextPair) -> Verdict:
+    async def _ask(self, calls: ModelCalls, endpoint: EmbeddingEndpoint, pair: TextPair) -> Verdict:
         requests = [text_request(text) for text in dict.fromkeys((pair.candidate, pair.reference))]
         completions = await asyncio.gather(*(calls.complete(endpoint, request) for request in requests))
         vectors = [unpacked_vector(completion.text or "") for completion in completions]
@@ -130,7 +128,7 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             raise ReplyError(f"endpoint {endpoint.name!r}: {error}") from None
         return self._verdict(score, pair.fault, _tokens(completions))
 
-    def _judge_here(self, pair: TextPair) -> Verdict:
+    def _judge(self, pair: TextPair) -> Verdict:
         from tunecheck.evaluators._similarity.local import load_model
 
         texts = [pair.candidate, pair.reference]

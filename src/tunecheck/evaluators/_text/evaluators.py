@@ -8,18 +8,18 @@ calls scored as text, in one canonical form.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum, StrEnum
 from typing import ClassVar
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault
 from tunecheck._json import JSON
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
-from tunecheck.evaluators._text import meteor, ngrams, rouge, squad
+from tunecheck.evaluators._text import meteor, ngrams, rouge
 from tunecheck.evaluators._text.inputs import TextPair, read_pair
-from tunecheck.evaluators._text.words import tokens_of
-
-_NOT_APPLICABLE = "the ground truth is a function call; render_calls=True scores calls as text"
+from tunecheck.evaluators._text.tokens import tokens_of
 
 
 def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float:
@@ -39,7 +39,8 @@ class _TextEvaluator(Evaluator):
         TypeError: a value is neither text nor a call nor a message.
     """
 
-    cpu_bound = True
+    cpu_bound: ClassVar[bool] = True
+    _not_applicable: ClassVar[str] = "the ground truth is a function call; render_calls=True scores calls as text"
 
     def __init__(self, *, render_calls: bool, **arguments: JSON) -> None:
         super().__init__(**arguments, render_calls=render_calls)
@@ -47,10 +48,15 @@ class _TextEvaluator(Evaluator):
 
     def __call__(self, *, response: object, ground_truth: object) -> Verdict:
         """The verdict on one row: the metric's eight keys."""
+        pair = self._read(response, ground_truth)
+        return self._judge(pair) if isinstance(pair, TextPair) else pair
+
+    def _read(self, response: object, ground_truth: object) -> TextPair | Verdict:
+        """The texts to compare, or the verdict where there are none."""
         pair = read_pair(response, ground_truth, render_calls=self._render_calls)
         if pair is None:
-            return verdict(self.primary, threshold=self._pass_mark, reason=_NOT_APPLICABLE, not_applicable=True)
-        return self._judge(pair)
+            return verdict(self.primary, threshold=self._pass_mark, reason=self._not_applicable, not_applicable=True)
+        return pair
 
     @property
     def _pass_mark(self) -> float:
@@ -60,60 +66,56 @@ class _TextEvaluator(Evaluator):
         raise NotImplementedError
 
 
-class _ScoreEvaluator(_TextEvaluator):
-    """A text metric that is one number; a row passes from `threshold` on."""
+class ScoreEvaluator(_TextEvaluator):
+    """A metric of two texts that is one number; a row passes from `threshold` on."""
 
-    def __init__(self, *, threshold: float, render_calls: bool, **arguments: JSON) -> None:
+    def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
         self._threshold = _number("threshold", threshold)
-        super().__init__(**arguments, threshold=self._threshold, render_calls=render_calls)
+        super().__init__(threshold=self._threshold, render_calls=render_calls)
 
     @property
     def _pass_mark(self) -> float:
         return self._threshold
 
     def _judge(self, pair: TextPair) -> Verdict:
-        score = self._score(pair.reference, pair.candidate)
-        passed = score >= self._threshold
+        return self._scored(self._score(pair.reference, pair.candidate), pair.fault)
+
+    def _scored(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
         return verdict(
             self.primary,
             score=score,
-            passed=passed,
+            passed=score >= self._threshold,
             threshold=self._threshold,
-            reason=pair.reason,
-            faults=pair.faults,
+            reason=fault.message if fault else None,
+            faults=(fault,) if fault else (),
+            properties=properties,
         )
 
     def _score(self, reference: str, candidate: str) -> float:
         raise NotImplementedError
 
 
-class BleuScoreEvaluator(_ScoreEvaluator):
+class BleuScoreEvaluator(ScoreEvaluator):
     """BLEU-4 with smoothing method 4 of Chen and Cherry (2014), from 0 to 1; a text of two or three words stays low."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("bleu"),)
     primary = "bleu"
 
-    def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
-        super().__init__(threshold=threshold, render_calls=render_calls)
-
     def _score(self, reference: str, candidate: str) -> float:
         return ngrams.bleu(tokens_of(reference), tokens_of(candidate))
 
 
-class GleuScoreEvaluator(_ScoreEvaluator):
+class GleuScoreEvaluator(ScoreEvaluator):
     """GLEU of Wu et al. (2016), the smaller of n-gram precision and recall, from 0 to 1."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("gleu"),)
     primary = "gleu"
 
-    def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
-        super().__init__(threshold=threshold, render_calls=render_calls)
-
     def _score(self, reference: str, candidate: str) -> float:
         return ngrams.gleu(tokens_of(reference), tokens_of(candidate))
 
 
-class MeteorScoreEvaluator(_ScoreEvaluator):
+class MeteorScoreEvaluator(ScoreEvaluator):
     """METEOR of Lavie and Agarwal (2007), with stems and WordNet's synonyms, from 0 to 1.
 
     `alpha` weighs precision against recall, `beta` and `gamma` shape the penalty for words in another order.
@@ -134,9 +136,9 @@ class MeteorScoreEvaluator(_ScoreEvaluator):
         self._alpha = _number("alpha", alpha)
         self._beta = _number("beta", beta)
         self._gamma = _number("gamma", gamma)
-        super().__init__(
-            alpha=self._alpha, beta=self._beta, gamma=self._gamma, threshold=threshold, render_calls=render_calls
-        )
+        super().__init__(threshold=threshold, render_calls=render_calls)
+        own: dict[str, JSON] = {"alpha": self._alpha, "beta": self._beta, "gamma": self._gamma}
+        self._arguments = own | self._arguments
 
     def _score(self, reference: str, candidate: str) -> float:
         return meteor.meteor(
@@ -144,17 +146,14 @@ class MeteorScoreEvaluator(_ScoreEvaluator):
         )
 
 
-class F1ScoreEvaluator(_ScoreEvaluator):
+class F1ScoreEvaluator(ScoreEvaluator):
     """The F1 of words in common, without case, punctuation and English articles, from 0 to 1, as for SQuAD."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric("f1_score"),)
     primary = "f1_score"
 
-    def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
-        super().__init__(threshold=threshold, render_calls=render_calls)
-
     def _score(self, reference: str, candidate: str) -> float:
-        return squad.token_f1(reference, candidate)
+        return rouge.token_f1(reference, candidate)
 
 
 class RougeType(StrEnum):
@@ -211,9 +210,9 @@ class RougeScoreEvaluator(_TextEvaluator):
             score=score.f1_score,
             passed=score.f1_score >= self._thresholds.f1_score,
             threshold=self._thresholds.f1_score,
-            reason=pair.reason,
+            reason=pair.fault.message if pair.fault else None,
             properties=self._properties(score),
-            faults=pair.faults,
+            faults=(pair.fault,) if pair.fault else (),
         )
 
     def _score(self, reference: str, candidate: str) -> rouge.RougeScore:

@@ -18,16 +18,6 @@ class TextPair(NamedTuple):
     candidate: str
     fault: Fault | None = None
 
-    @property
-    def reason(self) -> str | None:
-        """The fault in words."""
-        return self.fault.message if self.fault else None
-
-    @property
-    def faults(self) -> tuple[Fault, ...]:
-        """The fault, where there is one."""
-        return (self.fault,) if self.fault else ()
-
 
 def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
     """The texts to compare; None where the ground truth is a call, and calls are not to be rendered as text.

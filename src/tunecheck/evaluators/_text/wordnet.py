@@ -15,8 +15,8 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from tunecheck.evaluators._text.resources import read_data
 
@@ -36,32 +36,15 @@ _ENDINGS = {
 """Rules of detachment by part of speech, as morphy(7WN) lists them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lemma:
-    """One name of a synset; read like nltk's."""
+class Synset(NamedTuple):
+    """A set of synonyms; `part` is its part of speech, one of n, v, a, r."""
 
-    word: str
-
-    def name(self) -> str:
-        """The word itself."""
-        return self.word
-
-
-@dataclass(frozen=True, slots=True)
-class Synset:
-    """A set of synonyms; `number` is its identity in the table, `part` one of n, v, a, r."""
-
-    number: int
     part: str
     names: tuple[str, ...]
 
-    def lemmas(self) -> list[Lemma]:
-        """Its names, as nltk's `meteor_score` asks for them."""
-        return [Lemma(name) for name in self.names]
-
 
 class WordNet:
-    """The table, with the one method that nltk's `meteor_score(…, wordnet=…)` calls."""
+    """The table."""
 
     def __init__(self, data: bytes) -> None:
         mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
@@ -82,7 +65,7 @@ class WordNet:
         """All synsets that hold the word or a base form of it, by part of speech."""
         form = word.lower()
         return [
-            Synset(number, part, self._synset_names(number))
+            Synset(part, self._synset_names(number))
             for part in "nvar"
             for base in self._bases(form, part)
             for number in self._synsets_of(base, part)
