@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memory_kinds_parts import test_of, tests_of, texts
 
+from tunecheck.memory._data import read_words, spy_words
 from tunecheck.memory._kind import Scene
 from tunecheck.memory._kinds.instructions import ProspectiveMemory
 from tunecheck.memory._kinds.jokes import Jokes
-from tunecheck.memory._kinds.scripts import read_words
-from tunecheck.memory._kinds.spy_meeting import spy_words
 from tunecheck.memory._model import Definition, Given
 from tunecheck.memory._scoring.by_words import score_by_words
 from tunecheck.memory._wording import load_wording

@@ -168,7 +168,7 @@ def test_words_of_other_messages_take_a_third_once() -> None:
 
 
 def test_a_spy_meeting_of_our_own_has_words_of_our_own() -> None:
-    from tunecheck.memory._kinds.spy_meeting import spy_words
+    from tunecheck.memory._data import spy_words
 
     ours = spy_words()[:3]
     assert score("Spy Meeting", [list(words) for words in ours], " ".join(words[0] for words in ours)) == 1

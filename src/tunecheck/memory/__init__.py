@@ -1,1 +1,38 @@
-"""Long-term memory: many tests interleaved in one long conversation, by a scheduler, on a clock of its own."""
+"""Long-term memory: many tests interleaved in one long conversation, by a scheduler, on a clock of its own.
+
+What a kind of test of one's own is made of is imported from here; `docs/memory-kinds.md` shows how.
+"""
+
+from tunecheck.memory._kind import Kind, Making, Scene
+from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck.memory._lenient_json import read_lenient
+from tunecheck.memory._model import (
+    AskJudge,
+    Definition,
+    Given,
+    Points,
+    Replied,
+    Say,
+    Score,
+    Step,
+    Steps,
+    Wait,
+)
+
+__all__ = [
+    "AskJudge",
+    "Definition",
+    "Given",
+    "Kind",
+    "Making",
+    "Points",
+    "Replied",
+    "Say",
+    "Scene",
+    "Score",
+    "Step",
+    "Steps",
+    "Wait",
+    "read_lenient",
+    "scripted_test",
+]

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from tunecheck._errors import ConfigurationError, ReplyError
+from tunecheck.memory._data import read_words
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.scripts import read_words, scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
 if TYPE_CHECKING:

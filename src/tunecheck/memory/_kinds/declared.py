@@ -115,9 +115,6 @@ class _Declared(Kind):
 
     declared: _Declaration
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
-        return [self._definition(number, making) for number in range(count)]
-
     def score(self, given: Given, *, compat: bool = False) -> Score | None:
         if self.declared.score == "judge" or not given.expected:
             return None
@@ -130,17 +127,17 @@ class _Declared(Kind):
         )
         return Score(sum(found) / len(found), tuple(reasons))
 
-    def _definition(self, number: int, making: Making) -> Definition:
+    def definition(self, example: str, making: Making) -> Definition:
         declared = self.declared
-        random = making.random(self.title, str(number))
+        random = making.random(self.title, example)
         values = {key: str(random.choice(words)) for key, words in declared.values.items()}
         if declared.cases:
-            values |= {key: str(value) for key, value in declared.cases[number % len(declared.cases)].items()}
+            values |= {key: str(value) for key, value in declared.cases[int(example) % len(declared.cases)].items()}
         lines, questions = declared.lines(), declared.questions
         waits = [wait for _, wait in lines]
         return scripted_test(
             self,
-            str(number),
+            example,
             [fill(say, values) for say, _ in lines],
             [fill(str(question.ask), values) for question in questions],
             [fill(str(question.expected), values) for question in questions],

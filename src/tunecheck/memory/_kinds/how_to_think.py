@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from tunecheck.memory._data import read_words
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.scripts import read_words, scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import msgspec
 
+from tunecheck.memory._data import read_data, read_words
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.arguments import share, whole
-from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
 FEWEST, MOST = 2, 8
@@ -30,14 +31,11 @@ class ProspectiveMemory(Kind):
     title = "Prospective Memory"
     resets = True
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
-        return [self._definition(str(number), making) for number in range(count)]
-
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
         """Once the reply that must hold the saying was given, whatever the earlier ones held."""
         return len(replies) >= expected_reply(definition)
 
-    def _definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         saying = random.choice(read_words("sayings"))
         author = f"{random.choice(read_words('first_names'))} {random.choice(read_words('last_names'))}"

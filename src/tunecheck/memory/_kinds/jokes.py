@@ -7,10 +7,11 @@ from dataclasses import replace
 from random import Random
 
 from tunecheck._errors import ConfigurationError
+from tunecheck.memory._data import read_words
 from tunecheck.memory._definitions import default_waits
 from tunecheck.memory._kind import Kind, Making, Scene
 from tunecheck.memory._kinds.arguments import text, whole
-from tunecheck.memory._kinds.scripts import read_words, scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition, Wait
 from tunecheck.memory._wording import fill
 
@@ -43,9 +44,6 @@ class Jokes(Kind):
             "joke_prefix": joke_prefix,
         }
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
-        return [self._definition(str(number), making) for number in range(count)]
-
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
         """Ask for the joke by the hours and minutes since it was said, days counted as hours."""
         told = statements_us[self._told_at(definition)]
@@ -53,7 +51,7 @@ class Jokes(Kind):
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
 
-    def _definition(self, example: str, making: Making) -> Definition:
+    def definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         told = random.sample(read_words("jokes"), self.jokes_told)
         asked = random.choice(told)

@@ -7,8 +7,9 @@ from random import Random
 
 import msgspec
 
+from tunecheck.memory._data import read_data
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.scripts import Fact, FactTemplate, draw_values, read_data, scripted_test, told_facts
+from tunecheck.memory._kinds.scripts import Fact, draw_values, scripted_test
 from tunecheck.memory._model import Definition
 
 _FACTS, _QUESTIONS = 10, 3
@@ -20,7 +21,7 @@ class _Country(msgspec.Struct, frozen=True):
     opening: str
     names: tuple[str, ...]
     lists: dict[str, tuple[str, ...]]
-    facts: tuple[FactTemplate, ...]
+    facts: tuple[Fact, ...]
 
 
 class DelayedRecall(Kind):
@@ -34,7 +35,7 @@ class DelayedRecall(Kind):
         random = making.random(self.title, example)
         country = read_data("country", _Country)
         values = draw_values(random, country.lists, country.names)
-        facts = told_facts(random.sample(country.facts, _FACTS), values)
+        facts = [fact.with_values(values) for fact in random.sample(country.facts, _FACTS)]
         told = "\n".join([country.opening.format(**values), *(fact.fact for fact in facts)])
         asked = random.sample(facts, _QUESTIONS)
         return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
@@ -52,7 +53,7 @@ class _Manual(msgspec.Struct, frozen=True):
     opening: str
     lists: dict[str, tuple[str, ...]]
     steps: tuple[str, ...]
-    rules: tuple[FactTemplate, ...]
+    rules: tuple[Fact, ...]
 
 
 class InstructionRecall(Kind):
@@ -69,7 +70,8 @@ class InstructionRecall(Kind):
         machine = f"{values['maker']} {values['machine']}"
         # Each step draws its own words: "turn the red dial" twice in one manual would make the next step ambiguous.
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
-        rules = told_facts(random.sample(manual.rules, _MANUAL_RULES), {**values, "machine": machine})
+        values["machine"] = machine
+        rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
         asked = [_about_steps(random, machine, steps), *random.sample(rules, 2)]
         random.shuffle(asked)
         lines = [manual.opening.format(machine=machine), *_numbered(steps), *(rule.fact for rule in rules)]

@@ -14,11 +14,8 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck._plugins import Plugin, discover, find
+from tunecheck._plugins import WORKSPACE_MODULES, Plugin, discover, find, load_file
 from tunecheck.memory._kind import GROUP, Kind
-from tunecheck.memory._kinds.arguments import argument_names, check_names
-
-__all__ = ["Kinds", "find_kind", "kind_by_title"]
 
 
 def find_kind(
@@ -46,26 +43,21 @@ def kind_by_title(title: str, arguments: Mapping[str, JSON] | None = None) -> Ki
 
 
 class Kinds:
-    """The kinds that there are; files are relative to `folder`, and what is installed is looked up once."""
+    """The kinds that there are; files are relative to `folder`, and what is installed is looked up once.
+
+    Methods raise what `find_kind` raises.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or Path()
         self._loaded: dict[str, type[Kind]] = {}
 
     def make(self, name: str, arguments: Mapping[str, JSON], *, where: str = "") -> Kind:
-        """The kind of this name or file, made with these arguments.
-
-        Raises:
-            PluginError, ConfigurationError: as `find_kind`.
-        """
+        """The kind of this name or file, made with these arguments."""
         return _make(self.kind(name, where=where), arguments, where)
 
     def by_title(self, title: str, arguments: Mapping[str, JSON]) -> Kind:
-        """The kind of this title, made with these arguments.
-
-        Raises:
-            PluginError, ConfigurationError: as `kind_by_title`.
-        """
+        """The kind of this title, made with these arguments."""
         titles, broken = self._titles
         if title not in titles:
             also = f"; {broken[0]}" if broken else ""
@@ -73,19 +65,11 @@ class Kinds:
         return _make(titles[title], arguments, "")
 
     def arguments(self, name: str, *, where: str = "") -> frozenset[str]:
-        """The names of the arguments that a kind takes.
-
-        Raises:
-            PluginError, ConfigurationError: as `find_kind`.
-        """
-        return argument_names(self.kind(name, where=where))
+        """The names of the arguments that a kind takes."""
+        return _argument_names(self.kind(name, where=where))
 
     def kind(self, name: str, *, where: str = "") -> type[Kind]:
-        """The class of this name or file.
-
-        Raises:
-            PluginError, ConfigurationError: as `find_kind`.
-        """
+        """The class of this name or file."""
         if name not in self._loaded:
             try:
                 self._loaded[name] = self._load(name)
@@ -120,9 +104,20 @@ class Kinds:
         return found, broken
 
 
+def _argument_names(kind: type[Kind]) -> frozenset[str]:
+    if kind.__init__ is object.__init__:
+        return frozenset()
+    parameters = inspect.signature(kind).parameters.values()
+    return frozenset(each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
+
+
 def _make(kind: type[Kind], arguments: Mapping[str, JSON], where: str) -> Kind:
     before = f"{where}: " if where else ""
-    check_names(kind, arguments, before)
+    known = _argument_names(kind)
+    for name in arguments:
+        if name not in known:
+            hint = did_you_mean(name, known) or "; it takes none"
+            raise ConfigurationError(f"{before}the data set {kind.name!r} has no argument {name!r}{hint}")
     try:
         return kind(**arguments)
     except ConfigurationError as error:
@@ -135,15 +130,15 @@ def _make(kind: type[Kind], arguments: Mapping[str, JSON], where: str) -> Kind:
 def _kind_class(found: object, what: str) -> type[Kind]:
     if isinstance(found, type) and issubclass(found, Kind):
         return found
-    raise PluginError(f"{what} is no kind of memory test: it must be a class derived from tunecheck.memory._kind.Kind")
+    raise PluginError(f"{what} is no kind of memory test: it must be a class derived from tunecheck.memory.Kind")
 
 
-_PYTHON, _YAML = (".py",), (".yaml", ".yml")
+_YAML = (".yaml", ".yml")
 
 
 def is_kind_file(name: str) -> bool:
     """Whether a data set's name in a configuration is that of a file."""
-    return name.lower().endswith((*_PYTHON, *_YAML))
+    return name.lower().endswith((".py", *_YAML))
 
 
 def kind_from_file(path: Path) -> type[Kind]:
@@ -163,8 +158,6 @@ def kind_from_file(path: Path) -> type[Kind]:
 
 
 def _python_kind(path: Path) -> type[Kind]:
-    from tunecheck._plugins import WORKSPACE_MODULES, load_file
-
     module_name = f"{WORKSPACE_MODULES}.memory.{path.stem}"
     try:
         module = load_file(path, module_name)
@@ -180,5 +173,5 @@ def _python_kind(path: Path) -> type[Kind]:
     ]
     if len(kinds) != 1:
         found = ", ".join(kind.__name__ for kind in kinds) or "none"
-        raise PluginError(f"{path} must define one class derived from tunecheck.memory._kind.Kind; found: {found}")
+        raise PluginError(f"{path} must define one class derived from tunecheck.memory.Kind; found: {found}")
     return kinds[0]

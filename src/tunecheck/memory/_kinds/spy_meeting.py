@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from tunecheck.memory._data import read_words, spy_codes
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.scripts import read_data, read_words, scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
 _OPENING = "Three people are going to send you a message in veiled words: {names}. Keep them, they belong together."
@@ -16,29 +15,6 @@ _QUESTION = (
 )
 
 
-class _Code(msgspec.Struct, frozen=True):
-    """A coded message, and the words of which one tells that it was understood."""
-
-    message: str
-    words: tuple[str, ...]
-
-
-class _Codes(msgspec.Struct, frozen=True):
-    """All messages that there are, by what they tell."""
-
-    time: tuple[_Code, ...]
-    place: tuple[_Code, ...]
-    thing: tuple[_Code, ...]
-
-    def sorts(self) -> tuple[tuple[_Code, ...], ...]:
-        return self.time, self.place, self.thing
-
-
-def spy_words() -> tuple[tuple[str, ...], ...]:
-    """The words of all messages that there are: those of the ones that were not sent are wrong in an answer."""
-    return tuple(code.words for codes in _codes().sorts() for code in codes)
-
-
 class SpyMeeting(Kind):
     """A time, a place and a thing, each told in veiled words by somebody else, in any order."""
 
@@ -47,7 +23,7 @@ class SpyMeeting(Kind):
 
     def definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
-        codes = [random.choice(known) for known in _codes().sorts()]
+        codes = [random.choice(known) for known in spy_codes().values()]
         random.shuffle(codes)
         first, last = random.sample(read_words("first_names"), 3), random.sample(read_words("last_names"), 3)
         names = [f"{one} {other}" for one, other in zip(first, last, strict=True)]
@@ -55,8 +31,3 @@ class SpyMeeting(Kind):
         senders = random.sample(names, 3)
         messages = [_MESSAGE.format(name=name, message=code.message) for name, code in zip(senders, codes, strict=True)]
         return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])
-
-
-def _codes() -> _Codes:
-    codes: _Codes = read_data("spy_codes", _Codes)
-    return codes

@@ -5,9 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from tunecheck._json import JSON
+from tunecheck.memory._data import read_words
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.arguments import whole
-from tunecheck.memory._kinds.scripts import read_words, scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._model import Definition
 
 _COLOUR_STATEMENTS = (
@@ -48,6 +49,7 @@ _NAME_STATEMENTS = (
     "Let me introduce myself: {name} is my name.",
 )
 _NAME_QUESTION = "By which name should you call me now?"
+_NAME_LIST_QUESTION = "List every name that I have called myself so far, and no other, as a JSON list of texts."
 
 
 def say_names(random: Random, count: int) -> tuple[list[str], list[str]]:
@@ -56,36 +58,33 @@ def say_names(random: Random, count: int) -> tuple[list[str], list[str]]:
     return names, [random.choice(_NAME_STATEMENTS).format(name=name) for name in names]
 
 
-class Names(Kind):
-    """`name_changes` names, and the question for the current one."""
+class _NamesKind(Kind):
+    """Base of the kinds in which the user gives `name_changes` names."""
 
-    name = "names"
-    title = "Names"
     topics = frozenset({USER_NAME})
 
     def __init__(self, *, name_changes: int = 3) -> None:
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
         self.arguments = {"name_changes": name_changes}
+
+
+class Names(_NamesKind):
+    """The question for the current name."""
+
+    name = "names"
+    title = "Names"
 
     def definition(self, example: str, making: Making) -> Definition:
         names, statements = say_names(making.random(self.title, example), self.name_changes)
         return scripted_test(self, example, statements, [_NAME_QUESTION], [names[-1]])
 
 
-_NAME_LIST_QUESTION = "List every name that I have called myself so far, and no other, as a JSON list of texts."
-
-
-class NameList(Kind):
-    """`name_changes` names, and the question for all of them as a JSON list."""
+class NameList(_NamesKind):
+    """The question for all names, as a JSON list."""
 
     name = "name_list"
     title = "NameList"
-    topics = frozenset({USER_NAME})
     resets = True
-
-    def __init__(self, *, name_changes: int = 3) -> None:
-        self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
-        self.arguments = {"name_changes": name_changes}
 
     def definition(self, example: str, making: Making) -> Definition:
         names, statements = say_names(making.random(self.title, example), self.name_changes)

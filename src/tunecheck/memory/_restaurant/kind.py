@@ -148,9 +148,9 @@ class Restaurant(Kind):
         menu = wording.restaurant.menu  # read when it is first asked for
         assert menu.dishes
 
-    def definitions(self, count: int, making: Making) -> list[Definition]:
-        """Empty scripts: everything is said as the visit goes."""
-        return [Definition(self.title, str(example)) for example in range(count)]
+    def definition(self, example: str, making: Making) -> Definition:
+        """An empty script: everything is said as the visit goes."""
+        return Definition(self.title, example)
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
         """The visit, which returns its points."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
+from tunecheck.memory._data import spy_words
 from tunecheck.memory._lenient_json import read_lenient
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, mentions, plain_words
@@ -210,8 +211,6 @@ def score_spy(given: Given, compat: bool) -> Verdict:
 
 def _codes(known: set[str]) -> Sequence[Sequence[str]]:
     """The messages that a test chose from: the benchmark's, or those of our own kind, by whose words are expected."""
-    from tunecheck.memory._kinds.spy_meeting import spy_words
-
     ours = spy_words()
     theirs_known, ours_known = (sum(not known.isdisjoint(words) for words in codes) for codes in (CODES, ours))
     return ours if ours_known > theirs_known else CODES

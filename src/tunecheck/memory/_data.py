@@ -1,0 +1,46 @@
+"""The package's own data files of memory tests: words, facts and codes that kinds make their tests of."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from tunecheck._json import loads
+
+DATA = Path(__file__).with_name("data")
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=32)
+def read_words(name: str) -> tuple[str, ...]:
+    """The lines of a text file, blank ones left out."""
+    lines = (DATA / f"{name}.txt").read_text("utf-8").splitlines()
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+@lru_cache(maxsize=32)
+def read_data(name: str, form: type[T]) -> T:
+    """A JSON file, as the form that it has."""
+    return msgspec.convert(loads((DATA / f"{name}.json").read_bytes()), type=form)
+
+
+class SpyCode(msgspec.Struct, frozen=True):
+    """A coded message, and the words of which one tells that it was understood."""
+
+    message: str
+    words: tuple[str, ...]
+
+
+def spy_codes() -> dict[str, tuple[SpyCode, ...]]:
+    """All messages of the kind `spy_meeting`, by what they tell: a time, a place, a thing."""
+    codes: dict[str, tuple[SpyCode, ...]] = read_data("spy_codes", dict[str, tuple[SpyCode, ...]])
+    return codes
+
+
+def spy_words() -> list[tuple[str, ...]]:
+    """The words of all messages that there are: those of the ones that were not sent are wrong in an answer."""
+    return [code.words for codes in spy_codes().values() for code in codes]
