@@ -21,8 +21,8 @@ from tunecheck.memory._restaurant.kind import Restaurant
 from tunecheck.memory._restaurant.word_judge import WordJudge
 from tunecheck.memory._scheduler import Settings, schedule
 from tunecheck.memory._session import Session
+from tunecheck.memory._session_state import SessionState
 from tunecheck.memory._tasks import Test
-from tunecheck.memory._test_states import SessionBook
 from tunecheck.memory._wording import load_wording
 
 SPAN = 900
@@ -112,10 +112,10 @@ class CountingJudge:
 
 @dataclass
 class Had:
-    """A session that was had: its books, its log's file, and who took part."""
+    """A session that was had: its state, its log's file, and who took part."""
 
     path: Path
-    book: SessionBook
+    state: SessionState
     agent: Any
     judge: CountingJudge
     session: Session
@@ -141,7 +141,7 @@ def session_in(
     clock = clock or VirtualClock()
     log = EventLog(folder / "session-1" / "events.jsonl", clock.now(), made_of or {"tests": "t"})
     chosen = some_settings(start_us=log.start_us) if settings is None else settings
-    book = SessionBook(chosen.tokenizer.count)
+    state = SessionState(chosen.tokenizer.count)
     agent, judge, ended = agent or Scripted(), CountingJudge(), list[str]()
     session = Session(
         schedule=lambda: schedule(tests, chosen),
@@ -150,10 +150,10 @@ def session_in(
         clock=clock,
         log=log,
         key=lambda number: f"key-{number}",
-        book=book,
+        state=state,
         ended=lambda test: ended.append(test.id),
     )
-    return Had(folder / "session-1" / "events.jsonl", book, agent, judge, session, ended)
+    return Had(folder / "session-1" / "events.jsonl", state, agent, judge, session, ended)
 
 
 def have(folder: Path, tests: Sequence[Test] | None = None, settings: Settings | None = None, **more: Any) -> Had:

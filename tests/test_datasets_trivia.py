@@ -170,7 +170,7 @@ def test_our_own_pool_is_large_enough_and_has_no_question_twice() -> None:
 
 def test_our_own_pool_speaks_of_nothing_that_our_tests_ask_for() -> None:
     said = [f" {question} {answer} ".lower() for question, answer in load_filler().pairs]
-    scenery = json.loads((DATA / "kinds" / "data" / "scenery.json").read_bytes())["containers"]
+    scenery = json.loads((DATA / "data" / "scenery.json").read_bytes())["containers"]
     asked = [word for words in spy_words() for word in words] + scenery
     for words in ("colours", "first_names", "groceries", "places"):
         asked += read_words(words)

@@ -275,3 +275,17 @@ def test_azures_evaluate_takes_it_unchanged(tmp_path: Path, reference_env: Refer
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(out.read_text(encoding="utf-8")) == [1.0, 0.0, 1.0]
+
+
+def test_a_test_that_fails_has_a_fault_with_its_reason_as_data() -> None:
+    found: Any = MemoryEvaluator()(dataset="Colours", expected=["red"], responses=["It is blue."])
+    (fault,) = found["memory_properties"]["faults"]
+    assert fault == {
+        "code": "not_remembered",
+        "message": found["memory_reason"],
+        "expected": ["red"],
+        "actual": ["It is blue."],
+    }
+    assert (
+        "faults" not in MemoryEvaluator()(dataset="Colours", expected=["red"], responses=["Red."])["memory_properties"]
+    )

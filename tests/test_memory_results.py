@@ -12,23 +12,22 @@ from tests.memory_session_parts import Had, have, joined_tests, some_settings, s
 from tests.pipeline_parts import strict_json, strict_lines
 
 from tunecheck.memory._clock import START_US
-from tunecheck.memory._definitions import write_definitions
+from tunecheck.memory._definitions import safe_name, write_definitions
 from tunecheck.memory._effects import Outcome, Send
-from tunecheck.memory._figures import Scored, read_scored, run_figures
 from tunecheck.memory._goodai.files import LegacyScore, agent_folder, write_results
 from tunecheck.memory._goodai.log import EventType, read_log
-from tunecheck.memory._kept_definitions import safe_name
-from tunecheck.memory._test_states import SessionBook
+from tunecheck.memory._run_files import Scored, read_scored, run_figures
+from tunecheck.memory._session_state import SessionState
 
 SECOND = 1_000_000
 
 
-def book_of(*exchanges: tuple[str, str, float | None, bool]) -> SessionBook:
+def state_of(*exchanges: tuple[str, str, float | None, bool]) -> SessionState:
     """Books of filler: message, reply, milliseconds, adopted."""
-    book = SessionBook(lambda text: len(text.split()))
+    state = SessionState(lambda text: len(text.split()))
     for message, reply, latency_ms, adopted in exchanges:
-        book.note(Send("", message), Outcome(START_US, reply, latency_ms, adopted=adopted))
-    return book
+        state.note(Send("", message), Outcome(START_US, reply, latency_ms, adopted=adopted))
+    return state
 
 
 def scored(title: str, *scores: float | None, tokens: int = 100) -> list[Scored]:
@@ -69,15 +68,15 @@ def test_the_span_is_that_of_tests_with_the_full_score() -> None:
 
 
 def test_speed_leaves_out_ready_made_replies_and_those_nobody_timed() -> None:
-    book = book_of(("q", "a b c d", 1000.0, False), ("q", "ready made reply", 0.1, True), ("q", "x y", None, False))
-    figures = run_figures([], [book])
+    state = state_of(("q", "a b c d", 1000.0, False), ("q", "ready made reply", 0.1, True), ("q", "x y", None, False))
+    figures = run_figures([], [state])
     assert figures.tokens_per_second == pytest.approx(4.0)
     assert figures.verbosity == 4 + 3 + 2
 
 
 def test_several_conversations_are_averaged() -> None:
     figures = run_figures(
-        [], [book_of(("a b", "c", 1.0, False)), book_of(("a b", "c d e", 1.0, False), ("f", "g", 1.0, False))]
+        [], [state_of(("a b", "c", 1.0, False)), state_of(("a b", "c d e", 1.0, False), ("f", "g", 1.0, False))]
     )
     assert (figures.sessions, figures.messages, figures.tokens, figures.verbosity) == (2, 1.5, 5.0, 2.5)
     assert figures.fillers == 1.5
@@ -132,7 +131,7 @@ def results(session: Had, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = agent_folder(tmp_path_factory.mktemp("legacy") / "Bench", "the/agent", 1)
     definitions = {test.id: test.definition for test in some_tests()}
     scores = {"Colours - 0": LegacyScore(0.5, ["half of it"])}
-    write_results(folder, session.path, session.book, definitions, scores, {"agent_costs_usd": 1.25})
+    write_results(folder, session.path, session.state, definitions, scores, {"agent_costs_usd": 1.25})
     write_definitions(definitions.values(), folder.parent.parent / "definitions")
     return folder
 
@@ -180,9 +179,9 @@ def test_a_result_file_says_what_the_benchmark_s_does(session: Had, results: Pat
         "expected_responses",
         "needles",
     ]
-    book = session.book.tests["Colours - 0"]
+    state = session.state.tests["Colours - 0"]
     assert (result["score"], result["max_score"], result["reasoning"]) == (0.5, 1, ["half of it"])
-    assert result["actual_responses"] == book.responses
+    assert result["actual_responses"] == state.responses
     assert result["needles"] == 3
     assert len(result["task_log"]) == 2 * 4, "three statements and a question, each with its reply"
     assert result["task_log"][0].startswith("Test (2025-01-06 09:00:0")
@@ -197,15 +196,15 @@ def test_a_test_without_a_score_has_none(results: Path) -> None:
 
 def test_the_statistics_are_those_of_the_conversation(session: Had, results: Path) -> None:
     stats = strict_json((results / "runstats.json").read_bytes())
-    assert (stats["total_tokens"], stats["agent_tokens"]) == (session.book.tokens, session.book.agent_tokens)
+    assert (stats["total_tokens"], stats["agent_tokens"]) == (session.state.tokens, session.state.agent_tokens)
     assert stats["agent_costs_usd"] == 1.25
-    assert stats["duration"] == pytest.approx(session.book.generated_ms / 1000)
+    assert stats["duration"] == pytest.approx(session.state.generated_ms / 1000)
 
 
 def test_a_test_that_waits_for_days_says_so_in_the_log(tmp_path: Path) -> None:
     had = have(tmp_path, joined_tests(waits_s=200_000))
     definitions = {test.id: test.definition for test in joined_tests(waits_s=200_000)}
-    write_results(tmp_path / "r", had.path, had.book, definitions, {}, {})
+    write_results(tmp_path / "r", had.path, had.state, definitions, {}, {})
     log = read_log(tmp_path / "r" / "master_log.jsonl")
     assert 200_000 in [event.seconds for event in log.events]
     result = strict_json((tmp_path / "r" / "Colours" / "0_0.json").read_bytes())

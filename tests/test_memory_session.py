@@ -34,13 +34,13 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Had:
 def test_an_unbroken_session_has_everything_that_the_other_tests_cut(unbroken: Had) -> None:
     kinds = Counter(type(effect).__name__ for effect, _ in unbroken.stream)
     assert {"Send", "Consult", "Begin", "End", "Waiting", "Register", "Deregister", "Jump", "SuiteReset"} == set(kinds)
-    assert unbroken.book.fillers > 1
+    assert unbroken.state.fillers > 1
     assert sorted(unbroken.ended) == sorted(test.id for test in some_tests())
 
 
 def test_each_message_has_a_key_of_its_own(unbroken: Had) -> None:
     keys = [key for key, _ in unbroken.agent.asked] + unbroken.judge.keys
-    assert len(set(keys)) == len(keys) == unbroken.book.messages + len(unbroken.judge.keys)
+    assert len(set(keys)) == len(keys) == unbroken.state.messages + len(unbroken.judge.keys)
 
 
 def test_every_exchange_takes_a_second_of_virtual_time(unbroken: Had) -> None:
@@ -120,7 +120,7 @@ def test_a_session_that_dies_at_any_record_ends_as_one_that_did_not(
         before = read_events(folder / "session-1" / "events.jsonl")
         had = have(folder, settings=settings, agent=second)
         assert had.path.read_bytes() == whole.path.read_bytes(), record
-        assert had.book.tests == whole.book.tests, record
+        assert had.state.tests == whole.state.tests, record
         check_taken_up(first, second, before, f"record {record}")
 
 
@@ -129,7 +129,7 @@ def test_a_session_that_is_over_asks_nothing_when_it_is_taken_up(unbroken: Had, 
     again = have(tmp_path)
     assert again.agent.asked == []
     assert again.judge.keys == []
-    assert again.book.tests == unbroken.book.tests
+    assert again.state.tests == unbroken.state.tests
 
 
 def test_what_was_said_before_is_observed_by_the_agent_in_order(unbroken: Had, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_call_that_fails_for_good_ends_the_session_and_it_goes_on_from_there(u
         have(tmp_path, agent=Failing(ThrottledError("429 after 5 tries"), 9))
     had = have(tmp_path)
     assert had.path.read_bytes() == unbroken.path.read_bytes()
-    assert len(had.agent.asked) == unbroken.book.messages - 9
+    assert len(had.agent.asked) == unbroken.state.messages - 9
 
 
 def test_what_must_stop_the_run_is_passed_on_as_it_is(tmp_path: Path) -> None:
@@ -293,7 +293,9 @@ def test_a_real_clock_waits_for_the_time_that_has_to_pass(tmp_path: Path) -> Non
     had = have(tmp_path, joke_test(), clock=machine.clock())
     assert len(had.ended) == 1
     assert sum(machine.slept) == pytest.approx(10_800, abs=10)
-    assert "1 hour" in had.book.tests["Jokes - 0"].questions[0] or "3 hours" in had.book.tests["Jokes - 0"].questions[0]
+    assert (
+        "1 hour" in had.state.tests["Jokes - 0"].questions[0] or "3 hours" in had.state.tests["Jokes - 0"].questions[0]
+    )
 
 
 async def test_a_session_that_is_stopped_while_it_waits_ends_at_once(tmp_path: Path) -> None:
@@ -321,35 +323,37 @@ def test_time_that_passed_while_nobody_was_there_is_not_waited_for_again(tmp_pat
     assert sum(machine.slept) == pytest.approx(200 + 3_600, abs=10)
 
 
-# -- the books
+# -- its state
 
 
-def test_the_books_of_a_test_are_those_of_a_calculation_by_hand(tmp_path: Path) -> None:
+def test_the_state_of_a_test_is_those_of_a_calculation_by_hand(tmp_path: Path) -> None:
     script = ("one two three", "what was it")
     definition = Definition("Colours", "0", script, (False, True), (Wait(tokens=10), Wait()), ["three"])
     agent = Scripted(answer=lambda message: "yes" if "one" in message else "a b")
     settings = some_settings(introduce=False, start_us=START_US)
     had = have(tmp_path, [Test(definition, Colours())], settings, agent=agent)
-    book = had.book.tests["Colours - 0"]
+    state = had.state.tests["Colours - 0"]
     filler = [
         (effect.message, outcome.text) for effect, outcome in had.stream if isinstance(effect, Send) and effect.filler
     ]
     words = sum(len(text.split()) for pair in filler for text in pair)
-    assert (book.begun.tokens, book.begun.message) == (0, 0)
-    assert book.ended is not None
-    assert book.ended.tokens == 3 + 1 + words + 3 + 2 == had.book.tokens
-    assert book.ended.message == 2 + len(filler) == had.book.messages
-    assert book.characters == sum(map(len, script)) + len("yesa b") + sum(len(text) for pair in filler for text in pair)
-    assert (book.questions, book.responses) == (["what was it"], ["a b"])
-    assert (book.spent.calls, book.spent.input_tokens, book.spent.output_tokens) == (2, 6, 6)
-    assert book.share == book.spent, "adopted filler takes nothing"
-    assert [entry["what"] for entry in book.log] == ["begin", "statement", "wait", "question", "end"]  # type: ignore[index,call-overload]
-    assert (had.book.generated_tokens, had.book.generated_ms) == (3, 20.0)
-    assert had.book.agent_tokens == 3 + sum(len(reply.split()) for _, reply in filler)
+    assert (state.begun.tokens, state.begun.message) == (0, 0)
+    assert state.ended is not None
+    assert state.ended.tokens == 3 + 1 + words + 3 + 2 == had.state.tokens
+    assert state.ended.message == 2 + len(filler) == had.state.messages
+    assert state.characters == sum(map(len, script)) + len("yesa b") + sum(
+        len(text) for pair in filler for text in pair
+    )
+    assert (state.questions, state.responses) == (["what was it"], ["a b"])
+    assert (state.spent.calls, state.spent.input_tokens, state.spent.output_tokens) == (2, 6, 6)
+    assert state.share == state.spent, "adopted filler takes nothing"
+    assert [entry["what"] for entry in state.log] == ["begin", "statement", "wait", "question", "end"]  # type: ignore[index,call-overload]
+    assert (had.state.generated_tokens, had.state.generated_ms) == (3, 20.0)
+    assert had.state.agent_tokens == 3 + sum(len(reply.split()) for _, reply in filler)
 
 
 def test_the_shares_of_all_tests_come_to_what_the_conversation_took(unbroken: Had) -> None:
-    shares = [book.share for book in unbroken.book.tests.values()]
+    shares = [state.share for state in unbroken.state.tests.values()]
     asked = [message for _, message in unbroken.agent.asked]
     outcomes = [outcome for effect, outcome in unbroken.stream if isinstance(effect, Send) and not outcome.adopted]
     assert sum(share.calls for share in shares) == len(outcomes) < len(asked)
@@ -361,15 +365,15 @@ def test_the_replies_since_a_question_are_all_of_the_conversation_up_to_the_call
     sends = [outcome.text for effect, outcome in had.stream if isinstance(effect, Send)]
     kinds = [type(effect) for effect, _ in had.stream]
     question = sum(kind is Send for kind in kinds[: kinds.index(Register)]) - 1
-    expected = had.book.tests["Prospective Memory - 0"]
+    expected = had.state.tests["Prospective Memory - 0"]
     last = some_tests(1, [ProspectiveMemory()])[0].definition.expected[0][-1]  # type: ignore[index]
     assert expected.since_question == sends[question : question + int(last)]  # type: ignore[arg-type]
-    assert had.book.tests["Colours - 0"].since_question == []
+    assert had.state.tests["Colours - 0"].since_question == []
 
 
 def test_a_judge_s_calls_stand_in_the_test_s_own_log(unbroken: Had) -> None:
     judged = [effect for effect, _ in unbroken.stream if isinstance(effect, Consult)]
-    entries = [entry for book in unbroken.book.tests.values() for entry in book.log if entry["what"] == "judge"]  # type: ignore[index,call-overload]
+    entries = [entry for state in unbroken.state.tests.values() for entry in state.log if entry["what"] == "judge"]  # type: ignore[index,call-overload]
     assert len(entries) == len(judged) == len(unbroken.judge.keys) > 0
 
 

@@ -202,4 +202,5 @@ def _below(kind: msgspec.inspect.Type, path: _Path) -> Iterator[msgspec.inspect.
 
 def _choices(kind: object, path: _Path) -> Iterator[object]:
     for each in _types_at(kind, path):
+        yield from (member.value for member in each.cls) if isinstance(each, msgspec.inspect.EnumType) else ()
         yield from getattr(each, "values", ())

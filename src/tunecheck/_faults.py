@@ -46,6 +46,7 @@ CODES: dict[str, str] = {
     "invalid_entry": "the row itself cannot be judged",
     "below_threshold": "below the threshold",
     "below_threshold.rouge_l": "ROUGE-L F below the threshold",
+    "not_remembered": "not remembered",
     "judged": "a difference that a judge found",
     "own": "another reason",
 }

@@ -17,9 +17,9 @@ from tunecheck.memory._clock import ClockName
 from tunecheck.memory._configuration import Configuration, read_configuration
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._filler import load_filler
-from tunecheck.memory._kept_definitions import benchmark_folder, keep_definitions
 from tunecheck.memory._kind import Making
 from tunecheck.memory._making import LeftOut, Made, Mode, make_definitions
+from tunecheck.memory._run_files import benchmark_folder, keep_definitions
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._scoring.by_words import needs_judge
 from tunecheck.memory._target import MemoryTarget
@@ -30,7 +30,7 @@ from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressCallback
-    from tunecheck.memory._figures import RunFigures
+    from tunecheck.memory._run_files import RunFigures
     from tunecheck.memory._session import Judging
 
 DEFINITIONS = Path("datasets") / "memory"
@@ -88,7 +88,7 @@ def run_memory(
         definitions: the folder of the tests' definitions; by default `datasets/memory/<run name>/definitions`.
         mode: `reuse` takes the definitions that are there as they are, `regenerate` makes them anew; by default those
             that are there are taken if they were made of this configuration.
-        texts: where kinds find the texts that they need (books for chapter break).
+        texts: where kinds find the texts that they need (states for chapter break).
         filler, wording: files that take the place of those that ship.
         tokenizer: what tokens are counted with, by name (`tunecheck.memory._tokens`), or something that counts them.
         isolated: each test in a conversation of its own, without filler.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault
 from tunecheck._json import JSON, loads, plain
 from tunecheck.endpoints._base import Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
@@ -23,14 +24,12 @@ def read_test(
     dataset: object,
     expected: object,
     responses: object,
-    arguments: object = None,
-    questions: object = None,
-    script: object = None,
-    since_question: object = None,
+    *,
     points: object = None,
     reasons: object = None,
+    **row: object,
 ) -> Given:
-    """The test of a row.
+    """The test of a row, whose columns may be values, their JSON text, or missing.
 
     Raises:
         ValueError: it says no data set, or holds something that is no data.
@@ -38,16 +37,14 @@ def read_test(
     title = given(dataset)
     if not isinstance(title, str) or not title.strip():
         raise ValueError("dataset must be the title of a memory test's data set, such as 'Spy Meeting'")
-    found = _value(arguments, "arguments")
+    arguments = _value(row.pop("arguments", None), "arguments")
     return Given(
         title=title.strip(),
         expected=_as_list(expected, "expected"),
         responses=_texts(responses, "responses"),
-        args=found if isinstance(found, dict) else {},
-        questions=_texts(questions, "questions"),
-        since_question=_texts(since_question, "since_question"),
+        args=arguments if isinstance(arguments, dict) else {},
         points=_points(_value(points, "points"), _texts(reasons, "reasons")),
-        script=_texts(script, "script"),
+        **{name: _texts(value, name) for name, value in row.items()},
     )
 
 
@@ -189,7 +186,15 @@ class MemoryEvaluator(Evaluator):
     ) -> Verdict:
         """Score one test, from any thread, also where an event loop is running."""
         test = read_test(
-            dataset, expected, responses, arguments, questions, script, since_question, points=points, reasons=reasons
+            dataset,
+            expected,
+            responses,
+            arguments=arguments,
+            questions=questions,
+            script=script,
+            since_question=since_question,
+            points=points,
+            reasons=reasons,
         )
         found = self._by_words(test, own_score)
         if isinstance(found, list):
@@ -244,13 +249,16 @@ class MemoryEvaluator(Evaluator):
         return self._verdict(test, Score(score, reasons), "judge", properties)
 
     def _verdict(self, test: Given, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
+        reason = "; ".join(score.reasons[:_MOST_REASONS]) or None
+        fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
         return verdict(
             _METRIC,
             score=score.score,
             passed=score.score >= self._threshold,
             threshold=self._threshold,
-            reason="; ".join(score.reasons[:_MOST_REASONS]) or None,
+            reason=reason,
             properties={"dataset": test.title, "by": by, **(more or {})},
+            faults=[fault],
         )
 
     # -- all rows

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck._json import JSON, loads
-from tunecheck.memory._checking import checked_definitions
+from tunecheck._json import JSON, loads, plain
 from tunecheck.memory._configuration import Configuration, DataSet, read_configuration
-from tunecheck.memory._definitions import SUFFIX, read_definition, write_definitions
+from tunecheck.memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
 from tunecheck.memory._kind import Making
 from tunecheck.memory._kinds.chapterbreak import MissingTextsError
 from tunecheck.memory._model import Definition
@@ -158,7 +157,7 @@ class _Workshop:
         except Exception as error:  # a kind may be somebody's own code, which may raise anything
             raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
         try:
-            return checked_definitions(data_set.title, made)
+            return _checked(data_set.title, made)
         except ConfigurationError as error:
             raise ConfigurationError(f"{where}: {error}") from None
 
@@ -216,6 +215,30 @@ class _Workshop:
             return _read_record(record)
         config = self.folder / CONFIG
         return _recipes(read_configuration(config)) if config.is_file() else None
+
+
+def _checked(title: str, made: object) -> list[Definition]:
+    """The definitions that a kind of this title made.
+
+    Raises:
+        ConfigurationError: they are no such list; the text says what is wrong.
+    """
+    if not isinstance(made, (list, tuple)):
+        raise ConfigurationError(f"it made {made!r:.60}, and no list of definitions")
+    known: set[str] = set()
+    for each in made:
+        if not isinstance(each, Definition):
+            raise ConfigurationError(f"it made {each!r:.60} where a Definition is due")
+        if each.title != title:
+            raise ConfigurationError(f"it made a test of {each.title!r}, and its title is {title!r}")
+        if each.example in known:
+            raise ConfigurationError(f"it made two tests with the example {each.example!r}")
+        known.add(each.example)
+        try:
+            plain(definition_data(each))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ConfigurationError(f"its test {each.example!r} has no JSON form: {error}") from None
+    return [*made]
 
 
 def _files(folder: Path) -> dict[str, bytes]:

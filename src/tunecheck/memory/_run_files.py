@@ -1,27 +1,207 @@
-"""What a memory run leaves beside the files of every run, below `RUN/memory/`.
+"""What a memory run leaves beside the files of every run, below `RUN/memory/`, and its figures.
 
 session-1/events.jsonl             a session's events: the truth
 <benchmark>/definitions/…          its tests, as they were
 <benchmark>/results/<agent>/…      what came of them, in the GoodAI benchmark's layout
 summary.json                       the figures
+
+The figures are as the GoodAI benchmark defines them, but for two things: scores stay within 0 and 1, and speed leaves
+out replies that the agent adopted ready-made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from tunecheck._errors import RunError
 from tunecheck._files.versions import versioned
 from tunecheck._json import JSON
+from tunecheck.memory._configuration import Configuration
+from tunecheck.memory._definitions import definition_data, definition_path, safe_name
 from tunecheck.memory._event_log import FOLDER, event_log_path, read_events
-from tunecheck.memory._figures import RunFigures, read_scored, run_figures
 from tunecheck.memory._goodai.files import LegacyScore, agent_folder, write_results
 from tunecheck.memory._model import Definition
+from tunecheck.memory._session_state import SessionState
 from tunecheck.memory._target import MemoryTarget
-from tunecheck.memory._test_states import SessionBook
+from tunecheck.memory._tasks import conflicts
 from tunecheck.runs._store import Run, dumps_readably, write_file
+
+ISOLATED = " (isolated)"
+
+
+def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool) -> Path:
+    """Where a run's definitions and results are, in the GoodAI benchmark's own layout."""
+    return run / FOLDER / safe_name(configuration.run_name + (ISOLATED if isolated else ""))
+
+
+def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[Definition]) -> None:
+    """Write a run's definitions into its folder, unless they are there. They appear whole.
+
+    Raises:
+        RunError: they cannot be written.
+    """
+    folder = benchmark / "definitions"
+    if folder.is_dir():
+        return
+    building = folder.with_name(".definitions")
+    try:
+        shutil.rmtree(building, ignore_errors=True)
+        building.mkdir(parents=True)
+        (building / "config.yml").write_bytes(_configuration_text(configuration))
+        for definition in definitions:
+            path = definition_path(building, definition)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(dumps_readably(definition_data(definition)))
+        building.replace(folder)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def _configuration_text(configuration: Configuration) -> bytes:
+    """The configuration, which kinds exclude one another by their topics spelt out: the benchmark knows no topics."""
+    import yaml
+
+    settings = configuration.settings()
+    config = settings["config"]
+    assert isinstance(config, dict)
+    config["incompatibilities"] = _pairs(configuration)
+    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
+    return text.encode()
+
+
+def _pairs(configuration: Configuration) -> list[JSON]:
+    """The pairs of data sets of which no two tests are at work at once, by the names they have in configurations."""
+    names = {each.title: each.kind.name for each in configuration.data_sets}
+    blocked = conflicts((each.kind for each in configuration.data_sets), configuration.incompatibilities, True)
+    return [[names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A finished test: its data set, repetition, score (None where nothing could score it), and span in tokens."""
+
+    title: str
+    trial: int
+    score: float | None
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFigures:
+    """A data set's tests: how many there are, how many have a score, its mean and population standard deviation."""
+
+    title: str
+    tests: int
+    scored: int
+    mean: float | None
+    deviation: float | None
+
+    def data(self) -> dict[str, JSON]:
+        return {"tests": self.tests, "scored": self.scored, "mean": self.mean, "std": self.deviation}
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """A run, all sessions together.
+
+    score: the sum of the data sets' means, of at most `most`, one for each data set that has a score.
+    deviation: the sum of their standard deviations.
+    accuracy: score / most.
+    tokens_per_second: what the agent generated in the time that it took to.
+    verbosity: tokens of the agent in one session, on average, ready-made replies included.
+    span: mean of the tokens over which a test with the full score was remembered.
+    tokens, messages, fillers: of one session, on average. `longest` is the longest span of a test.
+    """
+
+    datasets: Sequence[DatasetFigures]
+    score: float
+    deviation: float
+    most: int
+    tokens_per_second: float | None
+    verbosity: float
+    span: float | None
+    tokens: float
+    messages: float
+    fillers: float
+    longest: int
+    sessions: int
+
+    @property
+    def accuracy(self) -> float | None:
+        """The score's share of the most there was to have."""
+        return self.score / self.most if self.most else None
+
+    def data(self) -> dict[str, JSON]:
+        return {
+            "score": self.score,
+            "max_score": self.most,
+            "std": self.deviation,
+            "accuracy": self.accuracy,
+            "tokens_per_second": self.tokens_per_second,
+            "verbosity": self.verbosity,
+            "memory_span": self.span,
+            "longest_span": self.longest,
+            "tokens": self.tokens,
+            "messages": self.messages,
+            "fillers": self.fillers,
+            "sessions": self.sessions,
+            "datasets": {each.title: each.data() for each in self.datasets},
+        }
+
+
+def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> RunFigures:
+    """The figures of these tests, which were part of these sessions."""
+    states = [*sessions]
+    by_title: dict[str, list[Scored]] = {}
+    for test in tests:
+        by_title.setdefault(test.title, []).append(test)
+    datasets = [_dataset(title, each) for title, each in by_title.items()]
+    means = [each.mean for each in datasets if each.mean is not None]
+    milliseconds = math.fsum(state.generated_ms for state in states)
+    generated = sum(state.generated_tokens for state in states)
+    perfect = [test.tokens for test in tests if test.score is not None and test.score >= 1]
+    return RunFigures(
+        datasets=datasets,
+        score=math.fsum(means),
+        deviation=math.fsum(each.deviation or 0.0 for each in datasets),
+        most=len(means),
+        tokens_per_second=1000 * generated / milliseconds if milliseconds > 0 else None,
+        verbosity=_mean([state.agent_tokens for state in states]) or 0.0,
+        span=_mean(perfect),
+        tokens=_mean([state.tokens for state in states]) or 0.0,
+        messages=_mean([state.messages for state in states]) or 0.0,
+        fillers=_mean([state.fillers for state in states]) or 0.0,
+        longest=max((test.tokens for test in tests), default=0),
+        sessions=len(states),
+    )
+
+
+def _dataset(title: str, tests: Sequence[Scored]) -> DatasetFigures:
+    scores = [test.score for test in tests if test.score is not None]
+    mean = _mean(scores)
+    deviation = None if mean is None else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+    return DatasetFigures(title, len(tests), len(scores), mean, deviation)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def read_scored(rows: Iterable[Mapping[str, JSON]], metric: str) -> list[Scored]:
+    """The finished tests among result rows; `metric` is the column of their score."""
+    found = []
+    for row in rows:
+        score, tokens, trial = row.get(metric), row.get("outputs.tokens"), row.get("inputs.trial", 1)
+        if isinstance(tokens, int):
+            number = float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
+            found.append(Scored(str(row.get("inputs.dataset")), trial if isinstance(trial, int) else 1, number, tokens))
+    return found
+
 
 SUMMARY = "summary.json"
 
@@ -52,15 +232,15 @@ def write_run_files(
         RunError: a file cannot be written.
     """
     rows = [*run.rows()]
-    books = {trial: _book(run, target, trial) for trial in range(1, repeat + 1)}
-    figures = run_figures(read_scored(rows, _SCORE), books.values())
+    states = {trial: _state(run, target, trial) for trial in range(1, repeat + 1)}
+    figures = run_figures(read_scored(rows, _SCORE), states.values())
     scores, costs = _scores(rows), _costs(usage, repeat)
     by_id = {definition.id: definition for definition in definitions}
     folders = []
     try:
-        for trial, book in books.items():
+        for trial, state in states.items():
             folders.append(agent_folder(benchmark, target.name, trial))
-            write_results(folders[-1], event_log_path(run.folder, trial), book, by_id, scores[trial], costs)
+            write_results(folders[-1], event_log_path(run.folder, trial), state, by_id, scores[trial], costs)
         summary = {**figures.data(), "usage": dict(usage), **more}
         write_file(run.folder / FOLDER / SUMMARY, dumps_readably(versioned(summary)))
     except OSError as error:
@@ -68,15 +248,15 @@ def write_run_files(
     return RunFiles(figures, folders)
 
 
-def _book(run: Run, target: MemoryTarget, trial: int) -> SessionBook:
-    """The books of a session: as they were kept, or folded from the log of one that was over already."""
-    book = target.books.get(trial)
-    if book is None:
-        book = target.make_book()
+def _state(run: Run, target: MemoryTarget, trial: int) -> SessionState:
+    """The states of a session: as they were kept, or folded from the log of one that was over already."""
+    state = target.states.get(trial)
+    if state is None:
+        state = target.make_state()
         for event in read_events(event_log_path(run.folder, trial)):
             if event.outcome is not None:
-                book.note(event.effect, event.outcome)
-    return book
+                state.note(event.effect, event.outcome)
+    return state
 
 
 def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacyScore]]:

@@ -2,7 +2,7 @@
 
 schedule() ──effect──► recorded before? ─yes─► its outcome ──────────────────────────┐
     ▲                      └─no─► event log ──► agent / judge / clock ──► event log ──┤
-    └────────────────────────────── outcome, books ──────────────────────────────────┘
+    └────────────────────────────── outcome, states ──────────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tunecheck.memory._clock import Clock
 from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
 from tunecheck.memory._event_log import Event, EventLog
 from tunecheck.memory._model import AskJudge
-from tunecheck.memory._test_states import SessionBook, TestBook
+from tunecheck.memory._session_state import SessionState, TestState
 
 if TYPE_CHECKING:
     from tunecheck.memory._agents import Agent
@@ -54,7 +54,7 @@ class Session:
         clock: the conversation's.
         log: what was recorded, and where the rest goes.
         key: the idempotency key of the n-th event.
-        book: what tests have come to; a test's end is announced by `ended`.
+        state: what tests have come to; a test's end is announced by `ended`.
         purse, judge_purse: what calls to the agent and to the judge are paid from.
     """
 
@@ -67,8 +67,8 @@ class Session:
         clock: Clock,
         log: EventLog,
         key: Callable[[int], str],
-        book: SessionBook,
-        ended: Callable[[TestBook], None] = lambda book: None,
+        state: SessionState,
+        ended: Callable[[TestState], None] = lambda state: None,
         purse: Purse | None = None,
         judge_purse: Purse | None = None,
     ) -> None:
@@ -79,7 +79,7 @@ class Session:
         self._clock = clock
         self._log = log
         self._key = key
-        self.book = book
+        self.state = state
         self._ended = ended
         self._purse = purse
         self._judge_purse = judge_purse
@@ -108,9 +108,9 @@ class Session:
             effect = await self._settle(schedule, effect, await self._carried_out(effect))
 
     async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
-        """Keep the books, and give the scheduler what came of its effect; the next one."""
+        """Keep the states, and give the scheduler what came of its effect; the next one."""
         self._number += 1
-        ended = self.book.note(effect, outcome)
+        ended = self.state.note(effect, outcome)
         if ended is not None:
             self._ended(ended)
         if self._number % _BREATH == 0:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._fingerprints import content_hash
-from tunecheck._json import JSON, plain
+from tunecheck._json import JSON, plain, whole_number
 from tunecheck._targets import CallContext, Purse, Row, Share, Target, TargetOutput
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._base import Endpoint
@@ -21,9 +21,11 @@ from tunecheck.memory._agents import agent_for
 from tunecheck.memory._clock import ClockName, make_clock
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._event_log import EventLog, event_log_path, session_name
-from tunecheck.memory._results import OUTPUT_COLUMNS, output_columns, share_of
+from tunecheck.memory._kind import Kind
+from tunecheck.memory._model import Given, Score
 from tunecheck.memory._session import Judging, Session
-from tunecheck.memory._test_states import SessionBook, TestBook
+from tunecheck.memory._session_state import SessionState, TestState
+from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import CountingOnce
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class MemoryTarget(Target):
         self.simulated = endpoint.simulated
         self.can_be_taken_over = False
         self.columns = frozenset(OUTPUT_COLUMNS)
-        self.books: dict[int, SessionBook] = {}
+        self.states: dict[int, SessionState] = {}
         """By repetition, what the tests came to in the sessions that this process had."""
         self._tests = {test.id: test for test in tests}
         self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
@@ -113,10 +115,10 @@ class MemoryTarget(Target):
             running = self._running.get(trial)
             if running is None:
                 running = self._running[trial] = self._start(trial, context)
-            book = await running.ended(test.id)
+            state = await running.ended(test.id)
         except ConfigurationError as error:  # as an error of this row alone it would let the run come to its end
             raise RunError(str(error)) from error
-        return output_columns(book, test, session_name(trial))
+        return output_columns(state, test, session_name(trial))
 
     def _start(self, trial: int, context: CallContext) -> _Running:
         if context.folder is None:
@@ -126,7 +128,7 @@ class MemoryTarget(Target):
         clock = make_clock(self._clock)
         log = EventLog(event_log_path(context.folder, trial), clock.now(), self._made_of)
         settings = replace(self._settings, start_us=log.start_us)
-        book = self.books[trial] = self.make_book()
+        state = self.states[trial] = self.make_state()
         running = _Running(self._tests)
         session = Session(
             schedule=lambda: self._schedule(settings),
@@ -135,7 +137,7 @@ class MemoryTarget(Target):
             clock=clock,
             log=log,
             key=lambda number: _key(context.run_id, trial, number),
-            book=book,
+            state=state,
             ended=running.note,
             purse=_purse(context, "target", self.endpoint, trial),
             judge_purse=_purse(context, "judge", self._judge_endpoint, trial),
@@ -145,9 +147,9 @@ class MemoryTarget(Target):
             session.stop()
         return running
 
-    def make_book(self) -> SessionBook:
+    def make_state(self) -> SessionState:
         """Books that count as these sessions do, for a session that is read from its log."""
-        return SessionBook(self._settings.tokenizer.count)
+        return SessionState(self._settings.tokenizer.count)
 
     def _schedule(self, settings: Settings) -> Schedule:
         from tunecheck.memory._scheduler import schedule
@@ -222,7 +224,7 @@ class _Running:
     session: Session
 
     def __init__(self, tests: Mapping[str, Test]) -> None:
-        self._ended: dict[str, asyncio.Future[TestBook]] = {
+        self._ended: dict[str, asyncio.Future[TestState]] = {
             test: asyncio.get_running_loop().create_future() for test in tests
         }
 
@@ -234,10 +236,10 @@ class _Running:
         with contextlib.closing(log):
             await self.session.run()
 
-    def note(self, book: TestBook) -> None:
-        self._ended[book.id].set_result(book)
+    def note(self, state: TestState) -> None:
+        self._ended[state.id].set_result(state)
 
-    async def ended(self, test: str) -> TestBook:
+    async def ended(self, test: str) -> TestState:
         """What a test came to, once it is over.
 
         Raises:
@@ -301,3 +303,105 @@ def _wording_hash(wording: Wording) -> str:
     del texts["restaurant"]["menu_file"]
     menu = wording.restaurant.menu_file
     return content_hash([plain(texts), hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""])
+
+
+OUTPUT_COLUMNS = (
+    "response",
+    "responses",
+    "questions",
+    "since_question",
+    "points",
+    "reasons",
+    "own_score",
+    "log",
+    "session",
+    "began",
+    "ended",
+    "tokens",
+    "characters",
+    "needles",
+    "usage",
+    "share",
+    "judged",
+    "latency_ms",
+    "simulated",
+)
+
+
+def given_of(state: TestState, test: Test) -> Given:
+    """What a finished test is scored by."""
+    definition = test.definition
+    return Given(
+        title=definition.title,
+        expected=definition.expected,
+        responses=state.responses,
+        args=test.kind.arguments,
+        questions=state.questions,
+        since_question=state.since_question,
+        points=state.points,
+        script=definition.script,
+    )
+
+
+def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON]:
+    """A finished test's columns.
+
+    response: the last reply to a question.
+    responses, questions: all of them, in order.
+    since_question: every reply in the conversation from the question's own on; only of a test with a callback.
+    points, reasons: `{"points", "most"}` and why, where the test counted itself.
+    own_score: what the rules of somebody's own kind of test give, with its `reasons`; None of all others.
+    log: the test's own events: `{"what", "message", "tokens", "at", …}`, where `message` and `tokens` count what was
+        said in the whole conversation before it; statements and questions say their `size` in tokens with the reply.
+    session: the conversation's name.
+    began, ended: `{"message", "tokens", "at"}`.
+    tokens, characters: of the whole conversation while the test lasted: how far it had to remember.
+    needles: statements, as opposed to questions.
+    usage: what its own messages took; share: what the conversation took since the test before it ended, so that the
+        shares of all tests come to the whole; simulated replies are left out.
+    judged: what its questions to the judge took; None where no model was asked.
+    latency_ms: sum over its own messages.
+    """
+    assert state.ended is not None
+    definition, points, own = test.definition, state.points, _own_score(state, test)
+    reasons = own.reasons if own is not None else points.reasons if points is not None else ()
+    counted: dict[str, JSON] | None = None if points is None else {"points": points.points, "most": points.most}
+    return {
+        "response": state.responses[-1] if state.responses else None,
+        "responses": [*state.responses],
+        "questions": [*state.questions],
+        "since_question": [*state.since_question],
+        "points": counted,
+        "reasons": [*reasons],
+        "own_score": None if own is None else own.score,
+        "log": state.log,
+        "session": session,
+        "began": state.begun.data(),
+        "ended": state.ended.data(),
+        "tokens": state.ended.tokens - state.begun.tokens,
+        "characters": state.characters,
+        "needles": len(definition.script) - sum(definition.is_question[: len(definition.script)]),
+        "usage": state.spent.data(),
+        "share": state.share.data(),
+        "judged": state.judged.data() if state.judged.calls else None,
+        "latency_ms": state.spent.latency_ms,
+        "simulated": state.simulated,
+    }
+
+
+def _own_score(state: TestState, test: Test) -> Score | None:
+    """The score by a kind's own rules; what is raised there becomes the row's error."""
+    if type(test.kind).score is Kind.score:
+        return None
+    found: object = test.kind.score(given_of(state, test))
+    if found is not None and not isinstance(found, Score):
+        raise TypeError(f"the score of {state.id} is a {type(found).__name__}; expected a Score, or None")
+    return found
+
+
+def share_of(output: Mapping[str, JSON], column: str) -> tuple[int, int | None, int | None]:
+    """What an answer adds to what the run has taken, by one of these columns: calls, and tokens in and out."""
+    share = output.get(column)
+    counts = share if isinstance(share, dict) else {}
+    calls, *tokens = (whole_number(counts.get(name)) for name in ("calls", "input_tokens", "output_tokens"))
+    return calls or 0, tokens[0], tokens[1]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tunecheck._errors import RunError, TunecheckError
-from tunecheck.memory._checking import check_points, check_step
+from tunecheck._json import plain
 from tunecheck.memory._kind import Kind, Scene
-from tunecheck.memory._model import Definition, Points, Replied, Step, Steps
+from tunecheck.memory._model import AskJudge, Definition, Points, Replied, Say, Step, Steps, Wait
 from tunecheck.memory._wording import Wording
 
 
@@ -73,7 +74,7 @@ class Task:
             return None
         try:
             step = self._advance()
-            return None if self._ended else check_step(step)
+            return None if self._ended else _checked_step(step)
         except TunecheckError:
             raise
         except Exception as error:  # a kind may be somebody's own code, which may raise anything
@@ -96,8 +97,52 @@ class Task:
             return self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
         except StopIteration as end:
             self._ended = True
-            self.points = check_points(end.value)
+            self.points = _checked_points(end.value)
             return None
+
+
+def _checked_step(step: object) -> Step:
+    """A test's next step, as it is.
+
+    Raises:
+        ValueError: it is none; the text says what is wrong.
+    """
+    if isinstance(step, Say):
+        if not isinstance(step.message, str):
+            raise ValueError(f"it says {step.message!r:.60}, which is no text")
+        step.message.encode()  # half a character (a lone surrogate) cannot be sent to anybody
+    elif isinstance(step, Wait):
+        for name in ("tokens", "seconds"):
+            value = getattr(step, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(f"it waits for {value!r:.60} {name}, which must be a whole number from 0")
+        if not _is_number(step.percentage) or step.percentage < 0:
+            raise ValueError(f"it waits for {step.percentage!r:.60} percent, which must be a number from 0")
+    elif isinstance(step, AskJudge):
+        if not isinstance(step.purpose, str) or not isinstance(plain(step.values), dict):
+            raise ValueError("it asks the judge something that is not a purpose with values by name")
+    else:
+        raise ValueError(f"it yields {step!r:.60}, which is no Say, Wait or AskJudge")
+    return step
+
+
+def _checked_points(points: object) -> Points | None:
+    """What a test came to, as it is.
+
+    Raises:
+        ValueError: it is neither Points nor None.
+    """
+    if points is None:
+        return None
+    if not isinstance(points, Points):
+        raise ValueError(f"it ends with {points!r:.60}, which is no Points")
+    if not _is_number(points.points) or not _is_number(points.most):
+        raise ValueError(f"it ends with {points.points!r:.60} of {points.most!r:.60} points")
+    return points
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:

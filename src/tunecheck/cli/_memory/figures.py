@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._memory import MemoryOutcome
-    from tunecheck.memory._figures import RunFigures
+    from tunecheck.memory._run_files import RunFigures
 
 _MOST_ERRORS = 5
 

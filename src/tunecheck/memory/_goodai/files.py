@@ -15,12 +15,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tunecheck._json import JSON, dumps_line
+from tunecheck.memory._definitions import safe_name
 from tunecheck.memory._effects import Begin, Consult, Deregister, Effect, End, Register, Send, Waiting
 from tunecheck.memory._event_log import Event, read_events
 from tunecheck.memory._goodai.log import log_events, log_line
-from tunecheck.memory._kept_definitions import safe_name
 from tunecheck.memory._model import Definition
-from tunecheck.memory._test_states import SessionBook, TestBook
+from tunecheck.memory._session_state import SessionState, TestState
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def agent_folder(benchmark: Path, agent: str, trial: int) -> Path:
 def write_results(
     folder: Path,
     events: Path,
-    book: SessionBook,
+    state: SessionState,
     definitions: Mapping[str, Definition],
     scores: Mapping[str, LegacyScore],
     costs: Mapping[str, JSON],
@@ -51,7 +51,7 @@ def write_results(
     """
     folder.mkdir(parents=True, exist_ok=True)
     recorded = read_events(events)
-    logs = {test: _Logs() for test in book.tests}
+    logs = {test: _Logs() for test in state.tests}
     with (folder / "master_log.jsonl").open("wb") as file:
         before_us = _first_us(recorded)
         for event in recorded:
@@ -62,8 +62,8 @@ def write_results(
             _note(logs, event.effect, before_us, event)
             before_us = event.outcome.at_us
     for test, kept in logs.items():
-        _write_result(folder, book.tests[test], definitions[test], scores.get(test), kept)
-    _write(folder / "runstats.json", {**_statistics(book), **costs})
+        _write_result(folder, state.tests[test], definitions[test], scores.get(test), kept)
+    _write(folder / "runstats.json", {**_statistics(state), **costs})
 
 
 def _first_us(events: Sequence[Event]) -> int:
@@ -71,11 +71,11 @@ def _first_us(events: Sequence[Event]) -> int:
     return 0 if first is None else first.at_us or (first.outcome.at_us if first.outcome is not None else 0)
 
 
-def _statistics(book: SessionBook) -> dict[str, JSON]:
+def _statistics(state: SessionState) -> dict[str, JSON]:
     return {
-        "total_tokens": book.tokens,
-        "agent_tokens": book.agent_tokens,
-        "duration": book.generated_ms / 1000,
+        "total_tokens": state.tokens,
+        "agent_tokens": state.agent_tokens,
+        "duration": state.generated_ms / 1000,
         "rnd_state": None,
     }
 
@@ -127,8 +127,10 @@ def _local(at_us: int) -> str:
     return str(datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(microseconds=at_us))
 
 
-def _write_result(folder: Path, book: TestBook, definition: Definition, score: LegacyScore | None, logs: _Logs) -> None:
-    if book.ended is None:
+def _write_result(
+    folder: Path, state: TestState, definition: Definition, score: LegacyScore | None, logs: _Logs
+) -> None:
+    if state.ended is None:
         return
     path = folder / definition.title / f"{definition.example}_0.json"
     path.parent.mkdir(exist_ok=True)
@@ -137,12 +139,12 @@ def _write_result(folder: Path, book: TestBook, definition: Definition, score: L
         path,
         {
             "task_log": logs.task,
-            "actual_responses": [*book.responses],
+            "actual_responses": [*state.responses],
             "score": None if score is None else score.score,
             "max_score": 1,
             "reasoning": [] if score is None else [*score.reasons],
-            "tokens": book.ended.tokens - book.begun.tokens,
-            "characters": book.characters,
+            "tokens": state.ended.tokens - state.begun.tokens,
+            "characters": state.characters,
             "full_log": logs.full,
             "expected_responses": [*definition.expected],
             "needles": statements,

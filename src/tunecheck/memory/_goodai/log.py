@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
+import msgspec
+from msgspec import Meta
+
+from tunecheck._describe import read_as
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.memory._effects import (
@@ -27,7 +32,7 @@ _MICROSECONDS = 1_000_000
 _LAST_TIMESTAMP = 253_402_300_800.0
 """The end of the year 9999, in seconds since 1970."""
 
-_SHOWN = 60
+_Whole: TypeAlias = Annotated[float, Meta(gt=-_LAST_TIMESTAMP, lt=_LAST_TIMESTAMP)]
 
 
 class EventType(IntEnum):
@@ -46,11 +51,11 @@ class EventType(IntEnum):
     DEREGISTER_CALLBACK = 10
 
 
-SENT = frozenset({EventType.SEND_MESSAGE, EventType.SEND_FILL})
-ANSWERED = frozenset({EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL})
+SENT = (EventType.SEND_MESSAGE, EventType.SEND_FILL)
+ANSWERED = (EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL)
 
 _TEXT_OF: Mapping[EventType, str] = {
-    **dict.fromkeys(SENT | ANSWERED, "message"),
+    **dict.fromkeys((*SENT, *ANSWERED), "message"),
     EventType.LLM_CALL: "response",
 }
 
@@ -113,11 +118,8 @@ def read_log(file: Path | str) -> LogFile:
         raw = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    events: list[LogEvent] = []
     *whole, rest = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for number, line in enumerate(whole, 1):
-        if line.strip():
-            events.append(_event(line, number, str(path)))
+    events = [_event(line, number, str(path)) for number, line in enumerate(whole, 1) if line.strip()]
     torn = False
     if rest.strip():
         try:
@@ -127,31 +129,32 @@ def read_log(file: Path | str) -> LogFile:
     return LogFile(str(path), tuple(events), torn)
 
 
+_OF_TESTS: Mapping[type[Effect], EventType] = {
+    Begin: EventType.BEGIN,
+    Waiting: EventType.WAIT,
+    Consult: EventType.LLM_CALL,
+    End: EventType.END,
+    Register: EventType.REGISTER_CALLBACK,
+    Deregister: EventType.DEREGISTER_CALLBACK,
+    SuiteReset: EventType.SUITE_RESET,
+}
+
+
 def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[LogEvent]:
     """What the log says of an effect and of what it came to, if anything; `before_us` is the time before it."""
-    at_us = outcome.at_us
-    match effect:
-        case Send(test, message, question):
-            kinds = (EventType.SEND_MESSAGE, EventType.RESPONSE_MESSAGE) if test else _FILL
-            yield LogEvent(kinds[0], before_us, test, message, question)
-            yield LogEvent(kinds[1], at_us, test, outcome.text or "", question)
-        case Consult(test):
-            yield LogEvent(EventType.LLM_CALL, at_us, test, outcome.text or "")
-        case Begin(test, tokens):
-            yield LogEvent(EventType.BEGIN, at_us, test, tokens=tokens)
-        case Waiting(test, tokens, seconds):
-            yield LogEvent(EventType.WAIT, at_us, test, tokens=tokens, seconds=seconds)
-        case End(test):
-            yield LogEvent(EventType.END, at_us, test)
-        case Register(test):
-            yield LogEvent(EventType.REGISTER_CALLBACK, at_us, test)
-        case Deregister(test):
-            yield LogEvent(EventType.DEREGISTER_CALLBACK, at_us, test)
-        case SuiteReset():
-            yield LogEvent(EventType.SUITE_RESET, at_us)
-
-
-_FILL = (EventType.SEND_FILL, EventType.RESPONSE_FILL)
+    if isinstance(effect, Send):
+        test, question = effect.test, effect.question
+        yield LogEvent(SENT[effect.filler], before_us, test, effect.message, question)
+        yield LogEvent(ANSWERED[effect.filler], outcome.at_us, test, outcome.text or "", question)
+    elif (kind := _OF_TESTS.get(type(effect))) is not None:
+        yield LogEvent(
+            kind,
+            outcome.at_us,
+            getattr(effect, "test", ""),
+            outcome.text or "" if isinstance(effect, Consult) else None,
+            tokens=getattr(effect, "tokens", 0),
+            seconds=getattr(effect, "seconds", 0),
+        )
 
 
 def log_line(event: LogEvent) -> bytes:
@@ -177,51 +180,44 @@ def _data(event: LogEvent) -> dict[str, JSON]:
     return {"message": event.text, "is_question": event.question} if event.type in _TEXT_OF else {}
 
 
+class _Data(msgspec.Struct, frozen=True):
+    message: Any = None
+    response: Any = None
+    is_question: Any = False
+    tokens: _Whole = 0
+    time: _Whole = 0
+
+
+class _Line(msgspec.Struct, frozen=True):
+    type: EventType
+    timestamp: Annotated[float, Meta(ge=0, lt=_LAST_TIMESTAMP)]
+    test_id: str = ""
+    data: Any = None
+
+
 def _event(line: bytes, number: int, name: str) -> LogEvent:
+    where = f"{name}, line {number}"
     try:
         value = loads(line)
-        if not isinstance(value, dict):
-            raise ValueError("an event is one JSON object")
-        return _read(value, number)
     except ValueError as error:
-        raise DataError(f"{name}, line {number}: {error}") from None
-
-
-def _read(value: dict[str, JSON], number: int) -> LogEvent:
-    kind, data = _type(value.get("type")), value.get("data")
-    data = data if isinstance(data, dict) else {}
-    test = value.get("test_id", "")
-    if not isinstance(test, str):
-        raise ValueError("test_id must be a text")
-    text = data.get(_TEXT_OF[kind]) if kind in _TEXT_OF else None
-    if kind in _TEXT_OF and not isinstance(text, str):
-        raise ValueError(f"{kind.name} has no text {_TEXT_OF[kind]!r}")
+        raise DataError(f"{where}: {error}") from None
+    read = read_as(value, _Line, where, error=DataError)
+    data = read_as(read.data if isinstance(read.data, dict) else {}, _Data, where, error=DataError)
+    text = getattr(data, _TEXT_OF[read.type]) if read.type in _TEXT_OF else None
+    if read.type in _TEXT_OF and not isinstance(text, str):
+        raise DataError(f"{where}: {read.type.name} has no text {_TEXT_OF[read.type]!r}")
     return LogEvent(
-        kind,
-        _time(value.get("timestamp")),
-        test,
-        str(text) if kind in _TEXT_OF else None,
-        data.get("is_question") is True,
-        _whole(data.get("tokens", 0), "tokens"),
-        _whole(data.get("time", 0), "time"),
+        read.type,
+        _microseconds(read.timestamp),
+        read.test_id,
+        text,
+        data.is_question is True,
+        round(data.tokens),
+        round(data.time),
         number,
     )
 
 
-def _type(value: JSON) -> EventType:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(EventType):
-        return EventType(value)
-    raise ValueError(f"there is no type of event {str(value)[:_SHOWN]!r}; known: 0 to {len(EventType) - 1}")
-
-
-def _time(value: JSON) -> int:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _LAST_TIMESTAMP:
-        seconds = int(value)  # apart from the rest, so that no microsecond is lost to rounding before the year 2242
-        return seconds * _MICROSECONDS + round((value - seconds) * _MICROSECONDS)
-    raise ValueError("timestamp must be seconds since 1970")
-
-
-def _whole(value: JSON, name: str) -> int:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LAST_TIMESTAMP:
-        return round(value)
-    raise ValueError(f"{name} must be a number")
+def _microseconds(timestamp: float) -> int:
+    seconds = int(timestamp)  # apart from the rest, so that no microsecond is lost to rounding before the year 2242
+    return seconds * _MICROSECONDS + round((timestamp - seconds) * _MICROSECONDS)

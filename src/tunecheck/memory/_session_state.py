@@ -1,4 +1,4 @@
-"""The books of a session: what each test has come to, kept event by event, so that nothing is ever looked for twice."""
+"""The state of a session: what each test has come to, folded event by event from its log."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Spent:
 
 
 @dataclass(slots=True)
-class TestBook:
+class TestState:
     """One test: where it began and ended, and everything that belongs to it.
 
     `spent` is what its own exchanges took, `share` what the whole conversation asked of models since the test before it
@@ -92,7 +92,7 @@ class TestBook:
         self.log.append({"what": what, **moment.data(), **values})
 
 
-class SessionBook:
+class SessionState:
     """All tests of a session, folded from its events in order.
 
     `count` counts the tokens of a text. `generated_tokens` and `generated_ms` leave out replies that were adopted, and
@@ -100,7 +100,7 @@ class SessionBook:
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
-        self.tests: dict[str, TestBook] = {}
+        self.tests: dict[str, TestState] = {}
         self.messages = 0
         self.fillers = 0
         self.tokens = 0
@@ -112,13 +112,15 @@ class SessionBook:
         self._replies: list[str] = []
         self._share = Spent()
 
-    def note(self, effect: Effect, outcome: Outcome) -> TestBook | None:
+    def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
         """One more event; the test that it ended, if it did."""
         if isinstance(effect, Send):
             self._note_exchange(effect, outcome)
         elif isinstance(effect, Begin):
-            book = self.tests[effect.test] = TestBook(effect.test, self._moment(outcome), characters=-self._characters)
-            book.note("begin", book.begun)
+            state = self.tests[effect.test] = TestState(
+                effect.test, self._moment(outcome), characters=-self._characters
+            )
+            state.note("begin", state.begun)
         elif isinstance(effect, End):
             return self._note_end(effect, outcome)
         elif isinstance(effect, (Consult, Waiting, Register, Deregister)):
@@ -146,16 +148,16 @@ class SessionBook:
         if not effect.filler:
             self._note_own(self.tests[effect.test], effect, outcome, before)
 
-    def _note_own(self, book: TestBook, effect: Send, outcome: Outcome, before: Moment) -> None:
+    def _note_own(self, state: TestState, effect: Send, outcome: Outcome, before: Moment) -> None:
         reply = outcome.text or ""
         if effect.question:
-            book.questions.append(effect.message)
-            book.responses.append(reply)
-            book.question_at = len(self._replies) - 1
-        book.spent.add(outcome)
-        book.simulated |= outcome.simulated
+            state.questions.append(effect.message)
+            state.responses.append(reply)
+            state.question_at = len(self._replies) - 1
+        state.spent.add(outcome)
+        state.simulated |= outcome.simulated
         more: dict[str, JSON] = {"adopted": outcome.adopted or None, "declined": outcome.declined or None}
-        book.note(
+        state.note(
             "question" if effect.question else "statement",
             before,
             size=self.tokens - before.tokens,
@@ -166,38 +168,38 @@ class SessionBook:
         )
 
     def _note_of_test(
-        self, book: TestBook, effect: Consult | Waiting | Register | Deregister, outcome: Outcome
+        self, state: TestState, effect: Consult | Waiting | Register | Deregister, outcome: Outcome
     ) -> None:
         now = self._moment(outcome)
         match effect:
             case Waiting(_, tokens, seconds):
-                book.note("wait", now, for_tokens=tokens, for_seconds=seconds)
+                state.note("wait", now, for_tokens=tokens, for_seconds=seconds)
             case Consult():
-                book.simulated |= outcome.simulated
+                state.simulated |= outcome.simulated
                 if outcome.judged_by_model:
-                    book.judged.add(outcome)
-                book.note("judge", now, purpose=effect.purpose, values=effect.values, reply=outcome.text)
+                    state.judged.add(outcome)
+                state.note("judge", now, purpose=effect.purpose, values=effect.values, reply=outcome.text)
             case Register():
-                book.registered = True
-                book.note("callback", now)
+                state.registered = True
+                state.note("callback", now)
             case Deregister():
-                book.note("callback over", now)
-                self._keep_since_question(book)
+                state.note("callback over", now)
+                self._keep_since_question(state)
 
-    def _keep_since_question(self, book: TestBook) -> None:
-        if book.registered and book.question_at is not None:
-            book.since_question = self._replies[book.question_at :]
-            book.registered = False
+    def _keep_since_question(self, state: TestState) -> None:
+        if state.registered and state.question_at is not None:
+            state.since_question = self._replies[state.question_at :]
+            state.registered = False
 
-    def _note_end(self, effect: End, outcome: Outcome) -> TestBook:
-        book = self.tests[effect.test]
-        self._keep_since_question(book)
-        book.points = effect.points
-        book.ended = self._moment(outcome)
-        book.characters += self._characters
-        book.share, self._share = self._share, Spent()
-        book.note("end", book.ended)
-        return book
+    def _note_end(self, effect: End, outcome: Outcome) -> TestState:
+        state = self.tests[effect.test]
+        self._keep_since_question(state)
+        state.points = effect.points
+        state.ended = self._moment(outcome)
+        state.characters += self._characters
+        state.share, self._share = self._share, Spent()
+        state.note("end", state.ended)
+        return state
 
 
 def _sum(known: int | None, more: int | None) -> int | None:
