@@ -286,6 +286,5 @@ def test_a_test_that_fails_has_a_fault_with_its_reason_as_data() -> None:
         "expected": ["red"],
         "actual": ["It is blue."],
     }
-    assert (
-        "faults" not in MemoryEvaluator()(dataset="Colours", expected=["red"], responses=["Red."])["memory_properties"]
-    )
+    right: Any = MemoryEvaluator()(dataset="Colours", expected=["red"], responses=["Red."])
+    assert "faults" not in right["memory_properties"]

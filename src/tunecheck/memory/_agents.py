@@ -145,18 +145,10 @@ class Agent(Protocol):
         """
 
     async def reset(self, key: str, at_us: int) -> None:
-        """Forget everything.
-
-        Raises:
-            EndpointError, StopRunError: as `reply`.
-        """
+        """Forget everything."""
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
-        """Hear that time has passed with nothing said.
-
-        Raises:
-            EndpointError, StopRunError: as `reply`.
-        """
+        """Hear that time has passed with nothing said."""
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
         """Take over an exchange of a journal, as if it had just been made, without asking anybody."""
@@ -194,11 +186,7 @@ class EndpointAgent:
     """A model without a memory: each request holds the conversation, as much of it as fits into `max_prompt_size`.
 
     Which part that is, `Window` says; the tokens are those of all texts, and four for each message. Suggested replies
-    are adopted without asking. A declined exchange is left out of later prompts, in which it would be declined again.
-
-    Raises:
-        ConfigurationError: a prompt size that leaves no room.
-    """
+    are adopted without asking. A declined exchange is left out of later prompts, in which it would be declined again."""
 
     def __init__(
         self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None, system: str | None = None

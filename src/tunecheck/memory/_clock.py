@@ -94,11 +94,7 @@ class RealClock(Clock):
 
 
 def make_clock(name: ClockName) -> Clock:
-    """The clock of that name.
-
-    Raises:
-        ConfigurationError: there is none.
-    """
+    """The clock of that name."""
     if name not in CLOCKS:
         raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), CLOCKS)}")
     return RealClock() if name == "real" else VirtualClock(tells_agent=name == "mirrored")

@@ -59,12 +59,7 @@ class EndpointJudge:
         self._asking: dict[str, tuple[Prompt, Asking]] = {}
 
     async def ask(self, request: AskJudge, *, key: str) -> str:
-        """See `Judge`. A question that is asked again, of the same prompt, has the same idempotency key.
-
-        Raises:
-            ConfigurationError: there is no prompt file for the question, or it is wrong.
-            EndpointError: the call failed for good.
-        """
+        """See `Judge`. A question that is asked again, of the same prompt, has the same idempotency key."""
         from tunecheck.evaluators._judges.reply import JudgementError
 
         prompt, asking = self._asked(request.purpose)

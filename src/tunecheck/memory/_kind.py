@@ -75,11 +75,7 @@ class Kind:
         return [self.definition(str(number), making) for number in range(count)]
 
     def definition(self, example: str, making: Making) -> Definition:
-        """Make one test, where each can be made by itself.
-
-        Raises:
-            ConfigurationError: as `definitions`.
-        """
+        """Make one test, where each can be made by itself."""
         raise NotImplementedError(f"{type(self).__name__} makes no definitions")
 
     def check(self, wording: Wording) -> None:

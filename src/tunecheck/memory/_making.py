@@ -218,11 +218,7 @@ class _Workshop:
 
 
 def _checked(title: str, made: object) -> list[Definition]:
-    """The definitions that a kind of this title made.
-
-    Raises:
-        ConfigurationError: they are no such list; the text says what is wrong.
-    """
+    """The definitions that a kind of this title made."""
     if not isinstance(made, (list, tuple)):
         raise ConfigurationError(f"it made {made!r:.60}, and no list of definitions")
     known: set[str] = set()

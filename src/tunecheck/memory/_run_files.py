@@ -40,11 +40,7 @@ def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool)
 
 
 def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[Definition]) -> None:
-    """Write a run's definitions into its folder, unless they are there. They appear whole.
-
-    Raises:
-        RunError: they cannot be written.
-    """
+    """Write a run's definitions into its folder, unless they are there. They appear whole."""
     folder = benchmark / "definitions"
     if folder.is_dir():
         return
@@ -226,11 +222,7 @@ def write_run_files(
     usage: Mapping[str, JSON],
     more: Mapping[str, JSON],
 ) -> RunFiles:
-    """Write the figures and results of a finished run; `more` stands in the summary, too.
-
-    Raises:
-        RunError: a file cannot be written.
-    """
+    """Write the figures and results of a finished run; `more` stands in the summary, too."""
     rows = [*run.rows()]
     states = {trial: _state(run, target, trial) for trial in range(1, repeat + 1)}
     figures = run_figures(read_scored(rows, _SCORE), states.values())

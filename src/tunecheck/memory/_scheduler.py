@@ -78,11 +78,7 @@ class Target:
 
 
 def schedule(tests: Iterable[Test], settings: Settings) -> Schedule:
-    """The whole run as a generator of effects, each to be answered with its outcome.
-
-    Raises:
-        ValueError: two tests have the same id.
-    """
+    """The whole run as a generator of effects, each to be answered with its outcome."""
     return Course(tests, settings).run()
 
 

@@ -240,11 +240,7 @@ class _Running:
         self._ended[state.id].set_result(state)
 
     async def ended(self, test: str) -> TestState:
-        """What a test came to, once it is over.
-
-        Raises:
-            RunError, ConfigurationError: the session ended before.
-        """
+        """What a test came to, once it is over."""
         future = self._ended[test]
         await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
         if future.done():

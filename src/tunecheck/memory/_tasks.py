@@ -65,11 +65,7 @@ class Task:
         return self.replies is not None and not self.over
 
     def next(self) -> Step | None:
-        """What it does next; None when it has come to its end.
-
-        Raises:
-            RunError: its kind's code failed, or gave something that is no step.
-        """
+        """What it does next; None when it has come to its end."""
         if self._ended:
             return None
         try:
@@ -102,11 +98,7 @@ class Task:
 
 
 def _checked_step(step: object) -> Step:
-    """A test's next step, as it is.
-
-    Raises:
-        ValueError: it is none; the text says what is wrong.
-    """
+    """A test's next step, as it is."""
     if isinstance(step, Say):
         if not isinstance(step.message, str):
             raise ValueError(f"it says {step.message!r:.60}, which is no text")
@@ -127,11 +119,7 @@ def _checked_step(step: object) -> Step:
 
 
 def _checked_points(points: object) -> Points | None:
-    """What a test came to, as it is.
-
-    Raises:
-        ValueError: it is neither Points nor None.
-    """
+    """What a test came to, as it is."""
     if points is None:
         return None
     if not isinstance(points, Points):

@@ -62,11 +62,7 @@ class RestaurantWording:
 
     @cached_property
     def menu(self) -> Menu:
-        """The menu, read when it is first asked for.
-
-        Raises:
-            ConfigurationError: the file cannot be read, or holds no menu.
-        """
+        """The menu, read when it is first asked for."""
         from tunecheck._json import loads
         from tunecheck.memory._menu import Menu
 

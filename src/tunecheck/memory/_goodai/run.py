@@ -34,11 +34,7 @@ class LegacyConfiguration:
 
     @classmethod
     def find(cls, given: Path | str | None, definitions: Path) -> LegacyConfiguration | None:
-        """The configuration that is given, else the one beside the definitions, if there is one.
-
-        Raises:
-            ConfigurationError: it cannot be read; names file and line.
-        """
+        """The configuration that is given, else the one beside the definitions, if there is one."""
         file = Path(given) if given is not None else definitions / "config.yml"
         if given is None and not file.is_file():
             return None
@@ -50,11 +46,7 @@ class LegacyConfiguration:
 
     @property
     def memory_span(self) -> int | None:
-        """The memory span of all data sets that have none of their own, in tokens.
-
-        Raises:
-            ConfigurationError: it is no whole number over 0; names file and line.
-        """
+        """The memory span of all data sets that have none of their own, in tokens."""
         return self._span(_below(self.document.value, "datasets", "args"), "datasets", "args")
 
     @property
@@ -66,11 +58,7 @@ class LegacyConfiguration:
         return seed if ours and isinstance(seed, int) and not isinstance(seed, bool) else 0
 
     def spans(self, kinds: Iterable[Kind]) -> Mapping[str, int]:
-        """By title, the memory spans of data sets that have their own.
-
-        Raises:
-            ConfigurationError: as `memory_span`.
-        """
+        """By title, the memory spans of data sets that have their own."""
         titles = _titles(kinds)
         spans = {}
         for place, entry in enumerate(self._data_sets()):
@@ -81,11 +69,7 @@ class LegacyConfiguration:
         return spans
 
     def incompatibilities(self, kinds: Iterable[Kind]) -> list[frozenset[str]]:
-        """Sets of titles of which no two are at work at once; names that are none of these kinds' are passed over.
-
-        Raises:
-            ConfigurationError: they are no lists of names; names file and line.
-        """
+        """Sets of titles of which no two are at work at once; names that are none of these kinds' are passed over."""
         titles = _titles(kinds)
         return [frozenset(titles[name] for name in group if name in titles) for group in self._groups()]
 
@@ -193,11 +177,7 @@ class ScriptedKind(Kind):
         return made()
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """Makes none.
-
-        Raises:
-            ConfigurationError: always.
-        """
+        """Makes none."""
         raise ConfigurationError(f"{self.title!r} is known by its definitions only: none can be made")
 
 

@@ -79,11 +79,7 @@ class ConflictingPersonalInfo(Kind):
 
 
 def read_content(text: str) -> tuple[list[str], str, str]:
-    """The statements, question and answer of a generator's reply.
-
-    Raises:
-        ValueError: it is not what was asked for; the text says how.
-    """
+    """The statements, question and answer of a generator's reply."""
     from tunecheck.memory._lenient_json import read_lenient
 
     value = read_lenient(text[:_MOST_CHARACTERS])

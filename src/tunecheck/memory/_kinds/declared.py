@@ -86,11 +86,7 @@ class _Declaration(Written, frozen=True):
 
 
 def declared_kind(path: Path) -> type[Kind]:
-    """The kind that the file declares, as a class like any other.
-
-    Raises:
-        ConfigurationError: it cannot be read, or declares no kind; names file and line.
-    """
+    """The kind that the file declares, as a class like any other."""
     document = yamltext.read(path)
     declared = read_as(document.value, _Declaration, document.where)
     if any(case.keys() != declared.cases[0].keys() for case in declared.cases):

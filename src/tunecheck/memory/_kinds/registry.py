@@ -33,12 +33,7 @@ def find_kind(
 
 
 def kind_by_title(title: str, arguments: Mapping[str, JSON] | None = None) -> Kind:
-    """The kind whose tests stand in the folder of this title ("Spy Meeting").
-
-    Raises:
-        PluginError: there is none of this title.
-        ConfigurationError: an argument is unknown, or its value cannot be.
-    """
+    """The kind whose tests stand in the folder of this title ("Spy Meeting")."""
     return Kinds().by_title(title, arguments or {})
 
 

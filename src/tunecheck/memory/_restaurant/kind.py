@@ -31,11 +31,7 @@ class OrderFailedError(Exception):
 
 
 def read_yes(text: str, key: str) -> bool:
-    """Whether the judge answered yes under this key.
-
-    Raises:
-        OrderFailedError: there is no such answer in it.
-    """
+    """Whether the judge answered yes under this key."""
     value = _object(text).get(key)
     if isinstance(value, bool):
         return value
@@ -46,11 +42,7 @@ def read_yes(text: str, key: str) -> bool:
 
 
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
-    """What the guest ordered by the judge's reply: drinks by their names, dishes by their entries in the menu.
-
-    Raises:
-        OrderFailedError: nothing was ordered, or what there is not, or the reply cannot be read.
-    """
+    """What the guest ordered by the judge's reply: drinks by their names, dishes by their entries in the menu."""
     reply = _object(text)
     items = reply.get("order")
     if not isinstance(items, list) or not isinstance(reply.get("has_ordered_something"), bool):
@@ -140,11 +132,7 @@ class Restaurant(Kind):
     consults = True
 
     def check(self, wording: Wording) -> None:
-        """See Kind: the menu must be there.
-
-        Raises:
-            ConfigurationError: its file cannot be read, or holds no menu.
-        """
+        """See Kind: the menu must be there."""
         menu = wording.restaurant.menu  # read when it is first asked for
         assert menu.dishes
 

@@ -55,11 +55,7 @@ class WordJudge:
     """
 
     async def ask(self, request: AskJudge, *, key: str) -> str:
-        """The judgement as JSON; `key` is not needed.
-
-        Raises:
-            ConfigurationError: it does not know the question: a kind of somebody's own needs a model.
-        """
+        """The judgement as JSON; `key` is not needed."""
         return self.judge(request)
 
     def judge(self, request: AskJudge) -> str:
