@@ -186,7 +186,7 @@ class EndpointAgent:
     """A model without a memory: each request holds the conversation, as much of it as fits into `max_prompt_size`.
 
     Which part that is, `Window` says; the tokens are those of all texts, and four for each message. Suggested replies
-    are adopted without asking. A declined exchange is left out of later prompts, in which it would be declined again."""
+    are adopted without asking. A declined exchange is left out of later prompts: it would be declined again."""
 
     def __init__(
         self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None, system: str | None = None

@@ -44,7 +44,7 @@ def write_results(
     scores: Mapping[str, LegacyScore],
     costs: Mapping[str, JSON],
 ) -> None:
-    """Write the files of one session: `events` is its event log, `costs` what stands in the run's statistics of cost."""
+    """Write the files of one session: `events` is its event log, `costs` what it cost."""
     folder.mkdir(parents=True, exist_ok=True)
     recorded = read_events(events)
     logs = {test: _Logs() for test in state.tests}
