@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tunecheck._json import JSON
-from tunecheck.cli._figures import Declared, declared, lines_of, main_figure
+from tunecheck.cli._main_figures import Declared, declared, lines_of, main_figure
 
 CALLS = Declared("calls", {"calls": "binary"})
 TEXT = Declared("bleu", {"bleu": "score"})

@@ -8,8 +8,8 @@ from typing import Any
 from tunecheck._json import JSON
 from tunecheck.cli._console import console
 from tunecheck.cli._evaluate.summary import Summary, show
-from tunecheck.cli._figures import Declared
 from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._main_figures import Declared
 from tunecheck.runs._failures import FailureGroup, Failures
 
 CALLS = Declared("calls", {"calls": "binary"})

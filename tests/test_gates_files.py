@@ -13,9 +13,9 @@ from tests.cli_parts import Said, call, here, replay, rows, workspace
 
 from tunecheck._json import JSON
 from tunecheck.cli._evaluate.summary import Summary
-from tunecheck.cli._figures import Declared
+from tunecheck.cli._gates.files import junit_xml
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.cli._gates.junit import junit_xml
+from tunecheck.cli._main_figures import Declared
 from tunecheck.runs._failures import Failures
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"

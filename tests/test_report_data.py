@@ -29,8 +29,7 @@ from tunecheck.report._charts import histogram
 from tunecheck.report._details import DetailReader
 from tunecheck.report._reading import ShapeReader, read_run
 from tunecheck.report._texts import as_json, changed_part, cut, line
-from tunecheck.report._truth import TruthStates
-from tunecheck.report._turns import shown_turns
+from tunecheck.report._turns import TruthStates, shown_turns
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tunecheck.calls._formats.writing import write_calls
     from tunecheck.calls._model import FunctionCall, Reading
     from tunecheck.comparison._compare import compare
+    from tunecheck.comparison._comparison import Comparison, MetricComparison
     from tunecheck.comparison._pairing import NothingPairsError
-    from tunecheck.comparison._results import Comparison, MetricComparison
     from tunecheck.conversations._target import ConversationTarget
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.endpoints._definition import load_endpoint
@@ -113,7 +113,7 @@ _HOMES = {
     ),
     "tunecheck.comparison._compare": ("compare",),
     "tunecheck.comparison._pairing": ("NothingPairsError",),
-    "tunecheck.comparison._results": (
+    "tunecheck.comparison._comparison": (
         "Comparison",
         "MetricComparison",
     ),

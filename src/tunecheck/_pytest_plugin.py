@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from tunecheck.comparison._comparison import Comparison, MetricComparison
     from tunecheck.comparison._reading import RunLike
-    from tunecheck.comparison._results import Comparison, MetricComparison
 
 _MOST_ROWS = 5
 
@@ -79,7 +79,7 @@ def assert_no_regression(
 
 
 def _holds(metric: MetricComparison, margin: float | None) -> bool:
-    from tunecheck.comparison._results import TOO_LITTLE, WORSE
+    from tunecheck.comparison._comparison import TOO_LITTLE, WORSE
 
     if margin is None:
         return metric.verdict not in (WORSE, TOO_LITTLE, None)

@@ -44,7 +44,7 @@ def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
     from tunecheck._errors import ConfigurationError
     from tunecheck._files.versions import NewerFileError
-    from tunecheck.cli._figures import declared, main_figure
+    from tunecheck.cli._main_figures import declared, main_figure
 
     described: dict[str, JSON] = {
         "run": run.id,

@@ -3,6 +3,6 @@
 compare(base, new)                     # -> Comparison
 comparison.metrics["bleu"].verdict     # "better", "worse", "no difference shown", "too little data"
 
-A run goes through here so: `reading` opens it, `building` makes a table of numbers, `pairing` finds each row's partner,
-`measuring` tests a metric, `deciding` puts it into a word, `changes` lists the rows.
+A run goes through here so: `_reading` opens it, `_building` makes a table of numbers, `_pairing` finds each row's
+partner, `_measuring` tests a metric and puts it into a word, `_changes` lists the rows.
 """

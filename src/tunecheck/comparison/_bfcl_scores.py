@@ -20,7 +20,7 @@ from tunecheck._files.versions import read_object
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.bfcl._result_files import row_id
 from tunecheck.comparison._declared import Declared, DeclaredMetric
-from tunecheck.comparison._values import RawRow
+from tunecheck.comparison._rows import RawRow
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
 ALL_ROWS = "bfcl"

@@ -6,11 +6,10 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 
-from tunecheck.comparison._columns import settle
+from tunecheck.comparison._columns import Shape, Shapes, settle
 from tunecheck.comparison._declared import Declared
-from tunecheck.comparison._shapes import Shape, Shapes
-from tunecheck.comparison._table import Items, State
-from tunecheck.comparison._values import RawRow, as_text, text_of, value_of
+from tunecheck.comparison._rows import RawRow, as_text, text_of, value_of
+from tunecheck.comparison._run_table import Items, State
 from tunecheck.datasets._identity import fingerprint, usable_id
 from tunecheck.datasets._repeated import SOURCE_ID
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunecheck._faults import sentence
+from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import Sides, item_values
 from tunecheck.comparison._pairing import Pairing
-from tunecheck.comparison._results import MetricComparison, RowChange
-from tunecheck.comparison._table import Column, RunTable
-from tunecheck.comparison._values import value_of
+from tunecheck.comparison._rows import value_of
+from tunecheck.comparison._run_table import Column, RunTable
 from tunecheck.pipeline._verdicts import Verdict, VerdictReader
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._measuring import Chosen
-from tunecheck.comparison._table import PASS_RATE, EvaluatorColumns, RunTable
+from tunecheck.comparison._run_table import PASS_RATE, EvaluatorColumns, RunTable
 
 MOST_SHOWN = 40
 """Most metrics that are shown without a test."""

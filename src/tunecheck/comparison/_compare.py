@@ -16,11 +16,11 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._changes import RunPair, add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
+from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison
 from tunecheck.comparison._measuring import Chosen, Settings, Sides, estimate, item_values, judge, measure, sides_of
 from tunecheck.comparison._pairing import PAIR_BY, Pairing, pair
 from tunecheck.comparison._reading import RunLike, read_run
-from tunecheck.comparison._results import Comparison, History, MetricComparison, Pairs, RunComparison
-from tunecheck.comparison._table import RunTable
+from tunecheck.comparison._run_table import RunTable
 
 if TYPE_CHECKING:
     from tunecheck.statistics._samples import Codes

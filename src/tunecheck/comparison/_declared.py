@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.comparison._table import Kind
+from tunecheck.comparison._run_table import Kind
 
 _KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "count"}
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.comparison._table import RunTable
-from tunecheck.comparison._values import RawRow, value_of
+from tunecheck.comparison._rows import RawRow, value_of
+from tunecheck.comparison._run_table import RunTable
 
 PAIR_BY = ("content", "id")
 """`content`: rows of equal id and equal content, then rows of equal content; `id`: rows of equal id."""

@@ -14,8 +14,8 @@ from tunecheck._json import JSON
 from tunecheck.comparison._bfcl_scores import files_below, find_scores
 from tunecheck.comparison._building import TableBuilder
 from tunecheck.comparison._declared import Declared, answer_columns, read_declared
-from tunecheck.comparison._sources import AzureFile, GivenRows, LinesFile
-from tunecheck.comparison._table import RowSource, RunInfo, RunTable, Source
+from tunecheck.comparison._rows import AzureFile, GivenRows, LinesFile
+from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
 from tunecheck.runs._store import Run, find_run
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"

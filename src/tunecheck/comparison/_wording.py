@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunecheck.comparison._results import BETTER, MetricComparison, RowChange
-from tunecheck.comparison._table import Kind
+from tunecheck.comparison._comparison import BETTER, MetricComparison, RowChange
+from tunecheck.comparison._run_table import Kind
 from tunecheck.statistics._results import Estimate
 
 NOTHING = "–"

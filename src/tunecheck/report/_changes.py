@@ -9,14 +9,14 @@ from pathlib import Path
 from tunecheck._json import JSON
 from tunecheck.comparison._changes import RunPair
 from tunecheck.comparison._compare import compare_runs
+from tunecheck.comparison._comparison import Comparison, MetricComparison
 from tunecheck.comparison._measuring import Settings
-from tunecheck.comparison._results import Comparison, MetricComparison
-from tunecheck.comparison._table import RunTable
+from tunecheck.comparison._run_table import RunTable
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.report._details import DetailReader, Details
-from tunecheck.report._figures import estimated
+from tunecheck.report._index import Outcomes, listed_outcomes_of
 from tunecheck.report._reading import ReportedRun, ShapeReader
-from tunecheck.report._table import Outcomes, listed_outcomes_of
+from tunecheck.report._summary import estimated
 
 _MOST_NAMED = 100
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tunecheck._json import JSON, loads
+from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, Table
 from tunecheck.report._reading import Evaluated, ReportedRun
-from tunecheck.report._table import FAIL, PASS, Coded, Outcomes, Table
 from tunecheck.statistics._proportions import wilson
 
 _BINS = 20

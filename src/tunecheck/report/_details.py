@@ -13,8 +13,7 @@ from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun
 from tunecheck.report._session_log import is_test_log, last_question, shown_log
 from tunecheck.report._texts import as_json, as_text, cut, line
-from tunecheck.report._truth import TruthStates
-from tunecheck.report._turns import is_conversation, shown_messages, shown_turns
+from tunecheck.report._turns import TruthStates, is_conversation, shown_messages, shown_turns
 
 _LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
 _MOST_COLUMNS = 500

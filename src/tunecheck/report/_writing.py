@@ -14,13 +14,12 @@ from tunecheck.report._blocks import Blocks, Shared, packed
 from tunecheck.report._changes import Base
 from tunecheck.report._charts import charts
 from tunecheck.report._details import DetailReader, Details
-from tunecheck.report._figures import summary
-from tunecheck.report._memory_figures import memory_figures
+from tunecheck.report._index import MOST_ROWS, Table
 from tunecheck.report._page import REPORT, as_data, embedded, page
 from tunecheck.report._reading import ReportedRun, ShapeReader, read_run
-from tunecheck.report._table import MOST_ROWS, Table
+from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
-from tunecheck.report._timeline import Timeline
+from tunecheck.report._timeline import Timeline, memory_figures
 from tunecheck.runs._store import Run, replacing
 
 MOST_BYTES = 300_000_000

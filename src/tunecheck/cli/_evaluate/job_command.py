@@ -14,10 +14,10 @@ from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._evaluate.summary import SIMULATED, Summary, show
-from tunecheck.cli._figures import declared
 from tunecheck.cli._gates.files import write_files
 from tunecheck.cli._gates.gates import Outcome, check_error_rate
 from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._main_figures import declared
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.runs._failures import Failures, read_failures
 

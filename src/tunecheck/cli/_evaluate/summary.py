@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._figures import Declared, Line, lines_of, main_figure
 from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._main_figures import Declared, Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.gates import Gate, Outcome
 
 if TYPE_CHECKING:
-    from tunecheck.comparison._results import Comparison, MetricComparison
-    from tunecheck.comparison._table import RunTable
+    from tunecheck.comparison._comparison import Comparison, MetricComparison
+    from tunecheck.comparison._run_table import RunTable
 
 RowKey = tuple[str, str]
 """A row's id and the fingerprint of its content."""

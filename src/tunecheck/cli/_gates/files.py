@@ -1,15 +1,114 @@
-"""What a pipeline reads of a run: the files of `--junit` and `--markdown`."""
+"""What a pipeline reads of a run: the files of `--junit` and `--markdown`, and JUnit XML itself."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, TunecheckError
 
 if TYPE_CHECKING:
+    from xml.etree import ElementTree
+
     from tunecheck.cli._evaluate.options import Options
     from tunecheck.cli._evaluate.summary import Summary
+    from tunecheck.cli._gates.gates import Outcome
+
+# What XML 1.0 cannot hold, not even escaped (section 2.2, Char).
+_NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MOST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One test: what was found, and why it failed, None where it did not."""
+
+    group: str
+    name: str
+    found: str
+    failure: str | None
+
+
+def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
+    """One test suite, with a test for each gate and for each evaluator's share of errors.
+
+    `allowed_errors` is the share of rows that may have an error; without one, a test of errors fails where every row
+    has one.
+    """
+    from xml.etree import ElementTree
+
+    cases = [*map(_of_gate, summary.gates), *_of_errors(summary, allowed_errors)]
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.failure is not None for case in cases)),
+        "errors": "0",
+        "skipped": "0",
+        "time": "0",
+    }
+    root = ElementTree.Element("testsuites", {"name": "tunecheck", **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": _text(summary.name), **counts})
+    _add_properties(suite, summary)
+    for case in cases:
+        _add(suite, case)
+    ElementTree.indent(root)
+    found: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return found + b"\n"
+
+
+def _of_gate(outcome: Outcome) -> _Case:
+    found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
+    said = f"required {outcome.gate}, found {found}" + (f" ({outcome.remark})" if outcome.remark else "")
+    return _Case("tunecheck.gates", outcome.gate, said, None if outcome.met else said)
+
+
+def _of_errors(summary: Summary, allowed: float | None) -> Iterator[_Case]:
+    for name in summary.evaluators:
+        count = summary.metrics.get(f"{name}.error_count")
+        failed = count if isinstance(count, int) else 0
+        rate = failed / summary.rows if summary.rows else 0.0
+        met = rate <= allowed if allowed is not None else rate < 1
+        most = f", allowed {allowed:.6g}" if allowed is not None else ""
+        said = f"error rate of {name}: {failed:,} of {summary.rows:,} rows ({rate:.6g}){most}"
+        yield _Case("tunecheck.errors", f"{name} error rate", said, None if met else said)
+
+
+def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
+    from xml.etree import ElementTree
+
+    simulated = summary.simulated or bool(summary.failures.simulated_answers)
+    about = {
+        "data": summary.data,
+        "source": summary.source,
+        "folder": summary.folder,
+        "rows": str(summary.rows),
+        "rows_with_an_error": str(summary.failed_rows),
+        "simulated": str(simulated).lower(),
+    }
+    for name, groups in summary.failures.faults.items():
+        about |= {f"failed.{name}.{key}": str(group.rows) for key, group in groups.items()}
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in about.items():
+        ElementTree.SubElement(properties, "property", {"name": _text(name), "value": _text(value)})
+
+
+def _add(suite: ElementTree.Element, case: _Case) -> None:
+    from xml.etree import ElementTree
+
+    attributes = {"classname": case.group, "name": _text(case.name), "time": "0"}
+    element = ElementTree.SubElement(suite, "testcase", attributes)
+    if case.failure is not None:
+        failure = ElementTree.SubElement(element, "failure", {"message": _text(case.failure), "type": case.group})
+        failure.text = _text(case.failure)
+    else:
+        ElementTree.SubElement(element, "system-out").text = _text(case.found)
+
+
+def _text(value: str) -> str:
+    text = _NO_XML.sub("", value.replace("\r\n", "\n").replace("\r", "\n"))
+    return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
 
 
 def check_folders(options: Options) -> None:
@@ -35,7 +134,7 @@ def write_files(options: Options, summary: Summary, allowed_errors: float | None
         TunecheckError: one cannot be written.
     """
     if options.junit is not None:
-        from tunecheck.cli._gates.junit import junit_xml
+        from tunecheck.cli._gates.files import junit_xml
 
         _write(options.junit, junit_xml(summary, allowed_errors))
     if options.markdown is not None:

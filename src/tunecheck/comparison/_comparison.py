@@ -11,7 +11,7 @@ from tunecheck._faults import Fault, to_json
 from tunecheck._files.versions import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.comparison._table import Kind, RunInfo
+from tunecheck.comparison._run_table import Kind, RunInfo
 from tunecheck.statistics._results import Estimate, NonInferiority, SmallestDifference, Wilcoxon
 
 Verdict = Literal["better", "worse", "no difference shown", "too little data"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunecheck._json import JSON
+from tunecheck.report._index import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
 from tunecheck.report._reading import Evaluated, Meaning, ReportedRun
-from tunecheck.report._table import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 from tunecheck.statistics._results import Estimate
 

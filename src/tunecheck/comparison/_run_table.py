@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tunecheck._json import JSON
-from tunecheck.comparison._values import RawRow
+from tunecheck.comparison._rows import RawRow
 
 Kind = Literal["binary", "score", "count"]
 Source = Literal["run", "azure", "bfcl", "rows"]
