@@ -37,8 +37,9 @@ class Option:
     """What is said of an option beside its name, type and default.
 
     `flags` are its names on the command line, where they are not `--` and the field's. `names` are given between
-    commas. `bare` is its value where it stands without one. `recorded` options are kept with a run; `fixed` ones have
-    to stay as they are when the run goes on; `hidden` ones are no part of the command line.
+    commas. `bare` is its value where it stands without one. `recorded` options are kept with a run; `fixed` ones
+    have to stay as they are when it goes on (None: as the command has it); `hidden` ones are no part of the command
+    line.
     """
 
     help: str = ""
@@ -50,7 +51,7 @@ class Option:
     names: bool = False
     bare: str | None = None
     recorded: bool = True
-    fixed: bool = False
+    fixed: bool | None = None
     hidden: bool = False
 
 

@@ -41,7 +41,9 @@ class RunOptions(JsonOptions, ResultsOptions):
     )
     concurrency: Annotated[
         int | None,
-        Option("Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1),
+        Option(
+            "Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
+        ),
     ] = None
     quiet: Annotated[bool, Option("Print the run's folder and nothing else.", panel=SHOWING, recorded=False)] = False
 
@@ -50,9 +52,11 @@ class RunOptions(JsonOptions, ResultsOptions):
 class ResumableOptions(RunOptions):
     """Of commands that go on with runs that were cut off.
 
-    `anew` is what starts a new run where one that is fixed in its ways does not serve.
+    `fixed` says whether options have to stay as they are when a run goes on, where they do not say so themselves;
+    `anew` is what starts a new run with others.
     """
 
+    fixed: ClassVar[bool] = False
     anew: ClassVar[str] = "--reuse"
 
     resume: Annotated[
@@ -80,7 +84,13 @@ class ModelOptions(CommandOptions):
     ] = None
     max_cost: Annotated[
         float | None,
-        Option("Stop in order before calls cost more than this; the run can be resumed.", "AMOUNT", RUNNING, least=0),
+        Option(
+            "Stop in order before calls cost more than this; the run can be resumed.",
+            "AMOUNT",
+            RUNNING,
+            least=0,
+            fixed=False,
+        ),
     ] = None
 
 

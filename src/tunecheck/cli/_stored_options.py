@@ -12,7 +12,6 @@ import msgspec
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, OptionField, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
 
@@ -65,22 +64,6 @@ def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
     return _read(kind, recorded, Document(f"the command recorded in run {run_id}", kept, {}))
 
 
-def begin(options: R, invocation: Invocation) -> R:
-    """The options of a command that is about to start a run, or to go on with one: completed by what that one recorded.
-
-    Raises:
-        ConfigurationError: there is no such run, or it does not go on with these options.
-    """
-    from tunecheck.runs._store import find_run
-
-    invocation.results_dir = str(options.folder)
-    invocation.command = f"{invocation.program} {options.command}"
-    if options.resume is None:
-        return options
-    run = find_run(options.resume, options.folder)
-    return resumed(options, recorded_options(type(options), run.id, run.manifest().get("command")), run)
-
-
 def resumed(options: R, recorded: R, run: Run) -> R:
     """The options with which a run goes on: those that it recorded, and over them those that are given now.
 
@@ -91,7 +74,8 @@ def resumed(options: R, recorded: R, run: Run) -> R:
     """
     for name, value in options.given().items():
         described = option_fields(type(options))[name]
-        if described.option.fixed and value != getattr(recorded, name):
+        fixed = options.fixed if described.option.fixed is None else described.option.fixed
+        if described.option.recorded and fixed and value != getattr(recorded, name):
             kept = "keeps its name" if name == "name" else "goes on as it was begun"
             raise ConfigurationError(
                 f"{described.flag}: run {run.id} {kept}; "

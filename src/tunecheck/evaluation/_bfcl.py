@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from tunecheck._errors import RunError
-from tunecheck._json import JSON
 from tunecheck.conversations._output import write_result_files
 from tunecheck.conversations._target import ConversationTarget, Mode
 from tunecheck.datasets._bfcl.loader import select_rows
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evaluate
 from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
-    from tunecheck._progress import ProgressCallback
     from tunecheck.evaluators._multi_turn_state import Compat
 
 FOLDER = "bfcl"
@@ -48,12 +45,7 @@ def run_bfcl(
     limit: int | None = None,
     data: Path | None = None,
     name: str | None = None,
-    concurrency: int | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    reuse: str | os.PathLike[str] | None = None,
-    results_dir: str | os.PathLike[str] = "eval_results",
-    progress: bool | ProgressCallback = False,
-    command: Mapping[str, JSON] | None = None,
+    **arguments: Unpack[RunArguments],
 ) -> BfclOutcome:
     """Ask an endpoint the rows of some categories, and have their conversations.
 
@@ -63,7 +55,8 @@ def run_bfcl(
         ids: only these rows.
         limit: only the first rows of each category.
         data: a copy of BFCL, if not the usual one.
-        name, concurrency, resume, reuse, results_dir, progress, command: see `evaluate`.
+        name: the run's.
+        arguments: see `evaluate`.
 
     Raises:
         ConfigurationError: an argument is wrong, or the data is not there; the text says how to get it.
@@ -75,13 +68,8 @@ def run_bfcl(
         target=target,
         evaluators=_evaluators(dataset, target, data),
         evaluation_name=name or f"bfcl-{target.name}",
-        concurrency=concurrency,
-        resume=resume,
-        reuse=reuse,
-        results_dir=results_dir,
-        progress=progress,
         group_by="category",
-        command=command,
+        **arguments,
     )
     folder = result.run_dir / FOLDER
     try:

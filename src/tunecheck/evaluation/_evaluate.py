@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck._json import JSON
@@ -81,6 +81,18 @@ class EvaluationResult(dict[str, object]):
         except ImportError:
             raise MissingExtraError("to_pandas()", "pandas") from None
         return pandas.DataFrame(list(self._rows))
+
+
+class RunArguments(TypedDict, total=False):
+    """Arguments of `evaluate` that whatever runs a benchmark by it hands on as they are."""
+
+    concurrency: int | None
+    max_cost: float | None
+    resume: RunLike | None
+    reuse: RunLike | None
+    results_dir: str | os.PathLike[str]
+    progress: bool | ProgressCallback
+    command: Mapping[str, JSON] | None
 
 
 def evaluate(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from tunecheck._json import JSON
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, open_dataset
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evaluate
 from tunecheck.memory._clock import ClockName
 from tunecheck.memory._configuration import Configuration, read_configuration
 from tunecheck.memory._definitions import definition_data
@@ -29,7 +29,6 @@ from tunecheck.memory._wording import load_wording
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
-    from tunecheck._progress import ProgressCallback
     from tunecheck.memory._run_files import RunFigures
     from tunecheck.memory._session import Judging
 
@@ -70,12 +69,7 @@ def run_memory(
     max_prompt_size: int | None = None,
     clock: ClockName = "virtual",
     name: str | None = None,
-    concurrency: int | None = None,
-    max_cost: float | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    results_dir: str | os.PathLike[str] = "eval_results",
-    progress: bool | ProgressCallback = False,
-    command: Mapping[str, JSON] | None = None,
+    **arguments: Unpack[RunArguments],
 ) -> MemoryOutcome:
     """Have the conversations of a configuration with an agent, and score its tests.
 
@@ -96,7 +90,8 @@ def run_memory(
         repeat: so many conversations, side by side.
         max_prompt_size: tokens of the conversation that the agent is sent at most.
         clock: see MemoryTarget.
-        name, concurrency, max_cost, resume, results_dir, progress, command: see `evaluate`.
+        name: the run's.
+        arguments: see `evaluate`.
 
     Raises:
         ConfigurationError: an argument is wrong, or a file that it names; the text says which.
@@ -106,7 +101,7 @@ def run_memory(
     read = read_configuration(os.fspath(configuration), seed=seed)
     isolated = isolated or read.isolated
     making = Making(read.seed, read.memory_span, texts, generator)
-    made = _made(read, making, definitions, mode, _kept(read, resume, Path(results_dir), isolated), counting)
+    made = _made(read, making, definitions, mode, _kept(read, arguments, isolated), counting)
     settings = Settings(
         memory_span=read.memory_span,
         wording=load_wording(wording),
@@ -136,22 +131,19 @@ def run_memory(
         target=target,
         evaluators={EVALUATOR: _evaluator(judge)},
         evaluation_name=name or read.run_name + (" (isolated)" if isolated else ""),
-        concurrency=concurrency,
         repeat=repeat,
-        max_cost=max_cost,
-        resume=resume,
-        results_dir=results_dir,
-        progress=progress,
         group_by="dataset",
-        command=command,
+        **arguments,
     )
     return _finished(result, target, read, made, repeat, isolated=isolated)
 
 
-def _kept(read: Configuration, resume: str | os.PathLike[str] | None, results: Path, isolated: bool) -> Path | None:
+def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path | None:
     """The definitions that a run was begun with, where it goes on and had come so far as to keep them."""
+    resume = arguments.get("resume")
     if resume is None:
         return None
+    results = Path(arguments.get("results_dir", "eval_results"))
     folder = benchmark_folder(find_run(resume, results).folder, read, isolated=isolated) / "definitions"
     return folder if folder.is_dir() else None
 

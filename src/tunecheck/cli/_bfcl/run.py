@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
-from tunecheck.cli._console import print_json, progress_bar
+from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import RUNNING, Option, command
+from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_errors, run_summary
 from tunecheck.cli._shared_options import ResumableOptions
-from tunecheck.cli._stored_options import as_recorded, begin
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON
     from tunecheck.conversations._target import ConversationTarget
     from tunecheck.conversations._target import Mode as AskingMode
     from tunecheck.evaluation._bfcl import BfclOutcome
@@ -25,8 +22,6 @@ DONE, FAILED = 0, 1
 
 FOLDER, SCORES = "bfcl", "bfcl_score"
 """The folders in a run's own that hold the result files, and their verdicts."""
-
-_MOST_ERRORS = 5
 
 _ASKING = "What is asked, and how"
 
@@ -37,10 +32,11 @@ class BfclRunOptions(ResumableOptions):
 
     command: ClassVar[str] = "bfcl run"
     anew: ClassVar[str] = "--reuse"
+    fixed: ClassVar[bool] = True
 
     endpoint: Annotated[
         str | None,
-        Option("Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING, fixed=True),
+        Option("Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING),
     ] = None
     categories: Annotated[
         str | None,
@@ -48,13 +44,10 @@ class BfclRunOptions(ResumableOptions):
             "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.",
             "A,B",
             _ASKING,
-            fixed=True,
         ),
     ] = None
-    ids: Annotated[str | None, Option("Only the rows with these ids.", "ID,ID", _ASKING, fixed=True)] = None
-    limit: Annotated[
-        int | None, Option("Only the first N rows of each category.", "N", _ASKING, least=1, fixed=True)
-    ] = None
+    ids: Annotated[str | None, Option("Only the rows with these ids.", "ID,ID", _ASKING)] = None
+    limit: Annotated[int | None, Option("Only the first N rows of each category.", "N", _ASKING, least=1)] = None
     mode: Annotated[
         str | None,
         Option(
@@ -62,29 +55,23 @@ class BfclRunOptions(ResumableOptions):
             "prompt, calls in the answer's text.",
             "MODE",
             _ASKING,
-            fixed=True,
         ),
     ] = None
-    step_limit: Annotated[
-        int | None, Option("Most answers in one turn; by default 20.", "N", _ASKING, least=1, fixed=True)
-    ] = None
+    step_limit: Annotated[int | None, Option("Most answers in one turn; by default 20.", "N", _ASKING, least=1)] = None
     compat: Annotated[
         bool,
         Option(
             "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.",
             panel=_ASKING,
-            fixed=True,
         ),
     ] = False
-    include_input_log: Annotated[
-        bool, Option("Keep every request's messages and tools in the log.", panel=RUNNING, fixed=True)
-    ] = False
-    exclude_state_log: Annotated[
-        bool, Option("Leave the simulators' states out of the log.", panel=RUNNING, fixed=True)
-    ] = False
+    include_input_log: Annotated[bool, Option("Keep every request's messages and tools in the log.", panel=RUNNING)] = (
+        False
+    )
+    exclude_state_log: Annotated[bool, Option("Leave the simulators' states out of the log.", panel=RUNNING)] = False
     data: Annotated[
         str | None,
-        Option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING, fixed=True),
+        Option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING),
     ] = None
     reuse: Annotated[
         str | None,
@@ -134,12 +121,7 @@ def _run(options: BfclRunOptions) -> BfclOutcome:
         limit=options.limit,
         data=options.bfcl_data,
         name=options.name,
-        concurrency=options.concurrency,
-        resume=options.resume,
-        reuse=options.reuse,
-        results_dir=options.folder,
-        progress=progress_bar(options.name or "bfcl", options.quiet) or False,
-        command=as_recorded(options),
+        **run_arguments(options, "bfcl", reuse=options.reuse),
     )
 
 
@@ -171,9 +153,9 @@ def _target(options: BfclRunOptions) -> ConversationTarget:
 
 def _report(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     """Score the result files, write the verdicts beside them, show the table; gives the exit code."""
+    from tunecheck._messages import clean
     from tunecheck.bfcl._scoring import score_results
     from tunecheck.cli._bfcl.score import print_table, write_scores
-    from tunecheck.cli._run_errors import every_row_failed, run_errors
 
     result = outcome.result
     if not outcome.files:  # nothing but errors, in categories where not calling is right
@@ -182,37 +164,10 @@ def _report(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     scores = score_results(outcome.folder, compat=True, mode=outcome.asked, data=options.bfcl_data)
     summary = write_scores(scores, result.run_dir / SCORES)
     if options.json:
-        about: dict[str, JSON] = {
-            "run": result.run_dir.name,
-            "run_dir": str(result.run_dir),
-            "rows": result.row_count,
-            "failed_rows": result.failed_row_count,
-            "simulated": result.simulated,
-            "scores": summary,
-        }
-        print_json(about)
+        print_json({**run_summary(result), "scores": summary})
     elif options.quiet:
         print(result.run_dir)
     else:
-        _print_report(outcome, lambda: print_table(scores))
+        files = [f"{FOLDER}/{outcome.model}/…_result.json  {SCORES}/  eval_results.jsonl"]
+        print_run(result, "row", lambda: print_table(scores), files, f" · {clean(outcome.model)}")
     return FAILED if every_row_failed(result, "row") else DONE
-
-
-def _print_report(outcome: BfclOutcome, table: Callable[[], None]) -> None:
-    from tunecheck._messages import clean, counted
-    from tunecheck.cli._evaluate.summary import SIMULATED
-    from tunecheck.cli._run_errors import run_errors
-
-    result = outcome.result
-    print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'row')} · {clean(outcome.model)}")
-    if result.simulated:
-        print(SIMULATED)
-    table()
-    if result.failed_row_count:
-        failed = counted(result.failed_row_count, "row")
-        print(f"{failed} with an error; --resume {clean(result.run_dir.name)} tries again")
-        for error in islice(run_errors(result.run_dir, "row"), _MOST_ERRORS):
-            print(f"  {error}")
-    for note in result.notes:
-        print(f"note: {clean(note)}")
-    print(f"files in {result.run_dir}\n  {FOLDER}/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl")

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
+from tunecheck._describe import read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_EVALUATORS = ("function_call_match", "argument_match", "match")
 """Who judges where neither the command nor the data set says."""
 
-_PLAIN = (bool, int, float, str)
+_PLAIN = (bool, int, float, str, NoneType)
 
 
 def make_evaluators(
@@ -81,10 +82,8 @@ def _check(
         if key not in named and not takes_any:
             raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
         _refuse_secret(name, key)
-        wanted = hints.get(key)
-        if wanted is not None and not _fits(value, wanted):
-            shown = dumps(value).decode()
-            raise ConfigurationError(f"set {name}.{key}: must be {_words(wanted)}, not {shown}")
+        if key in hints and _is_plain(hints[key]):
+            read_as(value, hints[key], f"set {name}.{key}")
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
     if missing:
@@ -115,17 +114,6 @@ def _refuse_secret(name: str, key: str) -> None:
         )
 
 
-def _fits(value: JSON, wanted: object) -> bool:
-    """Whether the value can be what a plain annotation says; True where the annotation is not plain."""
+def _is_plain(wanted: object) -> bool:
     choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
-    if any(choice not in (*_PLAIN, NoneType) for choice in choices):
-        return True
-    if isinstance(value, int) and not isinstance(value, bool) and float in choices:
-        return True
-    return type(value) in choices
-
-
-def _words(wanted: object) -> str:
-    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
-    choices = get_args(wanted) or (wanted,)
-    return " or ".join(words[choice] for choice in choices)
+    return all(choice in _PLAIN for choice in choices)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
-from tunecheck.cli._console import print_json, progress_bar
+from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import SCORING, SHOWING, Option, command
+from tunecheck.cli._running import begin, run_arguments
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
-from tunecheck.cli._stored_options import as_recorded, begin
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -115,13 +115,8 @@ def _run(options: CalibrateOptions) -> Calibration:
         metric=options.metric,
         column_mapping=_mapping(options, name),
         evaluation_name=options.name,
-        concurrency=options.concurrency,
         limit=options.limit,
-        max_cost=options.max_cost,
-        resume=options.resume,
-        progress=progress_bar(options.name or "calibrate", options.quiet) or False,
-        results_dir=options.folder,
-        command=as_recorded(options),
+        **run_arguments(options, "calibrate", max_cost=options.max_cost),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON
@@ -22,7 +21,6 @@ SIMULATED = "SIMULATED verdicts: no model judged"
 
 _MOST_ROWS = 20
 _MOST_CLASSES = 8
-_MOST_ERRORS = 5
 _NOTHING = "–"
 
 
@@ -161,8 +159,8 @@ def _with(name: str, value: JSON) -> str:
 
 
 def _errors(found: Calibration) -> str:
-    from tunecheck.cli._run_errors import run_errors
+    from tunecheck.cli._running import run_errors
 
-    kinds = [f"  {kind}" for kind in islice(run_errors(found.run_dir, "row"), _MOST_ERRORS)]
+    kinds = [f"  {kind}" for kind in run_errors(found.run_dir, "row")]
     about = f"errors in {counted(found.errors, 'row')}; --resume {clean(found.run_dir.name)} tries again"
     return "\n".join([about, *kinds])

@@ -4,58 +4,41 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
+
+from tunecheck.cli._running import print_run, run_summary
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._memory import MemoryOutcome
     from tunecheck.memory._run_files import RunFigures
 
-_MOST_ERRORS = 5
-
 
 def summary(outcome: MemoryOutcome) -> dict[str, JSON]:
     """The run as data, for `--json`."""
-    result = outcome.result
     left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in outcome.left_out]
     return {
-        "run": result.run_dir.name,
-        "run_dir": str(result.run_dir),
-        "rows": result.row_count,
-        "failed_rows": result.failed_row_count,
-        "simulated": result.simulated,
+        **run_summary(outcome.result),
         **outcome.figures.data(),
-        "usage": result.usage,
+        "usage": outcome.result.usage,
         "left_out": left_out,
-        "notes": [*result.notes],
+        "notes": [*outcome.result.notes],
         "results": [str(folder) for folder in outcome.results],
     }
 
 
 def print_figures(outcome: MemoryOutcome) -> None:
     """Print the scores, the figures and where the files are."""
-    from tunecheck._messages import clean, counted
-    from tunecheck.cli._evaluate.summary import SIMULATED
-    from tunecheck.cli._run_errors import run_errors
+    result = outcome.result
+    folders = [str(folder.relative_to(result.run_dir)) for folder in outcome.results]
+    files = ["memory/summary.json  eval_results.jsonl", *folders]
+    print_run(result, "test", lambda: _print_figures(outcome), files)
 
-    result, figures = outcome.result, outcome.figures
-    print(f"{clean(result.run_dir.name)} · {counted(result.row_count, 'test')}")
-    if result.simulated:
-        print(SIMULATED)
-    _print_datasets(figures)
-    for line in _lines(figures, result.usage):
+
+def _print_figures(outcome: MemoryOutcome) -> None:
+    _print_datasets(outcome.figures)
+    for line in _lines(outcome.figures, outcome.result.usage):
         print(line)
-    if result.failed_row_count:
-        failed = counted(result.failed_row_count, "test")
-        print(f"{failed} with an error; --resume {clean(result.run_dir.name)} tries again")
-        for error in islice(run_errors(result.run_dir, "test"), _MOST_ERRORS):
-            print(f"  {error}")
-    for note in result.notes:
-        print(f"note: {clean(note)}")
-    print(f"files in {result.run_dir}\n  memory/summary.json  eval_results.jsonl")
-    for folder in outcome.results:
-        print(f"  {clean(str(folder.relative_to(result.run_dir)))}")
 
 
 def _print_datasets(figures: RunFigures) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from tunecheck._json import JSON
-from tunecheck.cli._options import RUNNING, SCORING, Option
+from tunecheck.cli._options import RUNNING, Option
 from tunecheck.cli._shared_options import ModelOptions, ResumableOptions
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
@@ -24,6 +24,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
 
     command: ClassVar[str] = "memory run"
     anew: ClassVar[str] = "--fresh"
+    fixed: ClassVar[bool] = True
 
     config: Annotated[
         str | None,
@@ -32,7 +33,6 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "CONFIG.yml",
             _TESTING,
             flags=("--config", "-c"),
-            fixed=True,
         ),
     ] = None
     endpoint: Annotated[
@@ -41,7 +41,6 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "The agent: a definition, or the name of one in endpoints/; kind memory_agent has a memory of its own.",
             "FILE",
             _TESTING,
-            fixed=True,
         ),
     ] = None
     max_prompt_size: Annotated[
@@ -51,7 +50,6 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "N",
             _TESTING,
             least=1,
-            fixed=True,
         ),
     ] = None
     isolated: Annotated[
@@ -59,7 +57,6 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         Option(
             "Each test in a conversation of its own: nothing in between, and time passes at once.",
             panel=_TESTING,
-            fixed=True,
         ),
     ] = False
     clock: Annotated[
@@ -69,12 +66,11 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "real: waits are waited for.",
             "CLOCK",
             _TESTING,
-            fixed=True,
         ),
     ] = None
     seed: Annotated[
         int | None,
-        Option("Of definitions and filler; by default the configuration's, and 0.", "N", _TESTING, least=0, fixed=True),
+        Option("Of definitions and filler; by default the configuration's, and 0.", "N", _TESTING, least=0),
     ] = None
     repeat: Annotated[
         int | None,
@@ -83,19 +79,15 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "K",
             _TESTING,
             least=1,
-            fixed=True,
         ),
     ] = None
-    regenerate: Annotated[
-        bool, Option("Make the definitions anew, though they are there.", panel=_TEXTS, fixed=True)
-    ] = False
+    regenerate: Annotated[bool, Option("Make the definitions anew, though they are there.", panel=_TEXTS)] = False
     reuse: Annotated[
         bool,
         Option(
             "Take the definitions that are there as they are, whatever they were made of. By default they are taken "
             "if they were made of this configuration.",
             panel=_TEXTS,
-            fixed=True,
         ),
     ] = False
     definitions: Annotated[
@@ -104,7 +96,6 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "Where the definitions are kept; by default datasets/memory/<run name>/definitions.",
             "DIR",
             _TEXTS,
-            fixed=True,
         ),
     ] = None
     filler: Annotated[
@@ -113,15 +104,12 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "Questions and answers to fill the time with; by default a small pool that ships.",
             "FILE",
             _TEXTS,
-            fixed=True,
         ),
     ] = None
-    wording: Annotated[str | None, Option("What is said besides the tests' own texts.", "FILE", _TEXTS, fixed=True)] = (
-        None
-    )
+    wording: Annotated[str | None, Option("What is said besides the tests' own texts.", "FILE", _TEXTS)] = None
     texts: Annotated[
         str | None,
-        Option("Texts for chapter break, which is left out without them.", "PATH", _TEXTS, fixed=True),
+        Option("Texts for chapter break, which is left out without them.", "PATH", _TEXTS),
     ] = None
     generator: Annotated[
         str | None,
@@ -129,25 +117,11 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
             "The model that writes what some kinds of tests are made of: a definition, or the name of one.",
             "FILE",
             _TEXTS,
-            fixed=True,
         ),
-    ] = None
-    judge: Annotated[
-        str | None,
-        Option(
-            "The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.",
-            "FILE",
-            SCORING,
-            fixed=True,
-        ),
-    ] = None
-    prices: Annotated[
-        str | None,
-        Option("A YAML file with the price of a million tokens by model.", "FILE", RUNNING, fixed=True),
     ] = None
     tokenizer: Annotated[
         str | None,
-        Option("What tokens are counted with; by default cl100k_base.", "NAME", RUNNING, fixed=True),
+        Option("What tokens are counted with; by default cl100k_base.", "NAME", RUNNING),
     ] = None
     resume: Annotated[
         str | None,

@@ -8,11 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tunecheck.cli._console import print_json, progress_bar
+from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._memory.options import UNFINISHED, MemoryRunOptions
 from tunecheck.cli._options import command
-from tunecheck.cli._stored_options import as_recorded, begin, recorded_options
+from tunecheck.cli._running import begin, every_row_failed, run_arguments
+from tunecheck.cli._stored_options import recorded_options
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
@@ -123,12 +124,7 @@ def _run(options: MemoryRunOptions) -> MemoryOutcome:
         max_prompt_size=options.max_prompt_size,
         clock=cast("ClockName", options.clock or "virtual"),
         name=options.name,
-        concurrency=options.concurrency,
-        max_cost=options.max_cost,
-        resume=options.resume,
-        results_dir=options.folder,
-        progress=progress_bar(options.name or "memory", options.quiet) or False,
-        command=as_recorded(options),
+        **run_arguments(options, "memory", max_cost=options.max_cost),
     )
 
 
@@ -151,7 +147,6 @@ def _path(option: str | None) -> Path | None:
 def _report(options: MemoryRunOptions, outcome: MemoryOutcome) -> int:
     """Show what came of it; gives the exit code."""
     from tunecheck.cli._memory.figures import print_figures, summary
-    from tunecheck.cli._run_errors import every_row_failed
 
     if options.json:
         print_json(summary(outcome))

@@ -1,0 +1,99 @@
+"""What the commands that start runs have in common: how they begin, and what they say at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from tunecheck._messages import clean, counted
+from tunecheck.cli._console import progress_bar
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._shared_options import ResumableOptions
+from tunecheck.cli._stored_options import as_recorded, recorded_options, resumed
+
+if TYPE_CHECKING:
+    from tunecheck._json import JSON
+    from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments
+
+T = TypeVar("T", bound=ResumableOptions)
+
+_MOST_ERRORS = 5
+
+
+def begin(options: T, invocation: Invocation) -> T:
+    """The options of a command that is about to start a run, or to go on with one: completed by what that one recorded.
+
+    Raises:
+        ConfigurationError: there is no such run, or it does not go on with these options.
+    """
+    from tunecheck.runs._store import find_run
+
+    invocation.results_dir = str(options.folder)
+    invocation.command = f"{invocation.program} {options.command}"
+    if options.resume is None:
+        return options
+    run = find_run(options.resume, options.folder)
+    return resumed(options, recorded_options(type(options), run.id, run.manifest().get("command")), run)
+
+
+def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArguments]) -> RunArguments:
+    """What a run takes of the options that all these commands have; `title` is the progress bar's."""
+    return {
+        "concurrency": options.concurrency,
+        "resume": options.resume,
+        "results_dir": options.folder,
+        "progress": progress_bar(options.name or title, options.quiet) or False,
+        "command": as_recorded(options),
+        **more,
+    }
+
+
+def run_summary(result: EvaluationResult) -> dict[str, JSON]:
+    """What every command says of its run as JSON."""
+    return {
+        "run": result.run_dir.name,
+        "run_dir": str(result.run_dir),
+        "rows": result.row_count,
+        "failed_rows": result.failed_row_count,
+        "simulated": result.simulated,
+    }
+
+
+def print_run(
+    result: EvaluationResult, noun: str, figures: Callable[[], None], files: Iterable[str], about: str = ""
+) -> None:
+    """Print what a person reads of a finished run; `noun` is what a row of it is."""
+    from tunecheck.cli._evaluate.summary import SIMULATED
+
+    name = clean(result.run_dir.name)
+    print(f"{name} · {counted(result.row_count, noun)}{about}")
+    if result.simulated:
+        print(SIMULATED)
+    figures()
+    if result.failed_row_count:
+        print(f"{counted(result.failed_row_count, noun)} with an error; --resume {name} tries again")
+        for error in run_errors(result.run_dir, noun):
+            print(f"  {error}")
+    for note in result.notes:
+        print(f"note: {clean(note)}")
+    print(f"files in {result.run_dir}", *(f"  {clean(file)}" for file in files), sep="\n")
+
+
+def run_errors(folder: Path, noun: str) -> Iterator[str]:
+    """The commonest kinds of errors of a run, with a row each."""
+    from tunecheck.runs._failures import read_failures
+    from tunecheck.runs._store import Run
+
+    for group in islice(read_failures(Run(folder).rows(), {}).error_groups, _MOST_ERRORS):
+        yield f"{clean(group.words, 200)} ({counted(group.rows, noun)}, e.g. {clean(group.example, 60)})"
+
+
+def every_row_failed(result: EvaluationResult, noun: str) -> bool:
+    """Whether nothing came of a run, which is then said on standard error."""
+    failed = bool(result.row_count) and result.failed_row_count == result.row_count
+    if failed:
+        print(f"error: every {noun} ended in an error", file=sys.stderr)
+    return failed
