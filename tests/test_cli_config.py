@@ -76,7 +76,7 @@ def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
         ("dataset: 5\n", "line 1: dataset: must be a text"),
         ("quiet: yes\n", "line 1: quiet: must be true or false"),
         ("max-error-rate: 2\n", "line 1: max_error_rate: must be a number"),
-        ("max-error-rate: -0.1\n", "line 1: max_error_rate: must be a number of at least 0"),
+        ("max-error-rate: -0.1\n", "line 1: max_error_rate: must be a number from 0 to 1, not -0.1"),
         ("group-by: [a, 3]\n", r"line 1: group_by\[1\]: must be a text, not 3"),
         ("set: 5\n", "line 1: set: must be a mapping"),
         ("set: {bleu: {a: 1}, bleu.a: 2}\n", "line 1: set: gives 'bleu.a' twice"),

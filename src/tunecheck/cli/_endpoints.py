@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, CommandOptions, command
+from tunecheck.cli._options import CommandOptions, argument, command
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(CommandOptions):
     """The options of `endpoints check`."""
 
-    definition: Annotated[str, Argument("A definition, or the name of one in endpoints/.", "FILE")]
+    definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
 
 
 @command(CheckOptions)

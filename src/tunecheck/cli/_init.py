@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, CommandOptions, command
+from tunecheck.cli._options import CommandOptions, argument, command
 
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
@@ -30,7 +29,7 @@ _IGNORED = b"eval_results/\n__pycache__/\n"
 class InitOptions(CommandOptions):
     """The options of `init`."""
 
-    folder: Annotated[Path, Argument("Where; by default here.", "DIR")] = Path()
+    folder: Path = argument("Where; by default here.", "DIR", default=Path())
 
 
 @command(InitOptions)

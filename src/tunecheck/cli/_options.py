@@ -5,7 +5,7 @@ keeps of the command, and what `--resume` may change of it:
 
     @dataclass(frozen=True, kw_only=True)
     class ViewOptions(CommandOptions):
-        port: Annotated[int, Option("0: any free one.", "PORT", least=0, most=65_535)] = 8088
+        port: int = option("0: any free one.", "PORT", default=8088, least=0, most=65_535)
 
     @command(ViewOptions)
     def view(options: ViewOptions, invocation: Invocation) -> int: ...
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
 
@@ -33,13 +33,13 @@ _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class Description:
     """What is said of an option beside its name, type and default.
 
     `flags` are its names on the command line, where they are not `--` and the field's. `names` are given between
-    commas. `bare` is its value where it stands without one. `recorded` options are kept with a run; `fixed` ones
-    have to stay as they are when it goes on (None: as the command has it); `hidden` ones are no part of the command
-    line.
+    commas. `bare` is its value where it stands without one. `recorded` options are kept with a run; `fixed` ones have
+    to stay as they are when it goes on (None: as the command has it). `positional` ones stand without a name, `hidden`
+    ones not at all on the command line.
     """
 
     help: str = ""
@@ -52,11 +52,30 @@ class Option:
     bare: str | None = None
     recorded: bool = True
     fixed: bool | None = None
+    positional: bool = False
     hidden: bool = False
 
 
-class Argument(Option):
-    """What stands on the command line without a name."""
+def option(
+    help: str = "",
+    metavar: str | None = None,
+    panel: str | None = None,
+    *,
+    default: object = None,
+    **details: Any,  # noqa: ANN401 - fields of Description
+) -> Any:  # noqa: ANN401 - the field's own type, as of dataclasses.field
+    """A field that is an option, required where its default is MISSING; `details` are those of its Description."""
+    return field(default=default, metadata={"description": Description(help, metavar, panel, **details)})
+
+
+def flag(help: str, panel: str | None = None, *, recorded: bool = True) -> Any:  # noqa: ANN401 - as option
+    """A field that is true where the option stands."""
+    return option(help, None, panel, default=False, recorded=recorded)
+
+
+def argument(help: str, metavar: str, *, default: object = MISSING) -> Any:  # noqa: ANN401 - as option
+    """A field that stands on the command line without a name."""
+    return option(help, metavar, default=default, positional=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +86,12 @@ class OptionField:
     hint: Any
     kind: Any
     default: Any
-    option: Option
+    description: Description
 
     @property
     def flag(self) -> str:
         """`--group-by`."""
-        return self.option.flags[0] if self.option.flags else "--" + self.name.replace("_", "-")
+        return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
 
     def parsed(self, value: Any) -> object:  # noqa: ANN401 - what typer makes of the words on a command line
         """The value of what typer read.
@@ -80,7 +99,7 @@ class OptionField:
         Raises:
             ConfigurationError: it is no list of names, or no `name=value`.
         """
-        if self.option.names:
+        if self.description.names:
             return parse_names(value, self.flag)
         if get_origin(self.kind) is dict:
             return parse_assignments(value, self.flag)
@@ -88,22 +107,25 @@ class OptionField:
 
     def parameter(self) -> inspect.Parameter:
         """The parameter that typer makes an option of."""
-        option, kind = self.option, self.hint
-        if option.names:
+        said, kind = self.description, self.hint
+        if said.names:
             kind = str | None
         elif get_origin(self.kind) is dict:
             kind = list[str] | None
-        bounds: dict[str, Any] = {"min": option.least, "max": option.most}
-        if isinstance(option, Argument):
-            said = typer.Argument(metavar=option.metavar, help=option.help, **bounds)
+        shown: dict[str, Any] = {
+            "metavar": said.metavar,
+            "help": said.help,
+            "rich_help_panel": said.panel,
+            "min": said.least,
+            "max": said.most,
+        }
+        if said.positional:
+            info = typer.Argument(**shown)
         else:
-            names = option.flags or (self.flag,)
-            said = typer.Option(
-                *names, metavar=option.metavar, help=option.help, rich_help_panel=option.panel, **bounds
-            )
+            info = typer.Option(*(said.flags or (self.flag,)), **shown)
         default = inspect.Parameter.empty if self.default is MISSING else self.default
         by_name = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Parameter(self.name, by_name, default=default, annotation=Annotated[kind, said])
+        return inspect.Parameter(self.name, by_name, default=default, annotation=Annotated[kind, info])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +134,7 @@ class CommandOptions:
 
     command: ClassVar[str] = ""
 
-    debug: Annotated[bool, Option("Show tracebacks of errors.", panel=SHOWING, recorded=False)] = False
+    debug: bool = flag("Show tracebacks of errors.", SHOWING, recorded=False)
 
     @classmethod
     def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
@@ -137,7 +159,7 @@ class CommandOptions:
     def recorded(self) -> dict[str, JSON]:
         """What a run's manifest keeps, so that the run can go on."""
         described = option_fields(type(self))
-        return {name: value for name, value in self.given().items() if described[name].option.recorded}
+        return {name: value for name, value in self.given().items() if described[name].description.recorded}
 
     def over(self, lower: Self) -> Self:
         """These options, and the lower ones where these give none; `name=value` options entry by entry."""
@@ -150,11 +172,11 @@ class CommandOptions:
 
 def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     """The options by name, as the help shows them: arguments, then panel by panel, a command's own first."""
-    hints = get_type_hints(options, include_extras=True)
-    defaults = {field.name: field.default for field in fields(options)}
+    hints = get_type_hints(options)
+    described = {each.name: _field(each, hints[each.name]) for each in fields(options)}
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
-    described = [_field(name, hints[name], defaults[name]) for name in names if name in defaults]
-    return {each.name: each for each in sorted(described, key=_place)}
+    ordered = [described[name] for name in names if name in described]
+    return {each.name: each for each in sorted(ordered, key=_place)}
 
 
 def is_given(value: object) -> bool:
@@ -162,15 +184,14 @@ def is_given(value: object) -> bool:
     return not (value is None or value is False or value in ([], (), {}))
 
 
-def _field(name: str, annotation: object, default: object) -> OptionField:
-    hint, option = get_args(annotation)
+def _field(field: Field[Any], hint: Any) -> OptionField:  # noqa: ANN401 - a type
     kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
-    return OptionField(name, hint, kinds[0], default, option)
+    return OptionField(field.name, hint, kinds[0], field.default, field.metadata["description"])
 
 
 def _place(described: OptionField) -> tuple[bool, int]:
-    option = described.option
-    return not isinstance(option, Argument), _PANELS.index(option.panel) if option.panel in _PANELS else -1
+    said = described.description
+    return not said.positional, _PANELS.index(said.panel) if said.panel in _PANELS else -1
 
 
 T = TypeVar("T", bound=CommandOptions)
@@ -196,14 +217,14 @@ class Command(Generic[T]):
             return self.run(self.options.of_command_line(context.params), context.obj)
 
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        shown = [each for each in option_fields(self.options).values() if not each.option.hidden]
+        shown = [each for each in option_fields(self.options).values() if not each.description.hidden]
         function.__signature__ = inspect.Signature([context, *(each.parameter() for each in shown)])  # type: ignore[attr-defined]
         function.__doc__ = self.run.__doc__
         return function
 
     def _click_command(self) -> type[TyperCommand]:
         described = option_fields(self.options).values()
-        bare = {each.flag: each.option.bare for each in described if each.option.bare is not None}
+        bare = {each.flag: each.description.bare for each in described if each.description.bare is not None}
         return type("TuneCheckCommand", (_BareOptions,), {"bare": bare}) if bare else TyperCommand
 
 

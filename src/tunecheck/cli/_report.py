@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._options import argument, command, option
 from tunecheck.cli._shared_options import ResultsOptions
 
 
@@ -15,10 +14,10 @@ from tunecheck.cli._shared_options import ResultsOptions
 class ReportOptions(ResultsOptions):
     """The options of `report`."""
 
-    run: Annotated[str, Argument("A run: its id, the beginning of it, its folder, or last.", "RUN")]
-    against: Annotated[str | None, Option("A run to hold it against, row by row.", "BASE")] = None
-    out: Annotated[str | None, Option("The file; by default report.html in the run's folder.", "FILE")] = None
-    pair_by: Annotated[str, Option("With --against: content, or id alone, whatever is in the rows.", "HOW")] = "content"
+    run: str = argument("A run: its id, the beginning of it, its folder, or last.", "RUN")
+    against: str | None = option("A run to hold it against, row by row.", "BASE")
+    out: str | None = option("The file; by default report.html in the run's folder.", "FILE")
+    pair_by: str = option("With --against: content, or id alone, whatever is in the rows.", "HOW", default="content")
 
 
 @command(ReportOptions)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Option, command
+from tunecheck.cli._options import command, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class RunsOptions(JsonOptions, ResultsOptions):
     """The options of `runs`."""
 
-    limit: Annotated[int | None, Option("Only the last so many.", "N", least=1)] = None
+    limit: int | None = option("Only the last so many.", "N", least=1)
 
 
 @command(RunsOptions)

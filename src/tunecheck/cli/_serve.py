@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck._messages import clean
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import CommandOptions, Option, command
+from tunecheck.cli._options import CommandOptions, command, flag, option
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._serving.agent import ServedAgent
@@ -22,24 +22,18 @@ SIMULATED = "SIMULATED answers"
 class ServeOptions(CommandOptions):
     """The options of `serve`."""
 
-    replay: Annotated[
-        str | None, Option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
-    ] = None
-    simulated: Annotated[str | None, Option("The simulated model, answering the rows of this data set.", "DATASET")] = (
-        None
-    )
-    script: Annotated[str | None, Option("Scripted answers: a YAML file of rules (docs/endpoints.md).", "FILE")] = None
-    memory_agent: Annotated[bool, Option("A small agent with its own memory: /reply, /reset, /advance.")] = False
-    dataset: Annotated[str | None, Option("With --replay: the data set whose row ids FILE goes by.", "DATASET")] = None
-    host: Annotated[str, Option("Others can reach it only with a key.", "HOST")] = "127.0.0.1"
-    port: Annotated[int, Option("0: any free one.", "PORT", least=0, most=65_535)] = 8080
-    key_env: Annotated[str | None, Option("Ask for the key that this environment variable holds.", "NAME")] = None
-    latency_ms: Annotated[float, Option("Wait before each answer.", "MS", least=0)] = 0.0
-    fault: Annotated[
-        list[str] | None, Option("Fail so often on purpose, e.g. 429=0.05 (repeatable).", "STATUS=RATE")
-    ] = None
-    seed: Annotated[int | None, Option("Of the simulated model and the faults.", "N", least=0)] = None
-    quiet: Annotated[bool, Option("No line for each request.")] = False
+    replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
+    simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
+    script: str | None = option("Scripted answers: a YAML file of rules (docs/endpoints.md).", "FILE")
+    memory_agent: bool = flag("A small agent with its own memory: /reply, /reset, /advance.")
+    dataset: str | None = option("With --replay: the data set whose row ids FILE goes by.", "DATASET")
+    host: str = option("Others can reach it only with a key.", "HOST", default="127.0.0.1")
+    port: int = option("0: any free one.", "PORT", default=8080, least=0, most=65_535)
+    key_env: str | None = option("Ask for the key that this environment variable holds.", "NAME")
+    latency_ms: float = option("Wait before each answer.", "MS", default=0.0, least=0)
+    fault: list[str] | None = option("Fail so often on purpose, e.g. 429=0.05 (repeatable).", "STATUS=RATE")
+    seed: int | None = option("Of the simulated model and the faults.", "N", least=0)
+    quiet: bool = flag("No line for each request.")
 
 
 @command(ServeOptions)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from tunecheck._json import JSON
 from tunecheck.cli._invocation import DEFAULT_RESULTS
-from tunecheck.cli._options import RUNNING, SCORING, SHOWING, CommandOptions, Option
+from tunecheck.cli._options import RUNNING, SCORING, SHOWING, CommandOptions, flag, option
 
 
 @dataclass(frozen=True, kw_only=True)
 class JsonOptions(CommandOptions):
     """Of commands that say what they found as JSON, too."""
 
-    json: Annotated[bool, Option("Print one JSON object.", panel=SHOWING, recorded=False)] = False
+    json: bool = flag("Print one JSON object.", SHOWING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsOptions(CommandOptions):
     """Of commands that read or write run folders."""
 
-    results_dir: Annotated[
-        str | None, Option("Where run folders are; by default eval_results.", "DIR", RUNNING, recorded=False)
-    ] = None
+    results_dir: str | None = option("Where run folders are; by default eval_results.", "DIR", RUNNING, recorded=False)
 
     @property
     def folder(self) -> Path:
@@ -36,16 +34,11 @@ class ResultsOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions):
     """Of commands that start runs."""
 
-    name: Annotated[str | None, Option("The run's name; by default the data set's.", "NAME", RUNNING, fixed=True)] = (
-        None
+    name: str | None = option("The run's name; by default the data set's.", "NAME", RUNNING, fixed=True)
+    concurrency: int | None = option(
+        "Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
     )
-    concurrency: Annotated[
-        int | None,
-        Option(
-            "Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
-        ),
-    ] = None
-    quiet: Annotated[bool, Option("Print the run's folder and nothing else.", panel=SHOWING, recorded=False)] = False
+    quiet: bool = flag("Print the run's folder and nothing else.", SHOWING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,55 +52,42 @@ class ResumableOptions(RunOptions):
     fixed: ClassVar[bool] = False
     anew: ClassVar[str] = "--reuse"
 
-    resume: Annotated[
-        str | None,
-        Option(
-            "Finish a run in its own folder, with the options it was started with. RUN: its id, the beginning of it, "
-            "its folder, or last.",
-            "RUN",
-            RUNNING,
-            recorded=False,
-        ),
-    ] = None
+    resume: str | None = option(
+        "Finish a run in its own folder, with the options it was started with. RUN: its id, the beginning of it, "
+        "its folder, or last.",
+        "RUN",
+        RUNNING,
+        recorded=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(CommandOptions):
     """Of commands that ask models whose answers cost."""
 
-    judge: Annotated[
-        str | None,
-        Option("The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.", "FILE", SCORING),
-    ] = None
-    prices: Annotated[
-        str | None, Option("A YAML file with the price of a million tokens by model.", "FILE", RUNNING)
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        Option(
-            "Stop in order before calls cost more than this; the run can be resumed.",
-            "AMOUNT",
-            RUNNING,
-            least=0,
-            fixed=False,
-        ),
-    ] = None
+    judge: str | None = option(
+        "The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.", "FILE", SCORING
+    )
+    prices: str | None = option("A YAML file with the price of a million tokens by model.", "FILE", RUNNING)
+    max_cost: float | None = option(
+        "Stop in order before calls cost more than this; the run can be resumed.",
+        "AMOUNT",
+        RUNNING,
+        least=0,
+        fixed=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions(ModelOptions):
     """Of commands that make evaluators."""
 
-    set: Annotated[
-        dict[str, JSON] | None,
-        Option("An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING),
-    ] = None
-    mapping: Annotated[
-        dict[str, JSON] | None,
-        Option(
-            "Where a parameter's value comes from, e.g. 'response=${target.response}'; for one evaluator only: "
-            "'bleu.response=${data.answer}' (repeatable).",
-            "PARAMETER=COLUMN",
-            SCORING,
-        ),
-    ] = None
+    set: dict[str, JSON] | None = option(
+        "An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING
+    )
+    mapping: dict[str, JSON] | None = option(
+        "Where a parameter's value comes from, e.g. 'response=${target.response}'; for one evaluator only: "
+        "'bleu.response=${data.answer}' (repeatable).",
+        "PARAMETER=COLUMN",
+        SCORING,
+    )

@@ -60,7 +60,7 @@ def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
             f"go on with `tunecheck {begun} --resume {run_id}`"
         )
     kept = command[_key(begun)] if begun in _OWN_KEY and isinstance(command, dict) else command
-    recorded = [each for each in option_fields(kind).values() if each.option.recorded]
+    recorded = [each for each in option_fields(kind).values() if each.description.recorded]
     return _read(kind, recorded, Document(f"the command recorded in run {run_id}", kept, {}))
 
 
@@ -74,8 +74,8 @@ def resumed(options: R, recorded: R, run: Run) -> R:
     """
     for name, value in options.given().items():
         described = option_fields(type(options))[name]
-        fixed = options.fixed if described.option.fixed is None else described.option.fixed
-        if described.option.recorded and fixed and value != getattr(recorded, name):
+        fixed = options.fixed if described.description.fixed is None else described.description.fixed
+        if described.description.recorded and fixed and value != getattr(recorded, name):
             kept = "keeps its name" if name == "name" else "goes on as it was begun"
             raise ConfigurationError(
                 f"{described.flag}: run {run.id} {kept}; "
@@ -126,7 +126,7 @@ def _read(kind: type[T], described: Sequence[OptionField], document: Document) -
 
 def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
     """How an option is written in a file."""
-    kind, option = described.kind, described.option
+    kind, said = described.kind, described.description
     if get_origin(kind) is list:
         return str | list[Annotated[str, msgspec.Meta(min_length=1)]] | None
     if get_origin(kind) is dict:
@@ -134,7 +134,7 @@ def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
     if kind is str:
         return Annotated[str, msgspec.Meta(min_length=1)] | None
     if kind in (int, float):
-        return Annotated[kind, msgspec.Meta(ge=option.least, le=option.most)] | None
+        return Annotated[kind, msgspec.Meta(ge=said.least, le=said.most)] | None
     return kind | None
 
 
@@ -145,7 +145,7 @@ def _value(described: OptionField, values: msgspec.Struct, document: Document) -
     if get_origin(described.kind) is not list or value is None:
         return value
     texts = [value] if isinstance(value, str) else value
-    if not described.option.names:
+    if not described.description.names:
         return texts
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if len(set(names)) != len(names):

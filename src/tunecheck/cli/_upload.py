@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import RUNNING, Argument, CommandOptions, Option, command
+from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 
 if TYPE_CHECKING:
@@ -24,25 +24,22 @@ Upload: TypeAlias = "Callable[[Run], Uploaded]"
 class DestinationOptions(CommandOptions):
     """Where runs are uploaded to."""
 
-    project: Annotated[
-        str | None,
-        Option(
-            "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
-            "a YAML file that says either.",
-            "PROJECT",
-            RUNNING,
-            recorded=False,
-        ),
-    ] = None
-    mlflow: Annotated[str | None, Option("An MLflow server's address.", "URL", RUNNING, recorded=False)] = None
+    project: str | None = option(
+        "A Foundry project's endpoint (https://…/api/projects/…), SUBSCRIPTION/GROUP/PROJECT of one in a hub, or "
+        "a YAML file that says either.",
+        "PROJECT",
+        RUNNING,
+        recorded=False,
+    )
+    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
     """The options of `upload`."""
 
-    run: Annotated[str, Argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")]
-    allow_simulated: Annotated[bool, Option("Upload a run that no model answered; it is tagged as simulated.")] = False
+    run: str = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
+    allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
 
 
 @command(UploadOptions)

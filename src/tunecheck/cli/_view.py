@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from tunecheck._messages import clean
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Option, command
+from tunecheck.cli._options import command, option
 from tunecheck.cli._shared_options import ResultsOptions
 
 
@@ -16,7 +15,7 @@ from tunecheck.cli._shared_options import ResultsOptions
 class ViewOptions(ResultsOptions):
     """The options of `view`."""
 
-    port: Annotated[int, Option("0: any free one.", "PORT", least=0, most=65_535)] = 8088
+    port: int = option("0: any free one.", "PORT", default=8088, least=0, most=65_535)
 
 
 @command(ViewOptions)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import RUNNING, Option, command
+from tunecheck.cli._options import RUNNING, command, flag, option
 from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_errors, run_summary
 from tunecheck.cli._shared_options import ResumableOptions
 
@@ -34,54 +34,31 @@ class BfclRunOptions(ResumableOptions):
     anew: ClassVar[str] = "--reuse"
     fixed: ClassVar[bool] = True
 
-    endpoint: Annotated[
-        str | None,
-        Option("Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING),
-    ] = None
-    categories: Annotated[
-        str | None,
-        Option(
-            "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.",
-            "A,B",
-            _ASKING,
-        ),
-    ] = None
-    ids: Annotated[str | None, Option("Only the rows with these ids.", "ID,ID", _ASKING)] = None
-    limit: Annotated[int | None, Option("Only the first N rows of each category.", "N", _ASKING, least=1)] = None
-    mode: Annotated[
-        str | None,
-        Option(
-            "tools: the endpoint takes tools and answers with tool calls (default); text: functions stand in the "
-            "prompt, calls in the answer's text.",
-            "MODE",
-            _ASKING,
-        ),
-    ] = None
-    step_limit: Annotated[int | None, Option("Most answers in one turn; by default 20.", "N", _ASKING, least=1)] = None
-    compat: Annotated[
-        bool,
-        Option(
-            "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.",
-            panel=_ASKING,
-        ),
-    ] = False
-    include_input_log: Annotated[bool, Option("Keep every request's messages and tools in the log.", panel=RUNNING)] = (
-        False
+    endpoint: str | None = option("Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING)
+    categories: str | None = option(
+        "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.", "A,B", _ASKING
     )
-    exclude_state_log: Annotated[bool, Option("Leave the simulators' states out of the log.", panel=RUNNING)] = False
-    data: Annotated[
-        str | None,
-        Option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING),
-    ] = None
-    reuse: Annotated[
-        str | None,
-        Option(
-            "A new run that reuses every answer and verdict of that one whose inputs are unchanged.",
-            "RUN",
-            RUNNING,
-            recorded=False,
-        ),
-    ] = None
+    ids: str | None = option("Only the rows with these ids.", "ID,ID", _ASKING)
+    limit: int | None = option("Only the first N rows of each category.", "N", _ASKING, least=1)
+    mode: str | None = option(
+        "tools: the endpoint takes tools and answers with tool calls (default); text: functions stand in the "
+        "prompt, calls in the answer's text.",
+        "MODE",
+        _ASKING,
+    )
+    step_limit: int | None = option("Most answers in one turn; by default 20.", "N", _ASKING, least=1)
+    compat: bool = flag(
+        "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.", _ASKING
+    )
+    include_input_log: bool = flag("Keep every request's messages and tools in the log.", RUNNING)
+    exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
+    data: str | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING)
+    reuse: str | None = option(
+        "A new run that reuses every answer and verdict of that one whose inputs are unchanged.",
+        "RUN",
+        RUNNING,
+        recorded=False,
+    )
 
     @property
     def bfcl_data(self) -> Path | None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._options import argument, command, option
 from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ _OUT = Path("bfcl_score")
 class ScoreOptions(JsonOptions):
     """The options of `bfcl score`."""
 
-    path: Annotated[Path, Argument("A file BFCL_v4_<category>_result.json, or a folder above some.", "PATH")]
-    compat: Annotated[str, Option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE")] = "bfcl"
-    out: Annotated[Path | None, Option("Where the verdicts go; by default bfcl_score.", "DIR")] = None
-    data: Annotated[Path | None, Option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")] = None
-    workers: Annotated[int | None, Option("How many processes.", "N", least=1)] = None
+    path: Path = argument("A file BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
+    compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
+    out: Path | None = option("Where the verdicts go; by default bfcl_score.", "DIR")
+    data: Path | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")
+    workers: int | None = option("How many processes.", "N", least=1)
 
 
 @command(ScoreOptions)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck.cli._bfcl.score import writing
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, CommandOptions, Option, command
+from tunecheck.cli._options import CommandOptions, argument, command, flag, option
 
 if TYPE_CHECKING:
     from tunecheck.bfcl._entries import CheckRow
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 class ShowOptions(CommandOptions):
     """The options of `bfcl show`."""
 
-    ids: Annotated[list[str] | None, Argument("Ids of entries, e.g. multi_turn_base_0.", "[ID]…")] = None
-    all: Annotated[bool, Option("Every entry of the categories, one file each (needs --out).")] = False
-    categories: Annotated[str, Option("Which categories --all means; by default multi_turn.", "A,B")] = "multi_turn"
-    out: Annotated[Path | None, Option("Write one file for each entry there.", "DIR")] = None
-    data: Annotated[Path | None, Option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")] = None
+    ids: list[str] | None = argument("Ids of entries, e.g. multi_turn_base_0.", "[ID]…", default=None)
+    all: bool = flag("Every entry of the categories, one file each (needs --out).")
+    categories: str = option("Which categories --all means; by default multi_turn.", "A,B", default="multi_turn")
+    out: Path | None = option("Write one file for each entry there.", "DIR")
+    data: Path | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR")
 
 
 @command(ShowOptions)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import SHOWING, Argument, Option, command
+from tunecheck.cli._options import SHOWING, argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 
 _STATISTICS = "Statistics"
@@ -19,52 +18,38 @@ _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 class CompareOptions(JsonOptions, ResultsOptions):
     """The options of `compare`."""
 
-    base: Annotated[
-        str,
-        Argument(
-            "What to compare with: a run's id, the beginning of it, its folder, or last; Azure's "
-            "evaluation_results.json; BFCL's score files.",
-            "BASE",
-        ),
-    ]
-    new: Annotated[list[str], Argument("The runs to compare with it, in order.", "NEW [MORE…]")]
-    metric: Annotated[
-        list[str] | None,
-        Option(
-            "Test this: an evaluator, or a metric as metrics.json names it (repeatable); by default each evaluator's "
-            "main one.",
-            "M",
-            _STATISTICS,
-        ),
-    ] = None
-    margin: Annotated[
-        float | None,
-        Option(
-            "Say, too, whether it is shown to be worse by less than this, in the metric's unit (0.02: two points of "
-            "a pass rate).",
-            "M",
-            _STATISTICS,
-        ),
-    ] = None
-    cluster: Annotated[
-        str | None,
-        Option(
-            "Rows with equal values in this column are not independent, e.g. conversation_id.", "COLUMN", _STATISTICS
-        ),
-    ] = None
-    confidence: Annotated[float, Option("Of intervals and verdicts.", "C", _STATISTICS)] = 0.95
-    pair_by: Annotated[
-        str,
-        Option(
-            "content: rows of equal id and content, else of equal content; id: rows of equal id, whatever is in them.",
-            "HOW",
-            _STATISTICS,
-        ),
-    ] = "content"
-    allow_simulated: Annotated[bool, Option("Compare runs that asked no model, too.", panel=_STATISTICS)] = False
-    rows: Annotated[int | None, Option("How many rows of each list; by default 3.", "N", SHOWING, least=0)] = None
-    out: Annotated[str | None, Option("Write everything as JSON.", "FILE", SHOWING)] = None
-    markdown: Annotated[str | None, Option("Write a summary for a pull request.", "FILE", SHOWING)] = None
+    base: str = argument(
+        "What to compare with: a run's id, the beginning of it, its folder, or last; Azure's "
+        "evaluation_results.json; BFCL's score files.",
+        "BASE",
+    )
+    new: list[str] = argument("The runs to compare with it, in order.", "NEW [MORE…]")
+    metric: list[str] | None = option(
+        "Test this: an evaluator, or a metric as metrics.json names it (repeatable); by default each evaluator's "
+        "main one.",
+        "M",
+        _STATISTICS,
+    )
+    margin: float | None = option(
+        "Say, too, whether it is shown to be worse by less than this, in the metric's unit (0.02: two points of "
+        "a pass rate).",
+        "M",
+        _STATISTICS,
+    )
+    cluster: str | None = option(
+        "Rows with equal values in this column are not independent, e.g. conversation_id.", "COLUMN", _STATISTICS
+    )
+    confidence: float = option("Of intervals and verdicts.", "C", _STATISTICS, default=0.95)
+    pair_by: str = option(
+        "content: rows of equal id and content, else of equal content; id: rows of equal id, whatever is in them.",
+        "HOW",
+        _STATISTICS,
+        default="content",
+    )
+    allow_simulated: bool = flag("Compare runs that asked no model, too.", _STATISTICS)
+    rows: int | None = option("How many rows of each list; by default 3.", "N", SHOWING, least=0)
+    out: str | None = option("Write everything as JSON.", "FILE", SHOWING)
+    markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING)
 
 
 @command(CompareOptions)

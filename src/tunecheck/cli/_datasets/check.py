@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._options import argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ _DONE, _NOT_MET = 0, 3
 class CheckOptions(JsonOptions):
     """The options of `datasets check`."""
 
-    data: Annotated[str, Argument("Multi-turn rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")]
-    limit: Annotated[int | None, Option("Only the first N rows.", "N", least=1)] = None
-    bfcl: Annotated[Path | None, Option("A copy of BFCL, for rows that ask for long context.", "DIR")] = None
-    remarks: Annotated[bool, Option("List what an entry can be right in spite of, too.")] = False
+    data: str = argument("Multi-turn rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
+    limit: int | None = option("Only the first N rows.", "N", least=1)
+    bfcl: Path | None = option("A copy of BFCL, for rows that ask for long context.", "DIR")
+    remarks: bool = flag("List what an entry can be right in spite of, too.")
 
 
 @command(CheckOptions)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, CommandOptions, Option, command
+from tunecheck.cli._options import CommandOptions, argument, command, flag, option
 
 if TYPE_CHECKING:
     from tunecheck.datasets._glaive import ConversionReport
@@ -21,10 +21,10 @@ _MOST_SHOWN = 20
 class ConvertOptions(CommandOptions):
     """The options of `datasets convert`."""
 
-    format: Annotated[str, Argument("glaive: raw Glaive function-calling conversations.", "FORMAT")]
-    source: Annotated[Path, Argument("A JSON array of conversations, or JSON Lines.", "FILE")]
-    out: Annotated[Path, Option("The data set to write, e.g. datasets/glaive.jsonl.", "FILE")]
-    overwrite: Annotated[bool, Option("Replace FILE if it is there.")] = False
+    format: str = argument("glaive: raw Glaive function-calling conversations.", "FORMAT")
+    source: Path = argument("A JSON array of conversations, or JSON Lines.", "FILE")
+    out: Path = option("The data set to write, e.g. datasets/glaive.jsonl.", "FILE", default=MISSING)
+    overwrite: bool = flag("Replace FILE if it is there.")
 
 
 @command(ConvertOptions)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, CommandOptions, Option, command
+from tunecheck.cli._options import CommandOptions, argument, command, flag, option
 
 BENCHMARKS = ("bfcl", "trivia")
 
@@ -21,24 +20,15 @@ _DONE = 0
 class GetOptions(CommandOptions):
     """The options of `datasets get`."""
 
-    name: Annotated[
-        str,
-        Argument("bfcl: the Berkeley Function-Calling Leaderboard. trivia: questions for memory runs.", "NAME"),
-    ]
-    to: Annotated[
-        Path | None,
-        Option(f"Where to put it; by default the user's cache, for trivia the file {TRIVIA}.", "PATH"),
-    ] = None
-    source: Annotated[
-        Path | None,
-        Option(
-            "bfcl: a wheel, an unpacked one or a clone, instead of the package index. trivia: one of TriviaQA's "
-            "files, or any JSON of questions and answers.",
-            "PATH",
-            flags=("--from",),
-        ),
-    ] = None
-    overwrite: Annotated[bool, Option("trivia: replace the file if it is there.")] = False
+    name: str = argument("bfcl: the Berkeley Function-Calling Leaderboard. trivia: questions for memory runs.", "NAME")
+    to: Path | None = option(f"Where to put it; by default the user's cache, for trivia the file {TRIVIA}.", "PATH")
+    source: Path | None = option(
+        "bfcl: a wheel, an unpacked one or a clone, instead of the package index. trivia: one of TriviaQA's "
+        "files, or any JSON of questions and answers.",
+        "PATH",
+        flags=("--from",),
+    )
+    overwrite: bool = flag("trivia: replace the file if it is there.")
 
 
 @command(GetOptions)

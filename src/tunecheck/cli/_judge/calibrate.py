@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import SCORING, SHOWING, Option, command
+from tunecheck.cli._options import SCORING, SHOWING, command, option
 from tunecheck.cli._running import begin, run_arguments
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 
@@ -30,38 +30,25 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     command: ClassVar[str] = "judge calibrate"
     anew: ClassVar[str] = "another --name, without --resume"
 
-    labels: Annotated[
-        str | None,
-        Option(
-            "Labelled rows (.jsonl .json .csv .parquet): what is judged, and what people said of it.", "FILE", _LABELS
-        ),
-    ] = None
-    label_column: Annotated[
-        str | None,
-        Option("The column of the labels; by default label. Rows without one are left out.", "COLUMN", _LABELS),
-    ] = None
-    label_kind: Annotated[
-        str | None,
-        Option(
-            "pass_fail (pass, true, yes, 1 …), score (numbers, held against the threshold) or class; by default what "
-            "they look like.",
-            "KIND",
-            _LABELS,
-        ),
-    ] = None
-    label_threshold: Annotated[
-        float | None,
-        Option("From which number on labels pass; by default the evaluator's own threshold.", "N", _LABELS),
-    ] = None
-    limit: Annotated[int | None, Option("Only the first rows.", "N", _LABELS, least=1)] = None
-    evaluator: Annotated[str | None, Option("A name from `tunecheck plugins`.", "NAME", SCORING)] = None
-    metric: Annotated[str | None, Option("Whose verdict; by default the evaluator's main one.", "METRIC", SCORING)] = (
-        None
+    labels: str | None = option(
+        "Labelled rows (.jsonl .json .csv .parquet): what is judged, and what people said of it.", "FILE", _LABELS
     )
-    out: Annotated[
-        str | None,
-        Option("Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False),
-    ] = None
+    label_column: str | None = option(
+        "The column of the labels; by default label. Rows without one are left out.", "COLUMN", _LABELS
+    )
+    label_kind: str | None = option(
+        "pass_fail (pass, true, yes, 1 …), score (numbers, held against the threshold) or class; by default what "
+        "they look like.",
+        "KIND",
+        _LABELS,
+    )
+    label_threshold: float | None = option(
+        "From which number on labels pass; by default the evaluator's own threshold.", "N", _LABELS
+    )
+    limit: int | None = option("Only the first rows.", "N", _LABELS, least=1)
+    evaluator: str | None = option("A name from `tunecheck plugins`.", "NAME", SCORING)
+    metric: str | None = option("Whose verdict; by default the evaluator's main one.", "METRIC", SCORING)
+    out: str | None = option("Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False)
 
 
 @command(CalibrateOptions)
@@ -79,9 +66,9 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     from tunecheck._errors import ConfigurationError
 
     options = begin(options, invocation)
-    for option, value in (("labels FILE", options.labels), ("evaluator NAME", options.evaluator)):
+    for name, value in (("labels FILE", options.labels), ("evaluator NAME", options.evaluator)):
         if value is None:
-            raise ConfigurationError(f"--{option} is missing (or give --resume RUN)")
+            raise ConfigurationError(f"--{name} is missing (or give --resume RUN)")
     _check_out(options.out)
     calibration = _run(options)
     invocation.finished = str(calibration.run_dir)

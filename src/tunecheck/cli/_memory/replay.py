@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._options import argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
@@ -29,34 +29,22 @@ _BEFORE = 80
 class ReplayOptions(JsonOptions):
     """The options of `memory replay`."""
 
-    run: Annotated[Path, Argument("A run's folder, <benchmark>/results/<agent>, with its master_log.jsonl.", "RUN_DIR")]
-    filler: Annotated[
-        Path | None, Option("The pool of its filler, e.g. trivia.json; by default the one that ships.", "FILE")
-    ] = None
-    wording: Annotated[Path | None, Option("The wording it was run with; by default the one that ships.", "FILE")] = (
-        None
+    run: Path = argument("A run's folder, <benchmark>/results/<agent>, with its master_log.jsonl.", "RUN_DIR")
+    filler: Path | None = option("The pool of its filler, e.g. trivia.json; by default the one that ships.", "FILE")
+    wording: Path | None = option("The wording it was run with; by default the one that ships.", "FILE")
+    definitions: Path | None = option("Its definitions; by default <benchmark>/definitions.", "DIR")
+    configuration: Path | None = option(
+        "Memory span and incompatibilities; by default config.yml in the definitions' folder, without one the "
+        "span in the benchmark's name ('Benchmark 3 - 32k': 32,000) and the kinds' topics.",
+        "FILE",
     )
-    definitions: Annotated[Path | None, Option("Its definitions; by default <benchmark>/definitions.", "DIR")] = None
-    configuration: Annotated[
-        Path | None,
-        Option(
-            "Memory span and incompatibilities; by default config.yml in the definitions' folder, without one the "
-            "span in the benchmark's name ('Benchmark 3 - 32k': 32,000) and the kinds' topics.",
-            "FILE",
-        ),
-    ] = None
-    memory_span: Annotated[
-        int | None, Option("The memory span, over what a configuration says.", "TOKENS", least=1)
-    ] = None
-    tokenizer: Annotated[str, Option("What tokens were counted with: cl100k_base or o200k_base.", "NAME")] = (
-        "cl100k_base"
+    memory_span: int | None = option("The memory span, over what a configuration says.", "TOKENS", least=1)
+    tokenizer: str = option("What tokens were counted with: cl100k_base or o200k_base.", "NAME", default="cl100k_base")
+    seed: int | None = option("The seed of its filler; by default a run of ours says it, else 0.", "N")
+    max_message_tokens: int | None = option(
+        "The largest filler message; by default 4,096, else what the log shows.", "N", least=1
     )
-    seed: Annotated[int | None, Option("The seed of its filler; by default a run of ours says it, else 0.", "N")] = None
-    max_message_tokens: Annotated[
-        int | None,
-        Option("The largest filler message; by default 4,096, else what the log shows.", "N", least=1),
-    ] = None
-    unfinished: Annotated[bool, Option("Take a log that ends too early for one that is the same so far.")] = False
+    unfinished: bool = flag("Take a log that ends too early for one that is the same so far.")
 
 
 @command(ReplayOptions)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._options import Argument, Option, command
+from tunecheck.cli._options import argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ DONE, FAILED = 0, 1
 class RescoreOptions(JsonOptions):
     """The options of `memory rescore`."""
 
-    file: Annotated[Path, Argument("Recorded rows: data set, expected, responses, score.", "FILE.jsonl")]
-    out: Annotated[Path, Option("Where the rows go, with our_score added.", "OUT.jsonl")]
-    compat: Annotated[
-        bool,
-        Option("Exactly as the GoodAI LTM benchmark scores, its defects included; by words where it asks a model."),
-    ] = False
+    file: Path = argument("Recorded rows: data set, expected, responses, score.", "FILE.jsonl")
+    out: Path = option("Where the rows go, with our_score added.", "OUT.jsonl", default=MISSING)
+    compat: bool = flag(
+        "Exactly as the GoodAI LTM benchmark scores, its defects included; by words where it asks a model."
+    )
 
 
 @command(RescoreOptions)
