@@ -214,14 +214,14 @@ def test_a_closure_is_scored_again_and_its_neighbours_are_not(tmp_path: Path, ju
     assert (again.asked, again.scored, len(counted)) == ([], {}, 20)
 
 
-def test_answers_of_a_target_that_cannot_be_told_from_another_are_taken_over_with_a_note(
+def test_answers_of_a_target_that_cannot_be_told_from_another_are_reused_with_a_note(
     tmp_path: Path, judges: Judges
 ) -> None:
     begun = run(tmp_path, questions(4), target=Answering(version=None), evaluators=judges.all())
     again = Again(tmp_path, judges, begun, data=questions(4), target=Answering(version=None))
     assert again.asked == []
     assert again.result.notes == [
-        "answers were taken over although the target's code has no fingerprint: check that it is the same"
+        "answers were reused although the target's code has no fingerprint: check that it is the same"
     ]
     assert "no fingerprint" in (again.result.run_dir / "metrics.json").read_text()
 
@@ -441,7 +441,7 @@ def test_a_cut_off_run_whose_parent_is_gone_goes_on_and_says_so(
         run(tmp_path, questions(10), target=target, evaluators=judges.all(), reuse=first.run_dir)
     shutil.rmtree(first.run_dir)
     result = run(tmp_path, questions(10), target=Answering(version="2"), evaluators=judges.all(), resume="last")
-    assert result.notes == [f"run {first.run_dir.name}, from which this one takes over, is no longer there"]
+    assert result.notes == [f"run {first.run_dir.name}, from which this one reuses results, is no longer there"]
     assert result.failed_row_count == 0
 
 

@@ -37,7 +37,7 @@ from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluators._judges.model import judge_endpoint
 from tunecheck.evaluators._judges.texts import data_mark, shown
 from tunecheck.pipeline._costs import Budget
-from tunecheck.pipeline._journal import Journal, Takeover
+from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._model_calls import RunCalls
 
 KEY = "sk-not-to-be-seen-anywhere"
@@ -164,7 +164,7 @@ def test_a_judge_that_is_closed_while_it_judges_ends_the_call(tmp_path: Path) ->
 def run_calls(folder: Path) -> Iterator[RunCalls]:
     """The calls of a run that has just begun."""
     journal = Journal(folder / "journal.jsonl")
-    calls = RunCalls("run", journal, Takeover(), Budget(None))
+    calls = RunCalls("run", journal, CachedResults(), Budget(None))
     try:
         yield calls
     finally:

@@ -1,4 +1,4 @@
-"""Calls that are paid one by one: counted once, whichever is heard of first, the call or the answer it belongs to."""
+"""Costs of calls counted one by one: each once, whichever is reported first, the call or its answer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from tunecheck._errors import StopRunError
 from tunecheck.endpoints._base import Price, Usage
-from tunecheck.pipeline._costs import Budget, Instalment, Ledger, Purse
+from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage
 
 
-def total(parts: list[Instalment]) -> tuple[int, int, int]:
+def total(parts: list[CountedCalls]) -> tuple[int, int, int]:
     return (
         sum(part.calls for part in parts),
         sum(part.usage.input_tokens or 0 for part in parts),
@@ -20,16 +20,24 @@ def total(parts: list[Instalment]) -> tuple[int, int, int]:
     )
 
 
-def test_what_was_paid_is_not_counted_again_with_its_answer() -> None:
-    ledger = Ledger()
-    parts = [ledger.paid(1, Usage(10, 2)), ledger.paid(1, Usage(5, 1)), ledger.answered(2, Usage(15, 3))]
-    assert parts[:2] == [Instalment(1, Usage(10, 2)), Instalment(1, Usage(5, 1))]
-    assert parts[2] == Instalment(0, Usage(0, 0))
+def test_a_counted_call_is_not_counted_again_with_its_answer() -> None:
+    reported = ReportedUsage()
+    parts = [
+        reported.add_calls(1, Usage(10, 2)),
+        reported.add_calls(1, Usage(5, 1)),
+        reported.add_answer(2, Usage(15, 3)),
+    ]
+    assert parts[:2] == [CountedCalls(1, Usage(10, 2)), CountedCalls(1, Usage(5, 1))]
+    assert parts[2] == CountedCalls(0, Usage(0, 0))
 
 
 def test_what_an_answer_told_is_not_counted_again_when_its_calls_are_heard_of() -> None:
-    ledger = Ledger()
-    parts = [ledger.answered(2, Usage(15, 3)), ledger.paid(1, Usage(10, 2)), ledger.paid(1, Usage(5, 1))]
+    reported = ReportedUsage()
+    parts = [
+        reported.add_answer(2, Usage(15, 3)),
+        reported.add_calls(1, Usage(10, 2)),
+        reported.add_calls(1, Usage(5, 1)),
+    ]
     assert total(parts) == (2, 15, 3)
 
 
@@ -38,43 +46,43 @@ def test_calls_and_answers_in_any_order_come_to_the_calls(seed: int) -> None:
     rng = random.Random(seed)
     calls = [Usage(rng.randrange(100), rng.randrange(10)) for _ in range(40)]
     answers = [calls[at : at + 8] for at in range(0, 40, 8)]
-    steps = [("paid", 1, call) for call in calls]
+    steps = [("add_calls", 1, call) for call in calls]
     for group in answers:
         usage = Usage(sum(call.input_tokens or 0 for call in group), sum(call.output_tokens or 0 for call in group))
-        steps.append(("answered", len(group), usage))
+        steps.append(("add_answer", len(group), usage))
     rng.shuffle(steps)
-    ledger = Ledger()
-    parts = [getattr(ledger, how)(count, usage) for how, count, usage in steps]
+    reported = ReportedUsage()
+    parts = [getattr(reported, how)(count, usage) for how, count, usage in steps]
     expected = sum(call.input_tokens or 0 for call in calls), sum(call.output_tokens or 0 for call in calls)
     assert total(parts) == (40, *expected)
     assert all(part.calls >= 0 for part in parts)
 
 
 def test_tokens_that_nobody_counted_stay_unknown() -> None:
-    assert Ledger().paid(1, Usage(None, 4)) == Instalment(1, Usage(None, 4))
+    assert ReportedUsage().add_calls(1, Usage(None, 4)) == CountedCalls(1, Usage(None, 4))
 
 
-async def test_a_purse_waits_for_the_budget_and_then_refuses() -> None:
-    budget, counted = Budget(0.001), list[Instalment]()
+async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
+    budget, counted = Budget(0.001), list[CountedCalls]()
 
-    def count(part: Instalment) -> None:
+    def count(part: CountedCalls) -> None:
         counted.append(part)
         budget.count(part.usage, 0.0004)
 
-    purse = Purse(Price(1.0, 1.0), budget, count, Ledger())
+    costs = EndpointCosts(Price(1.0, 1.0), budget, count, ReportedUsage())
     for _ in range(2):
-        async with purse.paying() as paid:
-            paid(300, 100)
+        async with costs.one_call() as count_tokens:
+            count_tokens(300, 100)
     with pytest.raises(StopRunError, match="--max-cost"):
-        async with purse.paying():
+        async with costs.one_call():
             pass
     assert total(counted) == (2, 600, 200)
 
 
-async def test_a_purse_without_a_price_counts_and_holds_nobody_up() -> None:
-    counted = list[Instalment]()
-    purse = Purse(None, Budget(0.0), counted.append, Ledger())
-    async with asyncio.timeout(5), purse.paying() as paid:
-        paid(3, 4)
-    purse.paid(1, None)
+async def test_a_call_without_a_price_counts_and_holds_nobody_up() -> None:
+    counted = list[CountedCalls]()
+    costs = EndpointCosts(None, Budget(0.0), counted.append, ReportedUsage())
+    async with asyncio.timeout(5), costs.one_call() as count_tokens:
+        count_tokens(3, 4)
+    costs.record(1, None)
     assert total(counted) == (2, 4, 4)

@@ -22,7 +22,7 @@ from tests.pipeline_parts import strict_lines
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._records import is_held
-from tunecheck.pipeline._journal import Journal, Recorded, Takeover
+from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._scoring import Failure
 
 EMPTY = b'{"k":"journal","format_version":1}\n'
@@ -447,18 +447,18 @@ def test_a_run_s_own_journal_comes_before_its_parent_s(tmp_path: Path) -> None:
     own, parent = tmp_path / "own.jsonl", tmp_path / "parent.jsonl"
     write(own, 0, mark="own")
     write(parent, 0, 1, mark="parent")
-    takeover = Takeover(recorded(own), recorded(parent, by_row=False))
-    assert takeover.answer(0, hashed(0)) == ({"response": "answer 0", "mark": "own"}, False)
-    assert takeover.answer(1, hashed(1)) == ({"response": "answer 1", "mark": "parent"}, True)
-    assert takeover.answer(2, hashed(2)) is None
-    assert takeover.verdict("e", 1, hashed(101)) == ({"n": 1}, True)
-    takeover.close()
+    cached = CachedResults(recorded(own), recorded(parent, by_row=False))
+    assert cached.answer(0, hashed(0)) == ({"response": "answer 0", "mark": "own"}, False)
+    assert cached.answer(1, hashed(1)) == ({"response": "answer 1", "mark": "parent"}, True)
+    assert cached.answer(2, hashed(2)) is None
+    assert cached.verdict("e", 1, hashed(101)) == ({"n": 1}, True)
+    cached.close()
 
 
 def test_a_run_that_takes_over_nothing_is_quick_to_say_so() -> None:
-    takeover = Takeover()
-    assert not takeover
-    assert takeover.answer(0, hashed(0)) is takeover.verdict("e", 0, hashed(0)) is None
+    cached = CachedResults()
+    assert not cached
+    assert cached.answer(0, hashed(0)) is cached.verdict("e", 0, hashed(0)) is None
 
 
 def test_the_journal_is_not_inherited_by_processes_that_the_run_starts(path: Path) -> None:

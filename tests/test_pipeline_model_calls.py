@@ -104,7 +104,7 @@ def test_samples_of_one_question_are_calls_of_their_own(tmp_path: Path) -> None:
 
 def test_a_call_is_in_the_journal_before_the_verdict(tmp_path: Path) -> None:
     result = judged(tmp_path, Judge(Model()), rows("a"))
-    assert [record["k"] for record in journal_of(result)] == ["call", "verdicts"]
+    assert [record["k"] for record in journal_of(result)] == ["journal", "call", "verdicts"]
     (call,) = records(result, "call")
     assert (call["e"], call["out"]["text"]) == ("judge", "1")
 

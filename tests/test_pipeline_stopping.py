@@ -23,7 +23,7 @@ from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine, Plan
-from tunecheck.pipeline._journal import Journal, Takeover
+from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._lanes import AnswerQueue, Arguments, Job, Lane, Outcome, Spent
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._results import ResultsWriter, RowState
@@ -55,14 +55,14 @@ class Bench:
             "workers": 0,
             "row_kind": lambda data, target: None,
         }
-        takeover = Takeover()
+        cached = CachedResults()
         self.engine = Engine(
             Plan(rows=rows, evaluators=bound, **(settings | plan)),
             self.journal,
             self.results,
             self.aggregator,
-            takeover,
-            RunCalls("run", self.journal, takeover, Budget(None)),
+            cached,
+            RunCalls("run", self.journal, cached, Budget(None)),
         )
 
     async def run(self) -> None:

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 _WINDOW_S = 20.0
-"""The rate is that of the last so many seconds: rows taken over from another run rush by and should not count long."""
+"""The rate is that of the last so many seconds: rows reused from another run rush by and should not count long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run: rows in all (None where not known), answered, finished, with an error, taken over."""
+    """A moment of a run: rows in all (None where not known), answered, finished, failed, reused of another run."""
 
     rows: int | None
     answered: int
     finished: int
     failed: int
-    taken_over: int
+    reused: int
 
 
 ProgressCallback = Callable[[Progress], None]

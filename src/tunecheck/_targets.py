@@ -43,10 +43,10 @@ class Parts(Protocol):
         ...
 
 
-class Purse(Protocol):
-    """What the calls to one endpoint are paid from, one by one, within the run's budget."""
+class CostTracker(Protocol):
+    """Counts the cost of the calls to one endpoint, one by one, within the run's budget."""
 
-    def paying(self) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
+    def one_call(self) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
         """Around one call: waits for the budget; call what it gives with the tokens in and out, if there was a call.
 
         Raises:
@@ -54,16 +54,16 @@ class Purse(Protocol):
         """
         ...
 
-    def paid(self, input_tokens: int | None, output_tokens: int | None) -> None:
+    def record(self, input_tokens: int | None, output_tokens: int | None) -> None:
         """Count a call that was made before the run was cut off."""
         ...
 
 
-class Purses(Protocol):
-    """Pays for the calls of a target that `pays_by_call`."""
+class CostTracking(Protocol):
+    """Counts the cost of the calls of a target that `tracks_each_call`."""
 
-    def purse(self, name: str, endpoint: object, conversation: str) -> Purse:
-        """The purse for a conversation's calls to this endpoint.
+    def of_endpoint(self, name: str, endpoint: object, conversation: str) -> CostTracker:
+        """What counts a conversation's calls to this endpoint.
 
         They are counted under `name`, which for answers is `target`.
         """
@@ -71,8 +71,8 @@ class Purses(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Calls to one endpoint that an answer took: the purse's name, endpoint and conversation, and tokens in and out."""
+class EndpointUsage:
+    """Calls to one endpoint that an answer took, and their tokens; `name` is what they are counted under."""
 
     name: str
     endpoint: object
@@ -86,7 +86,7 @@ class Share:
 class CallContext:
     """What the run tells a target about the call that it is about to make.
 
-    `folder` is the run's own, where a target may keep files in a folder of its own, and `purses` pay for calls one by
+    `folder` is the run's own, where a target may keep files in a folder of its own, and `costs` counts calls one by
     one; None where there is no run.
     """
 
@@ -95,7 +95,7 @@ class CallContext:
     input_hash: str
     parts: Parts | None = field(default=None, compare=False)
     folder: Path | None = field(default=None, compare=False)
-    purses: Purses | None = field(default=None, compare=False)
+    costs: CostTracking | None = field(default=None, compare=False)
 
     def recall(self, part: str) -> JSON:
         """What an earlier, cut-off attempt at this answer recorded for a part of it; None where it recorded nothing."""
@@ -128,12 +128,12 @@ class Target(ABC):
     """How many answers to ask for at once, where the target knows what it can bear."""
     columns: frozenset[str] | None = None
     """The columns of its answers, where they are known beforehand."""
-    can_be_taken_over: bool = True
-    """Whether a new run can take over some of another's answers; those of one long conversation belong together."""
+    answers_can_be_reused: bool = True
+    """Whether a new run can reuse some of another's answers; those of one long conversation belong together."""
     notes: Sequence[str] = ()
     """Remarks on how it answers, which stand beside the results."""
-    pays_by_call: bool = False
-    """An answer takes many calls, which it pays through `CallContext.purses`; else each answer counts as one call."""
+    tracks_each_call: bool = False
+    """An answer takes many calls, which it counts through `CallContext.costs`; else each answer counts as one call."""
 
     @abstractmethod
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
@@ -144,7 +144,7 @@ class Target(ABC):
         """
 
     def inputs(self, row: Row) -> JSON:
-        """What the answer depends on; an answer is taken over from another run only where this is unchanged."""
+        """What the answer depends on; an answer of another run is reused only where this is unchanged."""
         return dict(row.values)
 
     def input_hash(self, row: Row) -> str | None:
@@ -160,8 +160,8 @@ class Target(ABC):
         counts = counted if isinstance(counted, dict) else {}
         return whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))
 
-    def shares(self, output: Mapping[str, JSON]) -> Iterable[Share]:
-        """What an answer took of the purses of a target that `pays_by_call`."""
+    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterable[EndpointUsage]:
+        """What an answer of a target that `tracks_each_call` took."""
         return ()
 
     def makes_simulated(self, output: Mapping[str, JSON]) -> bool:

@@ -144,7 +144,7 @@ def evaluate(
         workers: processes for evaluators that burn CPU; 0 keeps them in threads; by default as many as there are
             cores, where there is work enough.
         resume: finish this run (its id, folder, or `last`) in its own folder.
-        reuse: a new run that takes over every answer and verdict of this one whose inputs are unchanged.
+        reuse: a new run that reuses every answer and verdict of this one whose inputs are unchanged.
         progress: show a bar, or call this with each `Progress`.
         results_dir: where run folders are.
         limit: only the first rows.
@@ -215,7 +215,7 @@ def score(
 ) -> EvaluationResult:
     """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
 
-    Verdicts of evaluators that have not changed are taken over. The mapping is the old run's, under `evaluator_config`.
+    Verdicts of evaluators that have not changed are reused. The mapping is the old run's, under `evaluator_config`.
     `resume` finishes such a new run that was cut off.
 
     Raises:

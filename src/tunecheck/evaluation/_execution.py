@@ -27,7 +27,7 @@ from tunecheck.pipeline._aggregate import Aggregator, Metrics
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine, Plan, Tally
-from tunecheck.pipeline._journal import Journal, Recorded, Takeover
+from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._results import ResultsWriter, RowsView
@@ -103,7 +103,7 @@ class Execution:
         described = self._describe(scan)
         if resume is not None:
             folder = find_run(resume, self.results_dir)
-            reuses_answers = self.target is None or self.target.can_be_taken_over
+            reuses_answers = self.target is None or self.target.answers_can_be_reused
             manifest = resumed(folder.id, folder.description(), described, reuses_answers=reuses_answers)
         else:
             parent = find_run(reuse, self.results_dir) if reuse is not None else None
@@ -212,15 +212,15 @@ class Execution:
         *,
         resumed: bool,
     ) -> Finished:
-        takeover, notes = self._takeover(run, manifest, resumed)
-        opened.callback(takeover.close)
+        cached, notes = self._cached(run, manifest, resumed)
+        opened.callback(cached.close)
         run.write(replace(manifest, status="running", started=_time()))
         results = ResultsWriter(run.results)
         opened.callback(results.abandon)
         aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
-        calls = RunCalls(run.id, journal, takeover, Budget(self.max_cost))
+        calls = RunCalls(run.id, journal, cached, Budget(self.max_cost))
         opened.callback(calls.close)
-        engine = Engine(self._plan(run, scan), journal, results, aggregator, takeover, calls)
+        engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
         engine.tally.notes += [*notes, *(self.target.notes if self.target is not None else ())]
         run_engine(engine, self._closing(), self._show())
         engine.tally.simulated |= calls.simulated
@@ -239,7 +239,7 @@ class Execution:
             row_count=scan.rows,
             folder=run.folder,
             fail_on_evaluator_errors=self.fail_on_evaluator_errors,
-            send_strangers=self.workers is not None,
+            send_untrusted=self.workers is not None,
         )
 
     @property
@@ -256,15 +256,15 @@ class Execution:
         value = row.values.get(column)
         return None if value is None else str(value)
 
-    def _takeover(self, run: Run, manifest: RunFile, resumed: bool) -> tuple[Takeover, list[str]]:
-        """What may be taken over: from the run's own journal, and from that of the run it was made from."""
+    def _cached(self, run: Run, manifest: RunFile, resumed: bool) -> tuple[CachedResults, list[str]]:
+        """What may be reused: from the run's own journal, and from that of the run it was made from."""
         notes: list[str] = []
         own = _recorded(run, manifest, manifest, notes, by_row=True) if resumed else None
         parent = None
         if manifest.parent:
             source = self._parent(run, manifest.parent, notes, resumed)
             parent = _recorded(source, source.description(), manifest, notes, by_row=False) if source else None
-        return Takeover(own, parent), list(dict.fromkeys(notes))
+        return CachedResults(own, parent), list(dict.fromkeys(notes))
 
     def _parent(self, run: Run, parent: str, notes: list[str], resumed: bool) -> Run | None:
         try:
@@ -272,7 +272,7 @@ class Execution:
         except ConfigurationError:
             if not resumed:
                 raise
-            notes.append(f"run {parent}, from which this one takes over, is no longer there")
+            notes.append(f"run {parent}, from which this one reuses results, is no longer there")
             return None
 
     def _closing(self) -> dict[str, Closable]:

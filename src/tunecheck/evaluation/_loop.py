@@ -143,7 +143,7 @@ def _show(engine: Engine, show: Show) -> bool:
     """Show how far the run is; a caller's function that fails does not end it."""
     tally = engine.tally
     try:
-        show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.taken_over))
+        show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused))
     except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly
         note = f"progress could not be shown: {type(error).__name__}: {error}"
         if note not in tally.notes:

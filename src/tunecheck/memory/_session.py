@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
-from tunecheck._targets import Purse
+from tunecheck._targets import CostTracker
 from tunecheck.endpoints._base import Completion
 from tunecheck.memory._clock import Clock
 from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
@@ -55,7 +55,7 @@ class Session:
         log: what was recorded, and where the rest goes.
         key: the idempotency key of the n-th event.
         state: what tests have come to; a test's end is announced by `ended`.
-        purse, judge_purse: what calls to the agent and to the judge are paid from.
+        costs, judge_costs: what counts the calls to the agent and to the judge.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Session:
         key: Callable[[int], str],
         state: SessionState,
         ended: Callable[[TestState], None] = lambda state: None,
-        purse: Purse | None = None,
-        judge_purse: Purse | None = None,
+        costs: CostTracker | None = None,
+        judge_costs: CostTracker | None = None,
     ) -> None:
         self._make = schedule
         self._agent = agent
@@ -81,8 +81,8 @@ class Session:
         self._key = key
         self.state = state
         self._ended = ended
-        self._purse = purse
-        self._judge_purse = judge_purse
+        self._costs = costs
+        self._judge_costs = judge_costs
         self._stopping = asyncio.Event()
         self._number = 0
 
@@ -103,7 +103,7 @@ class Session:
         effect = self._advance(schedule, None)
         for event in self._log.recorded:
             self._check_same(event, effect)
-            effect = await self._settle(schedule, event.effect, await self._taken_over(event))
+            effect = await self._settle(schedule, event.effect, await self._recorded(event))
         while effect is not None:
             effect = await self._settle(schedule, effect, await self._carried_out(effect))
 
@@ -139,27 +139,27 @@ class Session:
             "settings or the program have changed since; undo that, or start anew with --fresh"
         )
 
-    async def _taken_over(self, event: Event) -> Outcome:
+    async def _recorded(self, event: Event) -> Outcome:
         if event.outcome is None:  # in flight when the process died
             self._clock.set(event.at_us)
             outcome = await self._asked(event.effect, event.key or self._key(self._number), event.at_us)
             self._log.redone(outcome)
             return outcome
         self._clock.set(event.outcome.at_us)
-        self._count_paid(event.effect, event.outcome)
+        self._count_call(event.effect, event.outcome)
         if isinstance(event.effect, Send):
             self._agent.observe(event.effect.message, event.outcome.text or "", declined=event.outcome.declined)
         elif isinstance(event.effect, ResetAgent):
             self._agent.observe_reset()
         return event.outcome
 
-    def _count_paid(self, effect: Effect, outcome: Outcome) -> None:
-        """The run has paid for this before it was cut off."""
+    def _count_call(self, effect: Effect, outcome: Outcome) -> None:
+        """The run made this call before it was cut off."""
         tokens = outcome.input_tokens, outcome.output_tokens
-        if isinstance(effect, Send) and self._purse is not None and _was_asked(outcome):
-            self._purse.paid(*tokens)
-        if isinstance(effect, Consult) and self._judge_purse is not None and outcome.judged_by_model:
-            self._judge_purse.paid(*tokens)
+        if isinstance(effect, Send) and self._costs is not None and _was_asked(outcome):
+            self._costs.record(*tokens)
+        if isinstance(effect, Consult) and self._judge_costs is not None and outcome.judged_by_model:
+            self._judge_costs.record(*tokens)
 
     # -- what is new
 
@@ -207,7 +207,7 @@ class Session:
             raise RunError(f"at {_shown(effect)}: {error}") from error
 
     async def _replied(self, effect: Send, key: str, at_us: int) -> Outcome:
-        async with _paying(self._purse) as paid:
+        async with _one_call(self._costs) as count_tokens:
             reply = await self._agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
             outcome = Outcome(
                 at_us=self._clock.exchanged(),
@@ -220,19 +220,19 @@ class Session:
                 declined=reply.declined,
             )
             if _was_asked(outcome):
-                paid(outcome.input_tokens, outcome.output_tokens)
+                count_tokens(outcome.input_tokens, outcome.output_tokens)
         return outcome
 
     async def _judged(self, effect: Consult, key: str) -> Outcome:
         judge = self._judge = self._judge or self._make_judge()
         completions: Sequence[Completion] = getattr(judge, "completions", ())
         before = len(completions)
-        async with _paying(self._judge_purse) as paid:
+        async with _one_call(self._judge_costs) as count_tokens:
             text = await judge.ask(effect.request, key=key)
             made = completions[before:]
             tokens = _sum([each.usage.input_tokens for each in made]), _sum([each.usage.output_tokens for each in made])
             if made:
-                paid(*tokens)
+                count_tokens(*tokens)
         return Outcome(
             at_us=self._clock.now(),
             text=text,
@@ -243,12 +243,12 @@ class Session:
         )
 
 
-def _paying(purse: Purse | None) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
-    return contextlib.nullcontext(lambda input_tokens, output_tokens: None) if purse is None else purse.paying()
+def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
+    return contextlib.nullcontext(lambda input_tokens, output_tokens: None) if costs is None else costs.one_call()
 
 
 def _was_asked(outcome: Outcome) -> bool:
-    """Whether a model made the reply, which then is to be paid for."""
+    """Whether a model made the reply, which then costs something."""
     return not outcome.adopted and not outcome.simulated
 
 

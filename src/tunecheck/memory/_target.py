@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._fingerprints import content_hash
 from tunecheck._json import JSON, plain, whole_number
-from tunecheck._targets import CallContext, Purse, Row, Share, Target, TargetOutput
+from tunecheck._targets import CallContext, CostTracker, EndpointUsage, Row, Target, TargetOutput
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._target import EndpointTarget
@@ -57,7 +57,7 @@ class MemoryTarget(Target):
         ConfigurationError: the prompt size leaves no room, or the agent could not heed it.
     """
 
-    pays_by_call = True
+    tracks_each_call = True
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class MemoryTarget(Target):
         self.endpoint = endpoint
         self.name = endpoint.name
         self.simulated = endpoint.simulated
-        self.can_be_taken_over = False
+        self.answers_can_be_reused = False
         self.columns = frozenset(OUTPUT_COLUMNS)
         self.states: dict[int, SessionState] = {}
         """By repetition, what the tests came to in the sessions that this process had."""
@@ -139,8 +139,8 @@ class MemoryTarget(Target):
             key=lambda number: _key(context.run_id, trial, number),
             state=state,
             ended=running.note,
-            purse=_purse(context, "target", self.endpoint, trial),
-            judge_purse=_purse(context, "judge", self._judge_endpoint, trial),
+            costs=_costs(context, "target", self.endpoint, trial),
+            judge_costs=_costs(context, "judge", self._judge_endpoint, trial),
         )
         running.start(session, log)
         if self._stopped:
@@ -164,11 +164,11 @@ class MemoryTarget(Target):
         """The test's share of what the whole conversation took."""
         return share_of(output, "share")[1:]
 
-    def shares(self, output: Mapping[str, JSON]) -> Iterator[Share]:
+    def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
         """The same, with the number of messages, and what its questions to the judge took."""
         conversation = str(output.get("session"))
-        yield Share("target", self.endpoint, conversation, *share_of(output, "share"))
-        yield Share("judge", self._judge_endpoint, conversation, *share_of(output, "judged"))
+        yield EndpointUsage("target", self.endpoint, conversation, *share_of(output, "share"))
+        yield EndpointUsage("judge", self._judge_endpoint, conversation, *share_of(output, "judged"))
 
     def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
         """All rows of a session are of one conversation."""
@@ -262,8 +262,8 @@ def _key(run_id: str, trial: int, number: int) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _purse(context: CallContext, name: str, endpoint: object, trial: int) -> Purse | None:
-    return context.purses.purse(name, endpoint, session_name(trial)) if context.purses is not None else None
+def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> CostTracker | None:
+    return context.costs.of_endpoint(name, endpoint, session_name(trial)) if context.costs is not None else None
 
 
 def _described(test: Test) -> JSON:

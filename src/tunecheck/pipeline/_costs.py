@@ -139,13 +139,13 @@ class Budget:
             self._correction = max(self._correction, cost / guess)
 
     def count(self, usage: Usage, cost: float | None) -> None:
-        """Count a call that was paid for."""
+        """Count a call that was made."""
         self.spent += cost or 0.0
         self._longest_answer = max(self._longest_answer, usage.output_tokens or 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Instalment:
+class CountedCalls:
     """Some calls and their tokens."""
 
     calls: int
@@ -153,71 +153,71 @@ class Instalment:
 
 
 @dataclass(slots=True)
-class Ledger:
-    """What was paid call by call, and what answers say that they took.
+class ReportedUsage:
+    """What calls took as they were counted one by one, and what answers say that they took.
 
     Both speak of the same calls. A run that goes on hears of some from their answers first, of others from the log of
     the conversation: the larger sum of the two is what counts.
     """
 
-    _paid: list[int] = field(default_factory=lambda: [0, 0, 0])
-    _answered: list[int] = field(default_factory=lambda: [0, 0, 0])
+    _by_call: list[int] = field(default_factory=lambda: [0, 0, 0])
+    _by_answer: list[int] = field(default_factory=lambda: [0, 0, 0])
 
-    def paid(self, calls: int, usage: Usage) -> Instalment:
-        """Calls were paid; the part that was not counted yet."""
-        return self._add(self._paid, calls, usage)
+    def add_calls(self, calls: int, usage: Usage) -> CountedCalls:
+        """Calls were made; the part that was not counted yet."""
+        return self._add(self._by_call, calls, usage)
 
-    def answered(self, calls: int, usage: Usage) -> Instalment:
+    def add_answer(self, calls: int, usage: Usage) -> CountedCalls:
         """An answer says what it took; the part that was not counted yet."""
-        return self._add(self._answered, calls, usage)
+        return self._add(self._by_answer, calls, usage)
 
-    def _add(self, side: list[int], calls: int, usage: Usage) -> Instalment:
-        before = [*map(max, self._paid, self._answered)]
+    def _add(self, side: list[int], calls: int, usage: Usage) -> CountedCalls:
+        before = [*map(max, self._by_call, self._by_answer)]
         for at, more in enumerate((calls, usage.input_tokens or 0, usage.output_tokens or 0)):
             side[at] += more
-        new = [max(pair) - known for *pair, known in zip(self._paid, self._answered, before, strict=True)]
+        new = [max(pair) - known for *pair, known in zip(self._by_call, self._by_answer, before, strict=True)]
         tokens = zip(new[1:], (usage.input_tokens, usage.output_tokens), strict=True)
-        return Instalment(new[0], Usage(*(None if told is None else counted for counted, told in tokens)))
+        return CountedCalls(new[0], Usage(*(None if told is None else counted for counted, told in tokens)))
 
 
-class Purse:
-    """What one endpoint's calls are paid from, within the run's budget."""
+class EndpointCosts:
+    """Counts the cost of one endpoint's calls, one by one, within the run's budget."""
 
     def __init__(
-        self, price: Price | None, budget: Budget, count: Callable[[Instalment], object], ledger: Ledger
+        self, price: Price | None, budget: Budget, count: Callable[[CountedCalls], object], reported: ReportedUsage
     ) -> None:
         """`count` counts calls as the run's."""
         self._price = price
         self._budget = budget
         self._count = count
-        self._ledger = ledger
-        self._dearest = 0.0
+        self._reported = reported
+        self._highest = 0.0
 
     @contextlib.asynccontextmanager
-    async def paying(self) -> AsyncIterator[Callable[[int | None, int | None], None]]:
+    async def one_call(self) -> AsyncIterator[Callable[[int | None, int | None], None]]:
         """Around one call: waits for the budget; call what it gives with the tokens in and out, if there was a call.
 
         Raises:
             StopRunError: the budget is spent.
         """
         if self._price is None:  # it cannot be held to a budget
-            yield self.paid
+            yield self.record
             return
-        async with self._budget.reserved(self._dearest) as reservation:
+        async with self._budget.reserved(self._highest) as reservation:
 
-            def paid(input_tokens: int | None, output_tokens: int | None) -> None:
-                reservation.cost = self._pay(Usage(input_tokens, output_tokens))
+            def count_tokens(input_tokens: int | None, output_tokens: int | None) -> None:
+                reservation.cost = self._count_tokens(Usage(input_tokens, output_tokens))
 
-            yield paid
+            yield count_tokens
 
-    def paid(self, input_tokens: int | None, output_tokens: int | None) -> None:
+    def record(self, input_tokens: int | None, output_tokens: int | None) -> None:
         """Count a call that was made before the run was cut off."""
-        self._pay(Usage(input_tokens, output_tokens))
+        self._count_tokens(Usage(input_tokens, output_tokens))
 
-    def _pay(self, usage: Usage) -> float | None:
-        self._count(self._ledger.paid(1, usage))
+    def _count_tokens(self, usage: Usage) -> float | None:
+        self._count(self._reported.add_calls(1, usage))
         if self._price is None:
             return None
         cost = cost_of(usage, self._price)
-        self._dearest = max(self._dearest, cost)
+        self._highest = max(self._highest, cost)
         return cost

@@ -19,7 +19,7 @@ from tunecheck._files.journal import RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
-from tunecheck.pipeline._journal import Journal, JournaledParts, Takeover
+from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
 from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job, Lane, ThreadExecutor
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent
@@ -62,7 +62,7 @@ class Plan:
     folder: Path | None = None
     """The run's folder, where a target may keep files of its own."""
     fail_on_evaluator_errors: bool = False
-    send_strangers: bool = True
+    send_untrusted: bool = True
     """Whether evaluators that do not declare themselves `cpu_bound` go to worker processes, too."""
 
 
@@ -74,7 +74,7 @@ class Tally:
     answered: int = 0
     finished: int = 0
     failed: int = 0
-    taken_over: int = 0
+    reused: int = 0
     simulated: bool = False
     """Some answer says of itself that no real model gave it."""
     all_read: bool = False
@@ -90,7 +90,7 @@ class Engine:
         journal: Journal,
         results: ResultsWriter,
         aggregator: Aggregator,
-        takeover: Takeover,
+        cached: CachedResults,
         calls: RunCalls,
     ) -> None:
         self.plan = plan
@@ -98,7 +98,7 @@ class Engine:
         self._journal = journal
         self._results = results
         self._aggregator = aggregator
-        self._takeover = takeover
+        self._cached = cached
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
@@ -159,8 +159,8 @@ class Engine:
         return self.plan.concurrency if self.plan.target is not None else 0
 
     def _threads(self) -> int:
-        strangers = sum(not evaluator.asynchronous and not evaluator.cpu_bound for evaluator in self.plan.evaluators)
-        return min(64, 1 + strangers * self.plan.concurrency)
+        in_threads = sum(not evaluator.asynchronous and not evaluator.cpu_bound for evaluator in self.plan.evaluators)
+        return min(64, 1 + in_threads * self.plan.concurrency)
 
     async def _open_lanes(self, pool: Threads) -> None:
         sent = await self._open_processes()
@@ -181,7 +181,7 @@ class Engine:
         """Start worker processes where they are wanted; the names of the evaluators that run there."""
         if not self.plan.workers:
             return set()
-        wanted = [e for e in self.plan.evaluators if not e.asynchronous and (e.cpu_bound or self.plan.send_strangers)]
+        wanted = [e for e in self.plan.evaluators if not e.asynchronous and (e.cpu_bound or self.plan.send_untrusted)]
         possible = [evaluator for evaluator in wanted if can_be_sent(evaluator)]
         if possible:
             self._processes = ProcessExecutor(possible, self.plan.workers)
@@ -268,9 +268,9 @@ class Engine:
     async def _columns(self, target: Target, row: Row) -> dict[str, JSON]:
         """The answer to a row: the recorded one where there is one, else the target's, recorded before it counts."""
         input_hash = target.input_hash(row)
-        found = self._takeover.answer(row.index, input_hash)
+        found = self._cached.answer(row.index, input_hash)
         if found is None:
-            parts = JournaledParts(self._journal, row, input_hash, self._takeover.steps(row.index, input_hash))
+            parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
             context = CallContext(
                 self.plan.run_id, row.id, input_hash or row.fingerprint, parts, self.plan.folder, self._calls
             )
@@ -282,13 +282,13 @@ class Engine:
                 self._journal.answer(row.index, row.id, input_hash, answer)
                 spend(answer)
             return answer
-        self.tally.taken_over += 1
+        self.tally.reused += 1
         columns, elsewhere = found
         if elsewhere:
             self._journal.answer(row.index, row.id, input_hash, columns)
         else:
             self._calls.count_target(target, columns)
-        if self.tally.taken_over % _BURST == 0:
+        if self.tally.reused % _BURST == 0:
             await asyncio.sleep(0)
         return columns
 
@@ -325,8 +325,8 @@ class Engine:
         again: RowVerdicts = {}
         for evaluator in lane.evaluators:
             arguments, input_hash = self._bind(evaluator, state)
-            if arguments is not None and self._takeover:
-                found = self._takeover.verdict(evaluator.name, state.row.index, input_hash)
+            if arguments is not None and self._cached:
+                found = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if found is not None:
                     output, elsewhere = found
                     state.outputs[evaluator.name] = output

@@ -120,7 +120,7 @@ class _Place(NamedTuple):
     row: int
 
 
-class BoughtCall(NamedTuple):
+class PaidCall(NamedTuple):
     """A model's answer to an evaluator's call, and what it cost where that is known."""
 
     evaluator: str
@@ -183,7 +183,7 @@ class Recorded:
     """What an earlier run's journal holds, looked up when a row comes by.
 
     Only places in the file are kept in memory. With `by_row`, a row's records are found by its index (a run that goes
-    on in its own folder), else by the hash of their inputs (a new run that takes over what has not changed). Either way
+    on in its own folder), else by the hash of their inputs (a new run that reuses what has not changed). Either way
     the hash must be equal.
     """
 
@@ -250,14 +250,14 @@ class Recorded:
         columns = self._read(offset).get("out") if offset is not None else None
         return columns if isinstance(columns, dict) else None
 
-    def bought(self) -> Iterator[BoughtCall]:
+    def paid_calls(self) -> Iterator[PaidCall]:
         """The calls that this run itself paid for."""
         for offset in self._calls.values():
             record = self._read(offset)
             evaluator, columns, cost, currency = (record.get(key) for key in ("e", "out", "cost", "cur"))
             if isinstance(evaluator, str) and isinstance(columns, dict):
                 known = float(cost) if isinstance(cost, (int, float)) else None
-                yield BoughtCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
+                yield PaidCall(evaluator, columns, known, currency if isinstance(currency, str) else None)
 
     def verdict(self, name: str, index: int, input_hash: str | None) -> Output | None:
         """The recorded verdict of an evaluator on these inputs, if there is one."""
@@ -292,8 +292,8 @@ class Recorded:
 Found = TypeVar("Found")
 
 
-class Takeover:
-    """What a run may take over: from its own journal (it goes on), and from that of the run it was made from.
+class CachedResults:
+    """What a run may reuse: from its own journal (it goes on), and from that of the run it was made from.
 
     Each finding comes with whether it stands elsewhere, so that it must be recorded again.
     """
@@ -326,9 +326,9 @@ class Takeover:
         own = self._own.call(key) if self._own else None
         return _first(own, self._parent.call(key) if own is None and self._parent else None)
 
-    def bought(self) -> Iterator[BoughtCall]:
+    def paid_calls(self) -> Iterator[PaidCall]:
         """The calls that this run has paid for before it was cut off."""
-        return self._own.bought() if self._own else iter(())
+        return self._own.paid_calls() if self._own else iter(())
 
     def close(self) -> None:
         """Close the files."""

@@ -1,6 +1,6 @@
 """Lanes: where evaluators run. One lane takes rows from its queue in batches and runs its evaluators on them.
 
-Asynchronous evaluators have a lane each in the event loop; strangers' synchronous ones a lane each in threads (they may
+Asynchronous evaluators have a lane each in the event loop; users' synchronous ones a lane each in threads (they may
 wait for something); those that burn CPU share one lane, so that a row's text is read once, in worker processes or a
 thread. No lane waits for another, so any number of evaluators and any number of workers makes progress.
 """

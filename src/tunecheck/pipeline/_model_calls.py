@@ -1,10 +1,10 @@
-"""The calls that a run's evaluators make to models: each bought once, journaled before it counts, within a budget.
+"""The calls that a run's evaluators make to models: each made once, journaled before it counts, within a budget.
 
     evaluator ──request──► recorded? ─yes─► the recorded answer
                               └─no─► budget ──► endpoint ──► journal ──► the answer
 
 Calls are known by their content (endpoint, messages, tools, parameters, sample), so that equal ones are one, a run that
-goes on finds what it has bought, and a new run made from another one takes over what it asks again.
+goes on finds those that it has made, and a new run made from another one reuses their answers.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from typing import BinaryIO
 
 from tunecheck._fingerprints import content_hash
 from tunecheck._json import JSON, dumps, loads
-from tunecheck._targets import Share, Target
+from tunecheck._targets import EndpointUsage, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.pipeline._costs import Budget, Instalment, Ledger, Purse, Spending, cost_of
-from tunecheck.pipeline._journal import Journal, Takeover
+from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage, Spending, cost_of
+from tunecheck.pipeline._journal import CachedResults, Journal
 
 _MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
 
 class RunCalls:
-    """All model calls of a run's evaluators; `spending` counts by evaluator what this run itself has bought."""
+    """All model calls of a run's evaluators; `spending` counts by evaluator what this run itself has spent."""
 
-    def __init__(self, run_id: str, journal: Journal, takeover: Takeover, budget: Budget) -> None:
+    def __init__(self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget) -> None:
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
         self._run_id = run_id
         self._journal = journal
-        self._takeover = takeover
+        self._cached = cached
         self._budget = budget
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
-        self._dearest_answer = 0.0
-        self._bought = _Bought(journal.path)
-        self._ledgers: defaultdict[tuple[str, str], Ledger] = defaultdict(Ledger)
-        for evaluator, columns, cost, currency in takeover.bought():
+        self._highest_answer = 0.0
+        self._recorded_calls = _RecordedCalls(journal.path)
+        self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
+        for evaluator, columns, cost, currency in cached.paid_calls():
             completion = Completion.of_columns(columns)
             self._count(evaluator, completion.usage, cost, currency)
             self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
@@ -53,7 +53,7 @@ class RunCalls:
         return EvaluatorCalls(self, evaluator)
 
     async def complete(self, evaluator: str, endpoint: Endpoint, request: ChatRequest, sample: int) -> Completion:
-        """The answer to a request: recorded, under way, or bought.
+        """The answer to a request: recorded, under way, or asked for.
 
         Raises:
             EndpointError: the call failed for good.
@@ -70,7 +70,7 @@ class RunCalls:
             await asyncio.wait([shared])
             if not shared.cancelled():  # else whoever asked first gave up, and somebody who waits asks in their place
                 return shared.result()
-        return self._bought.find(key)
+        return self._recorded_calls.find(key)
 
     async def _first(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         """Get an answer, on behalf of all who ask the same meanwhile."""
@@ -91,21 +91,21 @@ class RunCalls:
         return completion
 
     async def _get(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        recorded = self._takeover.call(key)
+        recorded = self._cached.call(key)
         if recorded is not None:
             columns, elsewhere = recorded
             completion = Completion.of_columns(columns)
             if elsewhere:
-                self._bought.add(key, self._journal.call(None, key, None, None, columns))
+                self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
             return completion
-        return await self._buy(evaluator, key, endpoint, request)
+        return await self._ask(evaluator, key, endpoint, request)
 
-    async def _buy(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
+    async def _ask(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
         guess = self._budget.guess(_characters(request), _most_tokens(endpoint, request), endpoint.price)
         async with self._budget.reserved(guess) as reservation:
             completion = await endpoint.complete(self._keyed(request, key))
             cost, currency = _cost(completion.usage, endpoint.price)
-            self._bought.add(key, self._journal.call(evaluator, key, cost, currency, completion.columns()))
+            self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, completion.columns()))
             self._count(evaluator, completion.usage, cost, currency)
             reservation.cost = cost
         return completion
@@ -116,19 +116,19 @@ class RunCalls:
 
     # -- the target's calls
 
-    def purse(self, name: str, endpoint: object, conversation: str) -> Purse:
-        """What a conversation pays its calls to an endpoint from, one by one; they are counted under `name`."""
+    def of_endpoint(self, name: str, endpoint: object, conversation: str) -> EndpointCosts:
+        """What counts a conversation's calls to an endpoint one by one, under `name`."""
         price = _price(endpoint)
-        count = functools.partial(self._count_instalment, name, price)
-        return Purse(price, self._budget, count, self._ledgers[name, conversation])
+        count = functools.partial(self._count_calls, name, price)
+        return EndpointCosts(price, self._budget, count, self._reported[name, conversation])
 
-    def _count_shares(self, shares: Iterable[Share]) -> None:
+    def _count_reported(self, shares: Iterable[EndpointUsage]) -> None:
         for share in shares:
             usage = Usage(share.input_tokens, share.output_tokens)
-            more = self._ledgers[share.name, share.conversation].answered(share.calls, usage)
-            self._count_instalment(share.name, _price(share.endpoint), more)
+            more = self._reported[share.name, share.conversation].add_answer(share.calls, usage)
+            self._count_calls(share.name, _price(share.endpoint), more)
 
-    def _count_instalment(self, name: str, price: Price | None, more: Instalment) -> float | None:
+    def _count_calls(self, name: str, price: Price | None, more: CountedCalls) -> float | None:
         cost, currency = _cost(more.usage, price)
         if more.calls or more.usage.input_tokens or more.usage.output_tokens:
             self._count(name, more.usage, cost, currency, more.calls)
@@ -142,11 +142,11 @@ class RunCalls:
             StopRunError: the budget is spent.
         """
         if (
-            _price(_endpoint(target)) is None or target.pays_by_call
+            _price(_endpoint(target)) is None or target.tracks_each_call
         ):  # it cannot be held to a budget, or is held to it already
             yield functools.partial(self.count_target, target)
             return
-        async with self._budget.reserved(self._dearest_answer) as reservation:
+        async with self._budget.reserved(self._highest_answer) as reservation:
 
             def count(answer: Mapping[str, JSON]) -> None:
                 reservation.cost = self.count_target(target, answer)
@@ -155,8 +155,8 @@ class RunCalls:
 
     def count_target(self, target: Target, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
-        if target.pays_by_call:
-            self._count_shares(target.shares(answer))
+        if target.tracks_each_call:
+            self._count_reported(target.endpoint_usage(answer))
             return None
         usage = Usage(*target.usage(answer))
         price = _price(_endpoint(target))
@@ -164,7 +164,7 @@ class RunCalls:
             return None  # no model was asked, or (a function) nobody knows of any calls
         cost, currency = _cost(usage, price)
         self._count("target", usage, cost, currency)
-        self._dearest_answer = max(self._dearest_answer, cost or 0.0)
+        self._highest_answer = max(self._highest_answer, cost or 0.0)
         return cost
 
     def _keyed(self, request: ChatRequest, key: str) -> ChatRequest:
@@ -174,12 +174,12 @@ class RunCalls:
         return replace(request, idempotency_key=digest)
 
     def usage(self) -> dict[str, JSON]:
-        """What this run has bought, by evaluator, the target's answers under `target`."""
+        """What this run has spent, by evaluator, the target's answers under `target`."""
         return {name: self.spending[name].summary() for name in sorted(self.spending)}
 
     def close(self) -> None:
         """Close the journal's second handle."""
-        self._bought.close()
+        self._recorded_calls.close()
 
 
 class EvaluatorCalls:
@@ -194,7 +194,7 @@ class EvaluatorCalls:
         return await self._calls.complete(self._evaluator, endpoint, request, sample)
 
 
-class _Bought:
+class _RecordedCalls:
     """Where in the journal the calls stand that this process has recorded."""
 
     def __init__(self, path: Path) -> None:
@@ -236,7 +236,7 @@ def _cost(usage: Usage, price: Price | None) -> tuple[float | None, str | None]:
 
 
 def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:
-    """16 hex digits that equal calls share: who is asked, what, how, and for the how-manieth time."""
+    """16 hex digits that equal calls share: who is asked, what, how, and as which sample."""
     tools = None if request.tools is None else [dict(tool) for tool in request.tools]
     messages = [dict(message) for message in request.messages]
     return content_hash([endpoint.kind, endpoint.answer_settings(), messages, tools, dict(request.parameters), sample])

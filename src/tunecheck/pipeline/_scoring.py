@@ -45,8 +45,8 @@ class Failure:
 class Scorer:
     """As much of an evaluator as calling it takes.
 
-    `cpu_bound` evaluators are pure functions that burn CPU (they declare so); the others are called as strangers:
-    on a copy of nested values, so that none can change what another one, or the result file, sees.
+    `cpu_bound` evaluators are pure functions that burn CPU (they declare so); the others are not trusted
+    and get a copy of nested values, so that none can change what another one, or the result file, sees.
     """
 
     name: str
@@ -124,7 +124,7 @@ def bind_evaluator(
 
 
 def _declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
-    # A stranger's `metrics` may be anything: only what looks like declarations is taken for some.
+    # A user's `metrics` may be anything: only what looks like declarations is taken for some.
     declared = getattr(function, "metrics", ())
     if not isinstance(declared, (list, tuple)):
         return ()
@@ -216,7 +216,7 @@ def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
-    """The arguments with every list and dict in them copied, so that a stranger may change them.
+    """The arguments with every list and dict in them copied, so that untrusted code may change them.
 
     What is no plain data (somebody's own object in a row made in memory) is passed on as it is.
     """

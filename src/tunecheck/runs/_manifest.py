@@ -102,7 +102,7 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
         return Reusable(evaluators, answers=False)
     if old.get("fingerprint") is not None or new.get("fingerprint") is not None:
         return Reusable(evaluators, old.get("fingerprint") == new.get("fingerprint"))
-    note = "answers were taken over although the target's code has no fingerprint: check that it is the same"
+    note = "answers were reused although the target's code has no fingerprint: check that it is the same"
     return Reusable(evaluators, old == new, (note,) if old == new else ())
 
 
@@ -114,7 +114,7 @@ def resumed(run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool)
     """
     changed = _changes(before, now)
     if changed:
-        new = f"a new run that takes over what still holds: --reuse {run_id}" if reuses_answers else "a new run"
+        new = f"a new run that reuses what still holds: --reuse {run_id}" if reuses_answers else "a new run"
         raise ConfigurationError(
             f"run {run_id} cannot be finished as it was begun: {'; '.join(changed)}. Undo that, or start {new}"
         )
