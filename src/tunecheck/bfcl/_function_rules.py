@@ -26,11 +26,7 @@ class ExpectedCall:
 
     @classmethod
     def read(cls, value: object) -> ExpectedCall:
-        """The answer in `{"f": {"a": [1, 2]}}`.
-
-        Raises:
-            UnusableAnswerError: it is something else.
-        """
+        """The answer in `{"f": {"a": [1, 2]}}`."""
         if isinstance(value, dict) and value:
             name, arguments = next(iter(value.items()))
             if isinstance(arguments, dict):
@@ -48,11 +44,7 @@ class Signature:
 
     @classmethod
     def read(cls, document: object) -> Signature:
-        """The signature in a function document.
-
-        Raises:
-            UnusableAnswerError: it has no parameters.
-        """
+        """The signature in a function document."""
         if not isinstance(document, dict):
             raise UnusableAnswerError("the ground truth calls a function that has no definition")
         parameters = document.get("parameters")
@@ -63,22 +55,14 @@ class Signature:
         return cls(str(document.get("name")), properties, required)
 
     def required_names(self) -> Iterator[object]:
-        """The parameters that must be given.
-
-        Raises:
-            UnusableAnswerError: at the first that can be no name.
-        """
+        """The parameters that must be given."""
         for name in self.required:
             if isinstance(name, (list, dict)):
                 raise UnusableAnswerError(f"{self.name} requires {shown(name, 60)}, which is no name")
             yield name
 
     def schema(self, parameter: str) -> Mapping[str, object]:
-        """A parameter's schema.
-
-        Raises:
-            UnusableAnswerError: it is no object.
-        """
+        """A parameter's schema."""
         schema = self.properties.get(parameter)
         if not isinstance(schema, dict):
             raise UnusableAnswerError(f"the definition of {self.name} says nothing about {shown(parameter, 60)}")
@@ -93,7 +77,6 @@ class Rules(ABC):
         self._dots_as_underscores = dots_as_underscores
 
     def called_name(self, name: str) -> str:
-        """The name under which a model calls the function."""
         return name.replace(".", "_") if self._dots_as_underscores else name
 
     def fault(self, call: Call, answer: ExpectedCall, signature: Signature) -> Verdict | None:

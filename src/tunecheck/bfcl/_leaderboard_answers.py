@@ -44,7 +44,6 @@ class LeaderboardRules(Rules):
         return given
 
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
-        """The value is read in its language, then compared."""
         if self.language == "python":
             return self._python_fault(value, options, schema)
         types = TYPES[self.language]

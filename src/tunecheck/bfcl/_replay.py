@@ -44,11 +44,9 @@ class Simulators(Backends):
 
     @property
     def has_long_context(self) -> bool:
-        """Whether rows with long context can be replayed."""
         return self._long_context is not None
 
     def start(self, names: Sequence[str], config: Mapping[str, JSON], *, long_context: bool) -> Backend:
-        """A new backend, loaded; raises as `Backends.backend`."""
         return self.backend(names, config, self._long_context if long_context else None)
 
     def read(self, text: str) -> Reading:
@@ -74,10 +72,6 @@ class Attempt:
         entry: what it starts from.
         role: where calls are to be made as the leaderboard makes them, whose they are; see `_Rewriting`.
         named: whether the calls come with names for all of their arguments, as JSON.
-
-    Raises:
-        PluginError: a simulator that is not there.
-        DataError: a configuration that cannot be used.
     """
 
     def __init__(self, simulators: Simulators, entry: Entry, *, role: str | None = None, named: bool = True) -> None:
@@ -136,17 +130,14 @@ class _Rewriting:
         self._prefix = f"{role}_eval_{row_id}"
 
     def text(self, call: str) -> str:
-        """A call's text, rewritten."""
         return _BEFORE_BRACKET.sub(self._owned, call)
 
     def plain_name(self, name: str) -> str:
-        """The operation's name without the object's; any other name stays as it is."""
         owner, _, operation = name.rpartition(".")
         return operation if owner and self._owners.get(operation) == owner else name
 
     @cached_property
     def _owners(self) -> Mapping[str, str]:
-        """The object's name for each operation."""
         return {
             operation: _NOT_IN_A_NAME.sub("_", f"{self._prefix}_{owner}_instance")
             for owner, simulator in self._backend.simulators.items()

@@ -51,11 +51,7 @@ class ResultFile:
     category: Category
 
     def rows(self) -> Iterator[Recorded]:
-        """Its rows in order, from JSON Lines or one array.
-
-        Raises:
-            DataError: the file cannot be opened.
-        """
+        """Its rows in order, from JSON Lines or one array."""
         try:
             content = self.path.read_bytes()
         except OSError as error:
@@ -156,11 +152,7 @@ def row_id(name: str, category: Category) -> str:
 
 
 def _array(content: bytes) -> list[JSON] | None:
-    """The rows of a file that is one array; None where it is lines, of which the first may be a list itself.
-
-    Raises:
-        ValueError: it begins as an array, and is neither.
-    """
+    """The rows of a file that is one array; None where it is lines, of which the first may be a list itself."""
     start = content.lstrip()
     if start[:1] != b"[":
         return None

@@ -39,11 +39,7 @@ class Scorer:
         self._entries: dict[str, dict[str, CheckRow]] = {}
 
     def score(self, file: ResultFile, mode: Mode) -> CategoryScore:
-        """The verdicts of a file's rows.
-
-        Raises:
-            DataError: the file, or the data of its category, cannot be read.
-        """
+        """The verdicts of a file's rows."""
         entries = self._entries_of(file.category)
         verdicts: list[tuple[str, Verdict]] = []
         for record in file.rows():

@@ -103,11 +103,7 @@ def _score_in_processes(
     workers: int,
     on_scored: OnScored | None = None,
 ) -> dict[Path, CategoryScore]:
-    """The scores of result files, by path; the largest are begun with.
-
-    Raises:
-        RunError: a worker process ended.
-    """
+    """The scores of result files, by path; the largest are begun with."""
     waiting: SimpleQueue[tuple[ResultFile, Mode]] = SimpleQueue()
     for task in sorted(tasks, key=lambda task: -task[0].path.stat().st_size):
         waiting.put(task)

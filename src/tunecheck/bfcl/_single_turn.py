@@ -126,7 +126,6 @@ def _documents(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def _expected_calls(row: Mapping[str, object]) -> list[ExpectedCall]:
-    """The calls of the ground truth."""
     truth = row.get("ground_truth")
     if not isinstance(truth, list) or not truth:
         raise UnusableAnswerError("there is no ground truth")

@@ -73,11 +73,7 @@ class _Token:
 
 
 def _tokens_of(text: str, *, java: bool) -> list[_Token]:
-    """The tokens of a text, without white space and comments.
-
-    Raises:
-        UndecodableError: something in it is no token, or a text is not closed.
-    """
+    """The tokens of a text, without white space and comments."""
     tokens: list[_Token] = []
     place = 0
     while place < len(text):
@@ -120,7 +116,6 @@ class _Recogniser:
         self._depth = 0
 
     def expression(self) -> None:
-        """Move past one expression."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise UndecodableError("nested too deeply")
@@ -318,12 +313,10 @@ class _Recogniser:
         raise UndecodableError(f"{opener!r} is not closed")
 
     def at(self, *texts: str) -> bool:
-        """Whether one of these comes next."""
         here = self.tokens[self.place : self.place + 1]
         return bool(here) and here[0].kind != "text" and here[0].text in texts
 
     def skip(self, *texts: str) -> bool:
-        """Whether one of these comes next; then it is passed."""
         at = self.at(*texts)
         self.place += at
         return at
@@ -340,7 +333,6 @@ class _Recogniser:
         self.place += 1
 
     def source(self, first: int, last: int) -> str:
-        """The text of these tokens as it is written."""
         return self.text[self.tokens[first].start : self.tokens[last - 1].end] if first < last else ""
 
     def between(self, first: int, last: int) -> str:
@@ -358,7 +350,6 @@ class _Reader(_Recogniser):
     """Reads one call."""
 
     def call(self) -> object:
-        """The call that the text makes: in Java the first one in it, in JavaScript its first statement."""
         if not self.tokens:
             return None
         first = self._statement()

@@ -74,12 +74,10 @@ class _Scanner:
         self._java = java
 
     def ended(self) -> bool:
-        """Whether nothing is left but a semicolon."""
         self._take(_SPACE)
         return self._text[self._place :].strip() in ("", ";")
 
     def value(self) -> object:
-        """The value that stands here."""
         self._take(_SPACE)
         self._depth += 1
         if self._depth > _DEEPEST:

@@ -33,7 +33,6 @@ class StrictRules(Rules):
     """Names with `.` or `_`, values by type."""
 
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
-        """Those of the only call there is."""
         ((name, given),) = call.items()
         if plain_name(name) != plain_name(answer.name):
             return failed("simple_function_checker:wrong_func_name", f"called {shown(name)}; expected {answer.name}")
@@ -41,7 +40,6 @@ class StrictRules(Rules):
         return given
 
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
-        """By type; see above."""
         return _value_fault(value, options, schema, self.language)
 
 

@@ -34,25 +34,20 @@ class CategoryScore:
 
     @cached_property
     def correct(self) -> int:
-        """How many rows are valid."""
         return sum(verdict.valid is True for _, verdict in self.verdicts)
 
     @cached_property
     def total(self) -> int:
-        """How many rows are scored."""
         return sum(verdict.valid is not None for _, verdict in self.verdicts)
 
     @property
     def accuracy(self) -> float | None:
-        """The share of valid rows among those scored."""
         return self.correct / self.total if self.total else None
 
     def lines(self) -> list[VerdictLine]:
-        """The lines of its verdict file."""
         return [verdict.as_line(name) for name, verdict in self.verdicts]
 
     def as_json(self) -> dict[str, JSON]:
-        """Its part of the summary."""
         kinds = Counter(verdict.error_type for _, verdict in self.verdicts if verdict.error_type is not None)
         return {
             "accuracy": self.accuracy,
@@ -76,7 +71,6 @@ class ModelScore:
         return self._v3() if version == "v3" else self._v4()
 
     def as_json(self) -> dict[str, JSON]:
-        """The model's summary."""
         return {
             "model": self.name,
             "categories": {name: score.as_json() for name, score in self.categories.items()},
@@ -105,7 +99,6 @@ class ModelScore:
         return _mean([self._accuracy(category) for category in categories])
 
     def _pooled(self, categories: Sequence[str]) -> float | None:
-        """The accuracy over the rows of several categories."""
         scores = [self.categories[category] for category in categories if category in self.categories]
         total = sum(score.total for score in scores)
         if len(scores) < len(categories) or not total:

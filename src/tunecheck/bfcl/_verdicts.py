@@ -57,7 +57,6 @@ class Verdict:
         return Fault(code=_code(self.error_type), path=self.path, turn=turn, message=self.message)
 
     def as_line(self, row_id: str) -> VerdictLine:
-        """One line of a verdict file."""
         return VerdictLine(row_id, self.valid, self.error_type, self.turn, self.message)
 
 

@@ -187,11 +187,7 @@ def _rewritten(value: object) -> object:
 
 
 def _fold(node: ast.expr) -> Folded:
-    """The value of an expression made of literals and arithmetic.
-
-    Raises:
-        ValueError: it holds anything else, cannot be computed, or would be too large.
-    """
+    """The value of an expression made of literals and arithmetic."""
     try:
         return _folded(node)
     except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:

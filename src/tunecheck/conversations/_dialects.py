@@ -112,7 +112,6 @@ class ToolsDialect(Dialect):
         self.tools = list(offer.tools)
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
-        """As they are."""
         return list(messages)
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
@@ -121,11 +120,9 @@ class ToolsDialect(Dialect):
         return list(messages) or [{"role": "user", "content": self._wording.added(None)}]
 
     def step(self, completion: Completion) -> JSON:
-        """`[{"name": "<arguments as JSON>"}, …]`, or the text of an answer without calls."""
         return answer_step(completion.text, completion.tool_calls, compat=self._compat)
 
     def decode(self, step: JSON) -> Decoded:
-        """The calls; a text holds none."""
         return decode_step(step, compat=self._compat)
 
     def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
@@ -141,7 +138,6 @@ class ToolsDialect(Dialect):
         return {"role": "assistant", "content": completion.text, "tool_calls": calls}
 
     def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
-        """One tool message for each result, with the id of its call."""
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
         return [
@@ -160,23 +156,18 @@ class TextDialect(Dialect):
         return [{"role": "system", "content": prompt}, *messages]
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
-        """A message that lists the functions, and then what the user says."""
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
     def step(self, completion: Completion) -> JSON:
-        """The text, in which the calls of a server that took them out of it stand again."""
         return answer_text(completion.text, completion.tool_calls)
 
     def decode(self, step: JSON) -> Decoded:
-        """The calls that the text asks for."""
         return decode_step(step, text_mode=True, compat=self._compat)
 
     def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
-        """The text."""
         return {"role": "assistant", "content": step}
 
     def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
-        """One user message with all results."""
         texts = [call.text() for call in decoded.calls]
         return [{"role": "user", "content": self._wording.results(texts, results)}]
 

@@ -35,7 +35,6 @@ class Steps:
 
     @property
     def last(self) -> Completion:
-        """The last answer."""
         return next((turn[-1] for turn in reversed(self.completions) if turn), Completion(text=""))
 
 
@@ -101,7 +100,6 @@ class Conversation:
         self.log.begin_turn(said)
 
     async def _take(self, turn: int) -> None:
-        """The steps of one turn."""
         steps: list[JSON] = []
         completions: list[Completion] = []
         self.steps.result.append(steps)

@@ -29,7 +29,6 @@ class InferenceLog:
         self._step: list[JSON] = []
 
     def state(self, backend: Backend) -> None:
-        """What the simulators hold now."""
         if self._states:
             self.entries.append(
                 [
@@ -39,23 +38,19 @@ class InferenceLog:
             )
 
     def begin_turn(self, messages: Sequence[Message]) -> None:
-        """A turn begins with these messages."""
         self._turn = {"begin_of_turn_query": [dict(message) for message in messages]}
         self.entries.append(self._turn)
 
     def begin_step(self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None) -> None:
-        """The model is asked."""
         self._step = []
         self._turn[f"step_{len(self._turn) - 1}"] = self._step
         if self._inputs:
             self._step.append(input_entry(messages, tools))
 
     def assistant(self, content: JSON) -> None:
-        """What the model answered, as it stands in the result."""
         self._step.append({"role": "assistant", "content": content})
 
     def decoded(self, calls: Sequence[str]) -> None:
-        """The answer was decoded into these calls."""
         self._note("decode_success", "The answer was decoded.", list(calls))
 
     def empty(self) -> None:
@@ -68,7 +63,6 @@ class InferenceLog:
         self._note("decode_failure", "The answer holds no readable call: the turn is over.", [], error=problem)
 
     def tool(self, content: str) -> None:
-        """What a call came to."""
         self._step.append({"role": "tool", "content": content})
 
     def forced_quit(self, limit: int, calls: Sequence[str]) -> None:

@@ -38,7 +38,6 @@ OUTPUT_COLUMNS = (
 
 
 def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
-    """The columns of a conversation that was had."""
     every = [completion for turn in steps.completions for completion in turn]
     return {
         **steps.last.columns(),
@@ -111,7 +110,6 @@ def error_line(row_id: str, message: str) -> dict[str, JSON]:
 
 
 def result_path(model: str, group: str, category: str) -> PurePath:
-    """Where the result file of a category is, below the folder of results."""
     folder = "".join("_" if letter in '/\\:*?"<>|' or not letter.isprintable() else letter for letter in model)
     return PurePath(folder.strip(". ") or "model", group, f"BFCL_v4_{category}_result.json")
 

@@ -50,7 +50,6 @@ class Scenario:
     long_context: bool
 
     def all_tools(self) -> list[Tool]:
-        """What is offered at the beginning, and later."""
         return [*self.offer.tools, *(tool for offer in self.held_out.values() for tool in offer.tools)]
 
     @property

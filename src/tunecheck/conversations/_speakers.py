@@ -34,7 +34,6 @@ class ScriptedUser:
         self._turns = turns
 
     async def say(self, turn: int, so_far: Sequence[Message], context: CallContext) -> Sequence[Message] | None:
-        """The turn's messages; None after the last."""
         return self._turns[turn] if turn < len(self._turns) else None
 
 
@@ -68,11 +67,7 @@ class EndpointModel:
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        """The journaled answer, else the endpoint's, which is journaled before it counts.
-
-        Raises:
-            EndpointError: the call failed for good.
-        """
+        """The journaled answer, else the endpoint's, which is journaled before it counts."""
         part = f"{turn}.{step}"
         recorded = self._context.recall(part)
         recalled = Completion.of_columns(recorded) if isinstance(recorded, dict) else None
@@ -104,7 +99,6 @@ class RecordedModel:
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        """The recorded step; None where the turn has no more."""
         found = _at(self._turns, turn, step)
         if found is None:
             return None
@@ -121,13 +115,11 @@ class RecordedModel:
 
     @property
     def only_text(self) -> bool:
-        """Whether every recorded step is text: a prompting model was asked."""
         turns = self._turns if isinstance(self._turns, list) else []
         return all(isinstance(step, str) for turn in turns if isinstance(turn, list) for step in turn)
 
     @property
     def turn_count(self) -> int:
-        """How many turns were recorded."""
         return len(self._turns) if isinstance(self._turns, list) else 0
 
 

@@ -199,11 +199,7 @@ class ConversationTarget(Target):
         return self._copy.wording() if needs_copy and is_bfcl(row) else OwnWording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
-        """The requests that a row takes if the model answers as the ground truth does: for estimates, asking nobody.
-
-        Raises:
-            ValueError: the row describes no conversation.
-        """
+        """The requests that a row takes if the model answers as the ground truth does: for estimates, asking nobody."""
         if row.values.get("turns") is None:
             return [self._single.request(row)]
         scenario = read_scenario(row, self._backends)
@@ -239,7 +235,6 @@ class ConversationTarget(Target):
         return content_hash([asked, self._settings(), dict(self._parameters), user, wording, source])
 
     def describe(self) -> dict[str, JSON]:
-        """The endpoint's settings, secrets masked, and how the conversation is had."""
         described = self._single.describe()
         return {**described, "conversation": self._settings()}
 
@@ -253,5 +248,4 @@ class ConversationTarget(Target):
         }
 
     async def close(self) -> None:
-        """Close the endpoint's connections."""
         await self.endpoint.close()

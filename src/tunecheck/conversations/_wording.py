@@ -48,7 +48,6 @@ class OwnWording(Wording):
     """Our own, for anyone's data."""
 
     def system(self, functions: Sequence[JSON]) -> str:
-        """The functions as JSON, one a line, and the format of calls."""
         listed = "\n".join(dumps(function).decode() for function in functions)
         return (
             "You act for the user by calling functions. To call, answer with nothing but a list of calls in Python's "
@@ -60,7 +59,6 @@ class OwnWording(Wording):
         )
 
     def added(self, functions: Sequence[JSON] | None) -> str:
-        """A sentence, after the functions where they are not given as tools."""
         sentence = "From now on there are more functions that you can call. Please go on with them."
         if functions is None:
             return sentence
@@ -68,7 +66,6 @@ class OwnWording(Wording):
         return f"{sentence}\n{listed}"
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-        """A JSON list of calls and results."""
         return dumps([{"call": call, "result": result} for call, result in zip(calls, results, strict=True)]).decode()
 
 
@@ -79,7 +76,6 @@ class BfclWording(Wording):
         self._prompts = prompts
 
     def system(self, functions: Sequence[JSON]) -> str:
-        """The classic style in plain text, functions as indented JSON."""
         return system_prompt(self._prompts, functions)
 
     def added(self, functions: Sequence[JSON] | None) -> str:
@@ -89,7 +85,6 @@ class BfclWording(Wording):
         return self._prompt(ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
-        """A list of tool messages as Python writes it."""
         said = zip(calls, results, strict=True)
         return repr([{"role": "tool", "name": call, "content": result} for call, result in said])
 
@@ -113,19 +108,11 @@ class BfclCopy:
         self._folder = folder
 
     def wording(self) -> BfclWording:
-        """Its prompts.
-
-        Raises:
-            DataError: there is no copy; the text says how to get one.
-        """
+        """Its prompts."""
         return self._wording
 
     def long_context(self) -> LongContext:
-        """Its long-context constants.
-
-        Raises:
-            DataError: there is no copy; the text says how to get one.
-        """
+        """Its long-context constants."""
         return self._long_context
 
     @cached_property

@@ -60,7 +60,6 @@ def read_sidecar(data: Path) -> DatasetDefaults:
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
-    """The defaults as the text of a sidecar file."""
     import yaml
 
     given = {"description": description, **asdict(defaults)}

@@ -234,19 +234,16 @@ class Conversation:
             self.messages.append({"role": "system", "content": self.system})
 
     def ask(self, text: str) -> None:
-        """Add a turn of the user."""
         self._next_turn()
         self.messages.append({"role": "user", "content": text})
 
     def result(self, text: str) -> None:
-        """Add what a function returned, for the first call that waits."""
         self._turn += 1
         if not self._waiting:
             raise ConversationError(f"turn {self._turn} is a function's response that no call asked for")
         self.messages.append({"role": "tool", "tool_call_id": self._waiting.pop(0), "content": text})
 
     def answer(self, text: str) -> JSON:
-        """Add a turn of the assistant; what it says, or calls, as an answer."""
         self._next_turn()
         if len(self.messages) == bool(self.system):
             raise ConversationError("begins with the assistant, before any question")

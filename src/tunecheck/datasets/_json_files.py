@@ -36,7 +36,6 @@ class JsonLinesSource(FileSource):
     unit = "line"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source."""
         for number, line in enumerate(self.lines(digest), 1):
             try:
                 value = loads(line)
@@ -72,7 +71,6 @@ class JsonLinesInDisguise(JsonLinesSource):
     """A `.json` file that starts with an object: more than one line of them are rows, a single one is a mistake."""
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source."""
         self._refuse_an_object_over_lines()
         records = super().records(digest)
         ahead = list(islice(records, 2))
@@ -103,7 +101,6 @@ class JsonArraySource(FileSource):
     unit = "row"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source."""
         for number, value in enumerate(ArrayReader(self, digest).items(), 1):
             if not isinstance(value, dict):
                 self.refuse(f"is {kind(value)} where every item of the array must be an object {{…}}", number)
@@ -126,7 +123,6 @@ class ArrayReader:
         self._ended = False
 
     def items(self) -> Iterator[JSON]:
-        """The array's items in order."""
         first = self._peek()
         if first == "":
             return

@@ -121,12 +121,7 @@ class _EntryCheck:
         self._made: list[tuple[FunctionCall, bool]] = []
 
     def findings(self) -> Iterator[Finding]:
-        """All that is found, the configuration's first, then by turn.
-
-        Raises:
-            PluginError: a simulator is not there.
-            DataError: the initial configuration cannot be loaded.
-        """
+        """All that is found, the configuration's first, then by turn."""
         self._classes = {name: self._simulators(name) for name in dict.fromkeys(self._entry.simulators)}
         replay = self._replay(self._entry.config)
         yield from self._configuration()
@@ -268,7 +263,6 @@ class Finding:
 
     @property
     def is_remark(self) -> bool:
-        """Whether the entry can be right all the same."""
         return self.problem in _REMARKS
 
 
@@ -304,9 +298,6 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
 
     Columns are those of the conversation target, and `ground_truth`: a list of each turn's calls, as texts
     (`cd(folder='x')`) or in any other format that `read_calls` knows.
-
-    Raises:
-        UnusableRowError: a column holds something else.
     """
     turns = [_messages(turn, f"turns[{at}]") for at, turn in enumerate(as_list(row.get("turns"), "turns"))]
     truth = [
@@ -334,7 +325,6 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
 
 
 def entry_name(row: Mapping[str, object], number: int) -> str:
-    """How an entry is called: its id, or its number."""
     name = row.get("id")
     return name[:_LONGEST] if isinstance(name, str) and name else f"row-{number}"
 

@@ -28,7 +28,6 @@ class Change:
 
     @property
     def is_new(self) -> bool:
-        """Whether there was nothing before."""
         return self.before is _ABSENT
 
 
@@ -54,7 +53,6 @@ class Replay:
         self.start = self._state
 
     def call(self, call: FunctionCall) -> Step:
-        """Make one call."""
         result = self._backend.call(call)
         before, self._state = self._state, _copied(self._backend.states())
         return Step(result, list(_limited(_changes(before, self._state, ()))))

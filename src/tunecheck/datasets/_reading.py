@@ -89,11 +89,7 @@ class Dataset:
         return dataset
 
     def limited(self, limit: int | None) -> Dataset:
-        """The first rows of it only; None leaves it as it is.
-
-        Raises:
-            ConfigurationError: the limit is below 1.
-        """
+        """The first rows of it only; None leaves it as it is."""
         if limit is None:
             return self
         lower = limit if self._limit is None else min(limit, self._limit)
@@ -257,11 +253,7 @@ _MOST_NEIGHBOURS = 1_000
 
 
 def file_source(path: Path) -> FileSource:
-    """What reads a file, by its suffix.
-
-    Raises:
-        DataError: the suffix is not one of `SUFFIXES`.
-    """
+    """What reads a file, by its suffix."""
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
             return JsonLinesSource(path)

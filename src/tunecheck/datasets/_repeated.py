@@ -30,12 +30,7 @@ class RepeatedDataset(Dataset):
         self._inner = inner
 
     def scan(self) -> Scan:
-        """What the data set itself found; with as many rows as there are trials, and their columns.
-
-        Raises:
-            DataError: as of the data set.
-            ConfigurationError: it has a column that trials add.
-        """
+        """What the data set itself found; with as many rows as there are trials, and their columns."""
         found = self._inner.scan()
         taken = sorted(found.columns & {TRIAL, SOURCE_ID})
         if taken:
@@ -44,12 +39,7 @@ class RepeatedDataset(Dataset):
         return replace(found, rows=rows, columns=found.columns | {TRIAL, SOURCE_ID})
 
     def rows(self) -> Iterator[Row]:
-        """The trials in order.
-
-        Raises:
-            DataError: as of the data set.
-            ConfigurationError: an id looks like that of a trial.
-        """
+        """The trials in order."""
         for row in self._inner.rows():
             if _OF_A_TRIAL.fullmatch(row.id):
                 raise ConfigurationError(f"repeat: the id {row.id!r} looks like that of a trial; rename it")

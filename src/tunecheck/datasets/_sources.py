@@ -40,7 +40,6 @@ class Digest:
             self._hash.update(part)
 
     def result(self) -> str | None:
-        """The digest as 64 hex digits."""
         return self._hash.hexdigest() if self._stable else None
 
 
@@ -86,7 +85,6 @@ class FileSource(Source):
         self.label = str(path)
 
     def state(self) -> object:
-        """Size and time of change."""
         try:
             found = self.path.stat()
         except OSError:
@@ -94,22 +92,14 @@ class FileSource(Source):
         return found.st_size, found.st_mtime_ns
 
     def open(self) -> IO[bytes]:
-        """The file, unbuffered.
-
-        Raises:
-            DataError: it cannot be opened.
-        """
+        """The file, unbuffered."""
         try:
             return self.path.open("rb", buffering=0)
         except OSError as error:
             self.refuse(f"cannot be opened: {error.strerror or error}")
 
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """All of the file's bytes.
-
-        Raises:
-            DataError: it cannot be read.
-        """
+        """All of the file's bytes."""
         with self.open() as file:
             while chunk := self._read(file):
                 if digest is not None:
@@ -117,11 +107,7 @@ class FileSource(Source):
                 yield chunk
 
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """The bytes of a text file, without a byte order mark; the digest is of all of them.
-
-        Raises:
-            DataError: it cannot be read, or is encoded as something that is plainly not UTF-8.
-        """
+        """The bytes of a text file, without a byte order mark; the digest is of all of them."""
         raw = self.raw_chunks(digest)
         for chunk in raw:
             yield self._start(chunk)
@@ -141,11 +127,7 @@ class FileSource(Source):
         return chunk.removeprefix(_BOM)
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """The physical lines, without their line feed; a last line that is empty is left out.
-
-        Raises:
-            DataError: as `chunks`; or a line is too long to be a row.
-        """
+        """The physical lines, without their line feed; a last line that is empty is left out."""
         held: list[bytes] = []
         size = number = 0
         for chunk in self.chunks(digest):

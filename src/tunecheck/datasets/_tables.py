@@ -35,7 +35,6 @@ class CsvSource(FileSource):
     unit = "line"
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source."""
         table = self._table(digest)
         number, header = next(table, (1, []))
         self._check_header(header, number)
@@ -101,11 +100,7 @@ class ParquetSource(FileSource):
     """A Parquet file: timestamps become ISO 8601 text, decimals text; binary columns are refused."""
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source.
-
-        Raises:
-            MissingExtraError: pyarrow is not installed.
-        """
+        """See Source."""
         try:
             import pyarrow
             import pyarrow.parquet as parquet

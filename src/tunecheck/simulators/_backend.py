@@ -54,9 +54,6 @@ def result_text(value: object) -> str:
 
     These are the forms in which BFCL shows results to a model and compares them. What JSON has no form for makes the
     whole dict Python text.
-
-    Raises:
-        Exception: whatever the value's own `__str__` raises.
     """
     if isinstance(value, str):
         return value
@@ -121,12 +118,7 @@ class Backend:
         long_context: LongContext | None = None,
         time_limit_s: float = 10,
     ) -> Backend:
-        """A backend of new instances of these classes, each loaded from its part of the configuration.
-
-        Raises:
-            PluginError: two of them offer the same operation.
-            DataError: a configuration that cannot be used.
-        """
+        """A backend of new instances of these classes, each loaded from its part of the configuration."""
         simulators = {name: simulator() for name, simulator in classes.items()}
         backend = cls(simulators, time_limit_s=time_limit_s)
         for name, simulator in simulators.items():
@@ -203,21 +195,12 @@ class Backends:
         self._time_limit_s = time_limit_s
 
     def backend(self, names: Sequence[str], config: Mapping[str, JSON], long_context: LongContext | None) -> Backend:
-        """A backend of an attempt's own, each simulator loaded from its part of the configuration.
-
-        Raises:
-            PluginError: a name that is no simulator, or two that offer the same operation.
-            DataError: a configuration that cannot be used.
-        """
+        """A backend of an attempt's own, each simulator loaded from its part of the configuration."""
         classes = {name: self.find(name) for name in names}
         return Backend.of(classes, config, long_context=long_context, time_limit_s=self._time_limit_s)
 
     def find(self, name: str) -> type[Simulator]:
-        """The class of a simulator.
-
-        Raises:
-            PluginError: there is none of that name.
-        """
+        """The class of a simulator."""
         if name not in self._classes:
             self._classes[name] = find_simulator(name, among=self._plugins)
         return self._classes[name]
@@ -282,10 +265,6 @@ def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> obj
     A thread that is late is asked to end at its next step in Python code, so that an endless loop does not burn a
     processor for good. Code that stays inside one call of a C function cannot be asked, and one that also keeps the
     interpreter's lock (`10**10**9`) cannot even be given up: a simulator must bound such arguments itself.
-
-    Raises:
-        _OverdueError: it did not come in time.
-        BaseException: whatever `work` raises.
     """
     outcome: list[object] = []
     failed: list[BaseException] = []

@@ -97,11 +97,7 @@ class Operation:
 
 @functools.cache
 def operations_of(simulator: type) -> Mapping[str, Operation]:
-    """The operations of a simulator's class by name.
-
-    Raises:
-        PluginError: an operation whose parameters cannot be named one by one (`*args`, `**kwargs`).
-    """
+    """The operations of a simulator's class by name."""
     found: dict[str, Operation] = {}
     for owner in simulator.__mro__:
         for name, method in vars(owner).items():

@@ -89,11 +89,7 @@ def figures() -> Figures:
 
 
 def started(owner: str, config: Mapping[str, JSON], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of each default, or of what the configuration holds in its place; what else that holds is left out.
-
-    Raises:
-        DataError: the configuration has something else where the default is an object, a list or a seed.
-    """
+    """A copy of each default, or of what the configuration holds in its place; what else that holds is left out."""
     values = {name: copied(config.get(name, default)) for name, default in defaults.items()}
     for name, value in values.items():
         needed = _needed(name, defaults[name])
@@ -109,11 +105,7 @@ def _needed(name: str, default: object) -> type | None:
 
 
 def taken(config: Mapping[str, JSON], simulator: str, key: str, default: _Value) -> _Value:
-    """A copy of what the configuration has under a key, or of the default, whose type it must have.
-
-    Raises:
-        DataError: it is of another type.
-    """
+    """A copy of what the configuration has under a key, or of the default, whose type it must have."""
     value = config.get(key, default)
     if not isinstance(value, type(default)) or (isinstance(value, bool) and not isinstance(default, bool)):
         needed = _NAMES.get(type(default), type(default).__name__)

@@ -37,11 +37,9 @@ class GorillaFileSystem(Simulator):
         self._long_context = long_context is not None
 
     def state(self) -> dict[str, object]:
-        """See `Simulator.state`."""
         return {"long_context": self._long_context, "root": self._volume.plain()}
 
     def state_text(self) -> dict[str, JSON]:
-        """The tree in the text form of BFCL's logs."""
         return {"long_context": self._long_context, "root": shown(self._volume.root)}
 
     @tool

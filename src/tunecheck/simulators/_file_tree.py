@@ -54,11 +54,7 @@ Node: TypeAlias = File | Directory
 def read_directory(
     name: str, config: JSON, where: str, parent: Directory | None = None, *, depth: int = 0
 ) -> Directory:
-    """A directory from its configuration `{"type": "directory", "contents": {name: {…}, …}}`.
-
-    Raises:
-        DataError: the configuration is not of this form, or too deep; the text says where.
-    """
+    """A directory from its configuration `{"type": "directory", "contents": {name: {…}, …}}`."""
     contents = config.get("contents") if isinstance(config, dict) else None
     if not isinstance(contents, dict):
         raise DataError(f"{where} needs 'contents', an object with the directory's entries")
@@ -82,11 +78,7 @@ def _read_node(name: str, config: JSON, where: str, parent: Directory, depth: in
 
 
 def measure(directory: Directory) -> tuple[int, int, int]:
-    """Entries, characters and depth of a tree, as it looks when it is listed: shared nodes count where they appear.
-
-    Raises:
-        SimulatorError: a directory holds itself, or they are nested too deeply to be gone through.
-    """
+    """Entries, characters and depth of a tree, as it looks when it is listed: shared nodes count where they appear."""
     return _size(directory, 0, {})
 
 
@@ -116,11 +108,7 @@ def _length(content: JSON) -> int:
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:
-    """All entries below a directory with their paths, each directory before what is in it.
-
-    Raises:
-        SimulatorError: there are more than `MAX_ENTRIES`.
-    """
+    """All entries below a directory with their paths, each directory before what is in it."""
     room, entries = MAX_CHARACTERS, MAX_ENTRIES
     open_directories = [(prefix, iter(directory.contents.items()))]
     while open_directories:
@@ -179,9 +167,6 @@ class Volume:
 
     Every change keeps the tree within its limits: what would break them, or put a directory into itself, is refused
     and leaves everything as it was.
-
-    Raises:
-        DataError: the tree is too large from the start.
     """
 
     def __init__(self, root: Directory) -> None:
@@ -225,7 +210,6 @@ class Volume:
         return directory
 
     def add(self, node: Node, directory: Directory) -> None:
-        """Put a new node into a directory, which has none of that name."""
         directory.contents[node.name] = node
         inside = False
         if isinstance(node, Directory):
@@ -258,13 +242,11 @@ class Volume:
             raise
 
     def write(self, file: File, content: JSON) -> None:
-        """Replace what is in a file."""
         before, file.content = file.content, content
         length = len(content if isinstance(content, str) else str(content))
         self._grown(length, lambda: setattr(file, "content", before))
 
     def remove(self, name: str) -> None:
-        """Remove an entry of the current directory."""
         del self.current.contents[name]
         self._plain = None
 

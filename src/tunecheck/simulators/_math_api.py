@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar, TypeVar
 
-from tunecheck._json import JSON
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._logarithms import Shown, logarithm
-from tunecheck.simulators._long_context import LongContext
 
 _Result = TypeVar("_Result")
 
@@ -43,9 +41,6 @@ class MathAPI(Simulator):
     """
 
     bounded: ClassVar[bool] = True
-
-    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
-        """There is nothing to load."""
 
     @tool
     def add(self, a: float, b: float) -> dict[str, float]:

@@ -44,7 +44,6 @@ class MessageAPI(Simulator):
             raise DataError("initial_config.MessageAPI.inbox: each message is needed as {receiver id: message}")
 
     def state(self) -> dict[str, object]:
-        """See `Simulator.state`."""
         return {
             "generated_ids": self._generated_ids,
             "user_count": self._user_count,

@@ -39,14 +39,12 @@ class TicketAPI(Simulator):
     bounded: ClassVar[bool] = True
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
-        """See `Simulator.load`; long context adds nothing here."""
         values = started("TicketAPI", config, _DEFAULTS)
         self.ticket_queue: list[Ticket] = values["ticket_queue"]
         self.ticket_counter: int = values["ticket_counter"]
         self.current_user: str | None = values["current_user"]
 
     def state(self) -> dict[str, object]:
-        """See `Simulator.state`."""
         return {
             "ticket_queue": self.ticket_queue,
             "ticket_counter": self.ticket_counter,

@@ -65,7 +65,6 @@ class TradingBot(Simulator):
     bounded: ClassVar[bool] = True
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
-        """See `Simulator.load`. Long context pads what is read, never the state."""
         values = started("TradingBot", config, {**figures().trading.defaults, "random_seed": _SEED})
         self.orders: dict[int | str, Order] = {_order_id(name): order for name, order in values["orders"].items()}
         self.account_info: Account = values["account_info"]
@@ -79,7 +78,6 @@ class TradingBot(Simulator):
         self._random = random.Random(values["random_seed"])
 
     def state(self) -> dict[str, object]:
-        """See `Simulator.state`."""
         return {
             "orders": self.orders,
             "account_info": self.account_info,

@@ -82,7 +82,6 @@ class TravelAPI(Simulator):
             _add(self.booking_record, long_context["BOOKING_RECORD_EXTENSION"])
 
     def state(self) -> dict[str, object]:
-        """See `Simulator.state`."""
         names = (name for name in _DEFAULTS if name != "random_seed")
         return {**{name: getattr(self, name) for name in names}, "long_context": self._padding is not None}
 
@@ -480,11 +479,7 @@ def _day(text: str) -> date | None:
 
 
 def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str) -> float:
-    """What a flight costs, in US dollars.
-
-    Raises:
-        SimulatorError: there is no such route or class.
-    """
+    """What a flight costs, in US dollars."""
     for start, end, base in figures().travel.fares:
         if (start, end) == (travel_from, travel_to):
             return base * _factor(travel_date, travel_class)

@@ -39,7 +39,6 @@ class TwitterAPI(Simulator):
         self._counter = taken(config, name, "tweet_counter", 0)
 
     def state(self) -> dict[str, object]:
-        """See `Simulator.state`."""
         return {
             "username": self._username,
             "password": self._password,

@@ -39,7 +39,6 @@ class VehicleControlAPI(Simulator):
     bounded: ClassVar[bool] = True
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
-        """See `Simulator.load`. Long context pads what is read, never the state."""
         values = started("VehicleControlAPI", config, {**figures().vehicle.defaults, "random_seed": _SEED})
         self.fuelLevel = values["fuelLevel"]
         self.batteryVoltage: float = values["batteryVoltage"]
@@ -67,7 +66,6 @@ class VehicleControlAPI(Simulator):
         self._random = random.Random(values["random_seed"])
 
     def state(self) -> dict[str, object]:
-        """See `Simulator.state`."""
         shown = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         return {**shown, "long_context": self._padding is not None}
 

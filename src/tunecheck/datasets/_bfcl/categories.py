@@ -32,12 +32,10 @@ class Category:
 
     @property
     def multi_turn(self) -> bool:
-        """Whether its rows are conversations with simulators."""
         return self.check == "multi_turn"
 
     @property
     def long_context(self) -> bool:
-        """Whether its conversations are padded with BFCL's constants."""
         return self.name in ("multi_turn_long_context", "multi_turn_composite")
 
     @property

@@ -163,11 +163,7 @@ _CHUNK = 1 << 20
 
 
 def unpack_wheel(wheel: Path, folder: Path) -> None:
-    """The data and texts in a wheel, as files below `folder`.
-
-    Raises:
-        DataError: it is no wheel, is damaged, or a name in it leads elsewhere.
-    """
+    """The data and texts in a wheel, as files below `folder`."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             left = MAX_BYTES
@@ -180,11 +176,7 @@ def unpack_wheel(wheel: Path, folder: Path) -> None:
 
 
 def copy_tree(files: BfclFiles, folder: Path) -> None:
-    """The same out of a tree.
-
-    Raises:
-        DataError: it holds more than any release does.
-    """
+    """The same out of a tree."""
     left = MAX_BYTES
     for source, target in _tree(files):
         left -= source.stat().st_size

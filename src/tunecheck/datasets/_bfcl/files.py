@@ -64,11 +64,7 @@ class BfclFiles:
     data: Path
 
     def function_docs(self, simulator: str) -> Path:
-        """The function documents of a simulator.
-
-        Raises:
-            DataError: BFCL has no such simulator.
-        """
+        """The function documents of a simulator."""
         if simulator not in FUNCTION_DOCS:
             raise DataError(f"{self.data}: there are no function documents of a simulator {simulator[:100]!r}")
         return self.data / "multi_turn_func_doc" / FUNCTION_DOCS[simulator]
@@ -88,11 +84,7 @@ class BfclFiles:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the data: of every required file's name and SHA-256, in order.
-
-        Raises:
-            DataError: a file cannot be read.
-        """
+        """The SHA-256 of the data: of every required file's name and SHA-256, in order."""
         whole = hashlib.sha256()
         for path in self.required():
             try:

@@ -105,7 +105,6 @@ class BfclSource(Source):
         self._limit = limit
 
     def state(self) -> object:
-        """Size and time of change of every file that is read."""
         return [JsonLinesSource(path).state() for path in self._paths()]
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:

@@ -55,11 +55,7 @@ class Wording:
 
     @classmethod
     def read(cls, package: Path) -> Wording:
-        """The words of a copy of BFCL; ours for each that it does not have.
-
-        Raises:
-            DataError: a file of it is there and is not Python.
-        """
+        """The words of a copy of BFCL; ours for each that it does not have."""
         found: dict[str, str] = {}
         for path in (package / HINTS, package / TOOL_HINTS):
             if path.is_file():
@@ -124,9 +120,6 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
     Args:
         prompts: as `read_prompts` gives them.
         functions: function documents, as a row's `functions`.
-
-    Raises:
-        DataError: a prompt that it is made of is not among them.
     """
     call_format = _filled(
         _prompt(prompts, _STYLE + "tool_call_no_tag"),

@@ -52,12 +52,7 @@ class RowBuilder:
         self._documents: dict[str, bytes] = {}
 
     def row(self, category: Category, entry: Record, answer: Record | None) -> Record:
-        """The row of an entry.
-
-        Raises:
-            UnusableRowError: the entry or its answer has not the shape of its category.
-            DataError: the function documents cannot be read.
-        """
+        """The row of an entry."""
         if answer is not None and answer.get("id") != entry.get("id"):
             refuse(f"the answer in the same place has the id {answer.get('id')!r}, not {entry.get('id')!r}")
         if category.multi_turn:
