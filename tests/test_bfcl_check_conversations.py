@@ -61,6 +61,18 @@ def test_what_is_there_too_much_or_too_little_is_named_by_its_path(compat: bool)
 
 
 @both_modes
+def test_lists_that_are_equal_as_far_as_the_shorter_one_goes_differ_in_their_first_item_more(compat: bool) -> None:
+    row = lamp_row(["note(text='a')", "note(text='b')"])
+    shorter = judged(row, [steps(note("a"))], compat=compat)
+    assert shorter.message == "Lamp.notes[1] is missing; expected 'b'"
+    assert shorter.path == "Lamp.notes[1]"
+    longer = judged(row, [steps(note("a"), note("b"), note("c"), note("d"))], compat=compat)
+    assert longer.message == "Lamp.notes[2] is 'c'; expected missing"
+    emptied = judged(lamp_row(["note(text=['a', []])"]), [steps(note(["a"]))], compat=compat)
+    assert emptied.message == "Lamp.notes[0][1] is missing; expected []"
+
+
+@both_modes
 def test_work_that_is_done_a_turn_too_early_is_wrong_in_that_turn(compat: bool) -> None:
     row = lamp_row(["look()"], ["switch(on=True)"])
     verdict = judged(row, [steps(LOOK, ON), steps(LOOK)], compat=compat)

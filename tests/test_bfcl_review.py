@@ -15,7 +15,7 @@ from tests.conversation_parts import had, log_items
 from tunecheck._targets import Row
 from tunecheck.bfcl._scoring import score_results
 from tunecheck.conversations._bfcl_text import UndecodableError, decode_text
-from tunecheck.datasets._multi_turn_check import check_multi_turn_data
+from tunecheck.datasets._multi_turn_check import findings
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
@@ -138,7 +138,7 @@ def test_a_configuration_that_cannot_do_without_a_part_is_no_problem_of_the_data
         "initial_config": {"GorillaFileSystem": {"root": root}},
         "ground_truth": [["cd(folder='tmp')", "ls()"]],
     }
-    assert [(each.problem, each.turn) for each in check_multi_turn_data([row])] == [("call_fails", 0)]
+    assert [(each.problem, each.turn) for each in list(findings([row]))] == [("call_fails", 0)]
 
 
 @pytest.mark.parametrize("mode", ["tools", "text"])

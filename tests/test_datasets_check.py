@@ -11,7 +11,8 @@ import pytest
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
-from tunecheck.datasets._multi_turn_check import PROBLEMS, check_multi_turn_data, findings
+from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
+from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 from tunecheck.simulators._long_context import LongContext
 
@@ -106,9 +107,11 @@ def _row(*truth: list[Any], **columns: Any) -> dict[str, Any]:
     return row | {"initial_config": config} | columns
 
 
-def _found(*rows: Mapping[str, Any], **options: Any) -> list[tuple[str, int | None, str]]:
+def _found(
+    *rows: Mapping[str, Any], long_context: LongContext | None = None, time_limit_s: float = 10
+) -> list[tuple[str, int | None, str]]:
     """Problem, turn and text of everything that is found."""
-    found = check_multi_turn_data(rows, SIMULATORS, **options)
+    found = list(findings(rows, Backends(SIMULATORS, time_limit_s=time_limit_s), long_context=long_context))
     assert all(finding.problem in PROBLEMS for finding in found)
     return [(finding.problem, finding.turn, finding.text) for finding in found]
 
@@ -123,7 +126,7 @@ def test_calls_may_stand_in_any_format() -> None:
 
 
 def test_a_call_that_fails_is_found_with_its_turn_and_the_simulators_words() -> None:
-    (found,) = check_multi_turn_data([_row(["read('old')"], ["read('new')"])], SIMULATORS)
+    (found,) = list(findings([_row(["read('old')"], ["read('new')"])], Backends(SIMULATORS)))
     assert (found.entry, found.turn, found.problem, found.call) == ("entry", 1, "call_fails", "read('new')")
     assert found.text == '{"error": "there is no new"}'
     assert not found.is_remark
@@ -216,7 +219,7 @@ def test_a_function_that_is_held_out_by_name_must_be_an_operation() -> None:
 
 def test_a_simulator_without_its_configuration_is_remarked_and_one_without_a_state_needs_none() -> None:
     row = _row(["now()"], involved_classes=["Shelf", "Clock"], initial_config={"Other": {}})
-    found = check_multi_turn_data([row], SIMULATORS)
+    found = list(findings([row], Backends(SIMULATORS)))
     assert [finding.problem for finding in found] == ["default_configuration", "unused_configuration"]
     assert all(finding.is_remark for finding in found)
 
@@ -233,8 +236,8 @@ def test_a_configuration_that_cannot_be_loaded_is_found(config: JSON, said: str)
 
 
 def test_a_simulator_that_is_not_there_is_found_with_the_one_that_was_meant() -> None:
-    (found,) = _found(_row(["wait()"], involved_classes=["Shlef"]))
-    assert found == ("simulator", None, "there is no simulator 'Shlef'; did you mean 'Shelf'?")
+    (found,) = _found(_row(["wait()"], involved_classes=["MathApi"]))
+    assert found == ("simulator", None, "there is no plugin 'MathApi' among the simulators; did you mean 'MathAPI'?")
 
 
 @pytest.mark.parametrize(
@@ -264,7 +267,7 @@ def test_a_row_that_is_no_conversation_is_found_and_the_next_is_checked(columns:
 
 def test_rows_without_an_id_go_by_their_number() -> None:
     rows = [_row(["read('new')"]) | {"id": None}, _row(["read('new')"]) | {"id": 7}]
-    assert [finding.entry for finding in check_multi_turn_data(rows, SIMULATORS)] == ["row-1", "row-2"]
+    assert [finding.entry for finding in list(findings(rows, Backends(SIMULATORS)))] == ["row-1", "row-2"]
 
 
 def test_a_call_that_does_not_return_fails_when_its_time_is_over() -> None:
@@ -291,7 +294,7 @@ class Endless(Simulator):
 @pytest.mark.parametrize("simulator", [Broken, Endless])
 def test_a_simulator_that_breaks_is_found_and_the_next_entry_is_checked(simulator: type[Simulator]) -> None:
     rows = [_row([], involved_classes=["Bad"]), _row(["read('new')"])]
-    found = check_multi_turn_data(rows, SIMULATORS | {"Bad": simulator})
+    found = list(findings(rows, Backends(SIMULATORS | {"Bad": simulator})))
     assert [finding.problem for finding in found] == ["simulator", "call_fails"]
     assert "\n" not in found[0].text
 
@@ -304,7 +307,7 @@ def test_rows_are_taken_one_at_a_time_and_nothing_goes_from_one_to_the_next() ->
             taken.append(number)
             yield _row(["create('new')", "read('nowhere')"])
 
-    found = findings(rows(), SIMULATORS)
+    found = findings(rows(), Backends(SIMULATORS))
     next(found)
     assert taken == [0]
     assert [finding.problem for finding in found] == ["call_fails"] * 2
@@ -334,6 +337,6 @@ def test_a_configuration_with_the_same_name_ten_thousand_times_is_tried_out_a_fe
 
     config = {"Shelf": {"notes": {}, "other": ["lost"] * 10_000}}
     row = _row(["read('lost')"] * 30, initial_config=config)
-    found = check_multi_turn_data([row], {"Shelf": Counting})
+    found = list(findings([row], Backends({"Shelf": Counting})))
     assert [finding.problem for finding in found] == ["call_fails"] * 30
     assert len(loads) <= 21

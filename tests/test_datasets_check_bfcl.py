@@ -11,7 +11,7 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck.datasets._bfcl.download import get_bfcl
 from tunecheck.datasets._bfcl.loader import load_bfcl
-from tunecheck.datasets._multi_turn_check import Finding, check_multi_turn_data
+from tunecheck.datasets._multi_turn_check import Finding, findings
 from tunecheck.simulators._long_context import LongContext
 
 
@@ -23,7 +23,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _check(category: str, copy: Path) -> list[Finding]:
     rows = (row.values for row in load_bfcl(f"{category}?data={copy}").rows())
-    return check_multi_turn_data(rows, long_context=LongContext.read(copy))
+    return list(findings(rows, long_context=LongContext.read(copy)))
 
 
 @pytest.mark.parametrize("category", ["base", "miss_func", "miss_param", "long_context"])

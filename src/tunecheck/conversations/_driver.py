@@ -38,6 +38,7 @@ class Steps:
         return next((turn[-1] for turn in reversed(self.completions) if turn), Completion(text=""))
 
 
+@dataclass(slots=True, kw_only=True)
 class Conversation:
     """One attempt at a conversation.
 
@@ -45,29 +46,16 @@ class Conversation:
     calls it.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        *,
-        model: Model,
-        user: User,
-        backend: Backend,
-        dialect: Dialect,
-        log: InferenceLog,
-        step_limit: int | None,
-        limit_shown: int | None = None,
-    ) -> None:
-        self.steps = Steps()
-        self.log = log
-        self._scenario = scenario
-        self._model = model
-        self._user = user
-        self._backend = backend
-        self._dialect = dialect
-        self._step_limit = step_limit
-        self._limit_shown = limit_shown or step_limit or 0
-        self._messages: list[Message] = []
-        self._quick = all(simulator.bounded for simulator in backend.simulators.values())
+    scenario: Scenario
+    model: Model
+    user: User
+    backend: Backend
+    dialect: Dialect
+    log: InferenceLog
+    step_limit: int | None
+    limit_shown: int
+    steps: Steps = field(default_factory=Steps, init=False)
+    _messages: list[Message] = field(default_factory=list, init=False)
 
     async def run(self, context: CallContext) -> Steps:
         """Have the conversation.
@@ -76,26 +64,26 @@ class Conversation:
             EndpointError: a call of the model failed for good.
             ValueError: the user said nothing in a turn that adds no functions.
         """
-        self.log.state(self._backend)
+        self.log.state(self.backend)
         for turn in range(MOST_TURNS):
-            said = await self._user.say(turn, tuple(self._messages), context)
+            said = await self.user.say(turn, tuple(self._messages), context)
             if said is None:
                 break
             self._begin(turn, said)
             await self._take(turn)
-            self.log.state(self._backend)
+            self.log.state(self.backend)
             if self.steps.forced_quit:
                 break
         return self.steps
 
     def _begin(self, turn: int, said: Sequence[Message]) -> None:
-        added = self._scenario.held_out.get(turn)
+        added = self.scenario.held_out.get(turn)
         if added is not None:
-            said = self._dialect.add(added, said)
+            said = self.dialect.add(added, said)
         if not said:
             raise ValueError(f"turn {turn}: the user said nothing, and no function was added")
         if turn == 0:
-            said = self._dialect.open(said)
+            said = self.dialect.open(said)
         self._messages.extend(said)
         self.log.begin_turn(said)
 
@@ -106,22 +94,22 @@ class Conversation:
         self.steps.completions.append(completions)
         while True:
             step = len(steps)
-            completion = await self._model.answer(turn, step, self._messages, self._dialect.tools)
+            completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
             if completion is None:
                 return
-            self.log.begin_step(self._messages, self._dialect.tools)
-            answer = self._dialect.step(completion)
+            self.log.begin_step(self._messages, self.dialect.tools)
+            answer = self.dialect.step(completion)
             steps.append(answer)
             completions.append(completion)
             self.log.assistant(answer)
-            decoded = self._dialect.decode(answer)
-            message = self._dialect.said(completion, answer, decoded, f"{turn}_{step}")
+            decoded = self.dialect.decode(answer)
+            message = self.dialect.said(completion, answer, decoded, f"{turn}_{step}")
             self._messages.append(message)
             if not await self._act(decoded, message):
                 return
-            if self._step_limit is not None and len(steps) >= self._step_limit:
+            if self.step_limit is not None and len(steps) >= self.step_limit:
                 self.steps.forced_quit = True
-                self.log.forced_quit(self._limit_shown, self._texts(decoded))
+                self.log.forced_quit(self.limit_shown, self._texts(decoded))
                 return
 
     async def _act(self, decoded: Decoded, message: Message) -> bool:
@@ -133,14 +121,15 @@ class Conversation:
             self.log.empty()
             return False
         self.log.decoded(self._texts(decoded))
-        results = self._make(decoded.calls) if self._quick else await asyncio.to_thread(self._make, decoded.calls)
+        bounded = all(simulator.bounded for simulator in self.backend.simulators.values())
+        results = self._make(decoded.calls) if bounded else await asyncio.to_thread(self._make, decoded.calls)
         for result in results:
             self.log.tool(result)
-        self._messages.extend(self._dialect.results(message, decoded, results))
+        self._messages.extend(self.dialect.results(message, decoded, results))
         return True
 
     def _make(self, calls: Sequence[NestedCall]) -> list[str]:
-        return [make_call(self._backend, call).text for call in calls]
+        return [make_call(self.backend, call).text for call in calls]
 
     def _texts(self, decoded: Decoded) -> list[str]:
-        return [call.text(self._dialect.separator) for call in decoded.calls]
+        return [call.text(self.dialect.separator) for call in decoded.calls]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tunecheck._json import JSON, dumps, real_number, whole_number
@@ -47,46 +48,39 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class EndpointModel:
     """Asks an endpoint. What it answered in an earlier, cut-off attempt is recalled, and not asked for again."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        row: Row,
-        context: CallContext,
-        parameters: Mapping[str, JSON],
-        tools: Sequence[Mapping[str, JSON]],
-    ) -> None:
-        self._endpoint = endpoint
-        self._row = row
-        self._context = context
-        self._parameters = parameters
-        self._tools = tools
+    endpoint: Endpoint
+    row: Row
+    context: CallContext
+    parameters: Mapping[str, JSON]
+    tools: Sequence[Mapping[str, JSON]]
 
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
         """The journaled answer, else the endpoint's, which is journaled before it counts."""
         part = f"{turn}.{step}"
-        recorded = self._context.recall(part)
+        recorded = self.context.recall(part)
         recalled = Completion.of_columns(recorded) if isinstance(recorded, dict) else None
         if recalled is not None:
             return recalled
         request = ChatRequest(
             messages=tuple(messages),
             tools=tools,
-            parameters=self._parameters,
-            idempotency_key=self._context.idempotency_key(part),
+            parameters=self.parameters,
+            idempotency_key=self.context.idempotency_key(part),
             row=self._step_row(turn, step),
         )
-        completion = await self._endpoint.complete(request)
-        self._context.record(part, _as_json(completion))
+        completion = await self.endpoint.complete(request)
+        self.context.record(part, _as_json(completion))
         return completion
 
     def _step_row(self, turn: int, step: int) -> Row:
         """The row, for endpoints that look at it; a simulated one finds in it what is right in this step."""
-        return step_row(self._row, turn, step, self._tools) if self._endpoint.simulated else self._row
+        return step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row
 
 
 class RecordedModel:

@@ -178,7 +178,7 @@ class ConversationTarget(Target):
         else:
             dialect = ToolsDialect(scenario.offer, wording, compat=self.compat)
         return Conversation(
-            scenario,
+            scenario=scenario,
             model=model,
             user=user,
             backend=self._backend(scenario),
@@ -189,14 +189,14 @@ class ConversationTarget(Target):
         )
 
     def _backend(self, scenario: Scenario) -> Backend:
-        long_context = self._copy.long_context() if scenario.long_context else None
+        long_context = self._copy.long_context if scenario.long_context else None
         return self._backends.backend(scenario.simulators, scenario.initial_config, long_context)
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
         """The wording; the copy of BFCL is not looked at where none of its texts would be said."""
         if self._wording is not None:
             return self._wording
-        return self._copy.wording() if needs_copy and is_bfcl(row) else OwnWording()
+        return self._copy.wording if needs_copy and is_bfcl(row) else OwnWording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
         """The requests that a row takes if the model answers as the ground truth does: for estimates, asking nobody."""

@@ -102,23 +102,20 @@ def is_bfcl(row: Row) -> bool:
 
 
 class BfclCopy:
-    """A copy of BFCL, looked for as `find_bfcl` does."""
+    """What conversations need of a copy of BFCL, looked for as `find_bfcl` does.
+
+    Reading either raises DataError where there is no copy; the text says how to get one.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
+    @cached_property
     def wording(self) -> BfclWording:
         """Its prompts."""
-        return self._wording
-
-    def long_context(self) -> LongContext:
-        """Its long-context constants."""
-        return self._long_context
-
-    @cached_property
-    def _wording(self) -> BfclWording:
         return BfclWording(read_prompts(self._folder))
 
     @cached_property
-    def _long_context(self) -> LongContext:
+    def long_context(self) -> LongContext:
+        """Its long-context constants."""
         return LongContext.read(find_bfcl(self._folder).package)

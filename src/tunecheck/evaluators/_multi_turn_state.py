@@ -122,7 +122,7 @@ class MultiTurnStateEvaluator(Evaluator):
     def _padded(self) -> Simulators:
         from tunecheck.conversations._wording import BfclCopy
 
-        constants = BfclCopy(Path(self._data) if self._data else None).long_context()
+        constants = BfclCopy(Path(self._data) if self._data else None).long_context
         return Simulators(long_context=constants, time_limit_s=self._time_limit_s)
 
     @property
