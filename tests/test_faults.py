@@ -134,6 +134,12 @@ def test_a_reason_that_is_given_stays() -> None:
     assert found["m_properties"] == {"n": 1, "faults": [{"code": "tone.rude"}]}
 
 
+def test_a_fault_made_of_anything_is_passed_over() -> None:
+    wrong: Any = [Fault(code=5), Fault(code="a", call=5), Fault(code="a", turn="1"), "own"]  # type: ignore[arg-type]
+    found = verdict("m", passed=False, faults=[*wrong, Fault(code="tone.rude")])
+    assert found["m_properties"] == {"faults": [{"code": "tone.rude"}]}
+
+
 @pytest.mark.parametrize("more", [{"passed": True}, {"passed": None}, {"passed": False, "not_applicable": True}])
 def test_only_a_row_that_fails_has_faults(more: dict[str, Any]) -> None:
     found = verdict("m", faults=[Fault(code="tone.rude")], **more)

@@ -107,17 +107,20 @@ def to_json(faults: Iterable[Fault]) -> list[JSON]:
 def read_faults(properties: object) -> tuple[Fault, ...]:
     """The faults in an evaluator's `<metric>_properties`, ours or a user's; what is no fault is passed over."""
     listed = properties.get("faults") if isinstance(properties, Mapping) else None
-    if not isinstance(listed, (list, tuple)):
-        return ()
-    return tuple(fault for item in listed if (fault := _fault(item)) is not None)
+    return checked(listed) if isinstance(listed, (list, tuple)) else ()
+
+
+def checked(items: Iterable[object]) -> tuple[Fault, ...]:
+    """Those of the items that are faults, or what JSON has of one."""
+    return tuple(fault for item in items if (fault := _fault(item)) is not None)
 
 
 def _fault(item: object) -> Fault | None:
-    try:
-        fault = item if isinstance(item, Fault) else msgspec.convert(item, Fault)
+    try:  # an instance may have been made of anything
+        fault = msgspec.convert(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
     except (msgspec.ValidationError, RecursionError):
         return None
-    return fault if isinstance(fault.code, str) and 0 < len(fault.code) <= _LONGEST_CODE else None
+    return fault if 0 < len(fault.code) <= _LONGEST_CODE else None
 
 
 def _stored(fault: Fault) -> dict[str, JSON]:
@@ -215,7 +218,7 @@ def _words(fault: Fault) -> str:
             return f"{_name(fault)}: unexpected argument {_path(fault)}, got {shown_value(fault.actual)}"
         case "unknown_function":
             return f"{_name(fault)} is not among the tools"
-        case "below_threshold.rouge_l" if isinstance(fault.actual, (int, float)):
+        case "below_threshold.rouge_l" if _is_number(fault.actual) and _is_number(fault.expected):
             return f"ROUGE-L F is {math.floor(fault.actual * 1000) / 1000:g}, below {fault.expected:g}"
     head, _, kind = fault.code.partition(".")
     if head == "wrong_argument":
@@ -226,6 +229,10 @@ def _words(fault: Fault) -> str:
             f"{_name(fault)}: argument {_path(fault)} expected {expected}, got {actual}{f' ({kind})' if kind else ''}"
         )
     return _plain_words(fault)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and abs(value) < math.inf
 
 
 def _plain_words(fault: Fault) -> str:

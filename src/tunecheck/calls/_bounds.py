@@ -83,10 +83,10 @@ class _Copy:
         self.left = MAX_VALUES
 
     def of(self, value: object, depth: int) -> JSON:
-        if value is None or isinstance(value, bool):
+        if type(value) is str or value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):  # the text itself, whatever a subclass (an enumeration) calls its text
-            return value if type(value) is str else str.__str__(value)
+            return str.__str__(value)
         if isinstance(value, int):
             return _integer(int.__int__(value))
         if isinstance(value, float):
@@ -109,10 +109,10 @@ class _Copy:
     def _object(self, items: Iterable[tuple[object, object]], depth: int) -> JSON:
         copied: dict[str, JSON] = {}
         for key, item in items:
-            name = _key(key)
+            name = key if type(key) is str else _key(key)
             if name in copied:
                 raise UnreadableError(f"the key {quoted(name)} is given twice")
-            copied[name] = self.of(item, depth)
+            copied[name] = item if type(item) is str else self.of(item, depth)
         return copied
 
 

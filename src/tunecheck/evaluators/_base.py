@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from tunecheck._faults import Fault, sentence, to_json
+from tunecheck._faults import Fault, checked, sentence, to_json
 from tunecheck._json import JSON
 
 Verdict: TypeAlias = dict[str, JSON]
@@ -37,8 +37,10 @@ class Evaluator:
     metrics: ClassVar[tuple[Metric, ...]] = ()
     primary: ClassVar[str] = ""
     """The metric whose `<metric>_result` counts for `binary_aggregate`."""
+    pure: ClassVar[bool] = False
+    """Whether it only computes, and changes none of its arguments: then it runs beside others on the same row."""
     cpu_bound: ClassVar[bool] = False
-    """Whether it pays to run it in worker processes."""
+    """Whether it is pure, and it pays to run it in worker processes."""
 
     __call__: Callable[..., Verdict]
 
@@ -75,7 +77,7 @@ def verdict(
     """
     if not_applicable:
         score, passed, status = None, None, "skipped"
-    if passed is False and (listed := [*faults]):
+    if passed is False and (listed := checked(faults)):
         reason = sentence(listed) if reason is None else reason
         properties = {**(properties or {}), "faults": to_json(listed)}
     return {

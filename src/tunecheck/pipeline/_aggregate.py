@@ -42,16 +42,21 @@ class _Tally:
     numbers: dict[str, array[float]] = field(default_factory=dict)
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Which keys outputs had, and the first row that had them."""
+    without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def add(self, index: int, output: Output) -> None:
         self.outputs += 1
         shape = tuple(output)
-        self.shapes[shape] = min(index, self.shapes.get(shape, index))
+        if index < self.shapes.setdefault(shape, index):
+            self.shapes[shape] = index
+        without_mean = self.without_mean.get(shape)
+        if without_mean is None:
+            without_mean = self.without_mean[shape] = frozenset(key for key in shape if _has_no_mean(key, output))
         for key, value in output.items():
             if isinstance(value, str):
                 if value in WORDS and key.endswith(RESULT):
                     self._result(key.removesuffix(RESULT), WORDS[value])
-            elif isinstance(value, (bool, int, float)) and not _has_no_mean(key, output):
+            elif isinstance(value, (int, float)) and key not in without_mean:
                 self._number(key, value)
 
     def _number(self, key: str, value: float) -> None:
@@ -257,10 +262,13 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
 
     def _read(self) -> Iterator[EvaluatorRow]:
         cut = len(self._prefix)
+        shapes: dict[tuple[str, ...], list[str]] = {}
         for row in self._rows:
-            output = {key[cut:]: value for key, value in row.items() if key.startswith(self._prefix)}
-            if output:
-                yield EvaluatorRow(output)
+            shape = tuple(row)
+            if shape not in shapes:
+                shapes[shape] = [key for key in shape if key.startswith(self._prefix)]
+            if own := shapes[shape]:
+                yield EvaluatorRow((key[cut:], row[key]) for key in own)
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from tunecheck._errors import RunError
 from tunecheck._files.journal import RowVerdicts
@@ -45,6 +45,10 @@ _TURN_S = 0.01
 """Rows fed, and seconds spent on it, before the loop gets a turn: reading may be slow."""
 
 
+_Hashes: TypeAlias = "dict[tuple[tuple[str, int], ...], tuple[dict[str, object], str | None]]"
+"""Hashes of arguments by the identity of their values, which are held so that no other value gets it."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a run is made of."""
@@ -63,7 +67,7 @@ class Plan:
     """The run's folder, where a target may keep files of its own."""
     fail_on_evaluator_errors: bool = False
     send_untrusted: bool = True
-    """Whether evaluators that do not declare themselves `cpu_bound` go to worker processes, too."""
+    """Whether evaluators that do not declare themselves `pure` go to worker processes, too."""
 
 
 @dataclass(slots=True)
@@ -159,17 +163,17 @@ class Engine:
         return self.plan.concurrency if self.plan.target is not None else 0
 
     def _threads(self) -> int:
-        in_threads = sum(not evaluator.asynchronous and not evaluator.cpu_bound for evaluator in self.plan.evaluators)
+        in_threads = sum(not evaluator.asynchronous and not evaluator.pure for evaluator in self.plan.evaluators)
         return min(64, 1 + in_threads * self.plan.concurrency)
 
     async def _open_lanes(self, pool: Threads) -> None:
         sent = await self._open_processes()
         here = [e for e in self.plan.evaluators if e.name not in sent and not e.asynchronous]
-        together = [e for e in here if e.cpu_bound]
+        together = [e for e in here if e.pure]
         if together:
             self._add_lane(together, ThreadExecutor(together, pool, 1))
         for evaluator in here:
-            if not evaluator.cpu_bound:
+            if not evaluator.pure:
                 self._add_lane([evaluator], ThreadExecutor([evaluator], pool, self.plan.concurrency))
         for evaluator in self.plan.evaluators:
             if evaluator.asynchronous:
@@ -181,7 +185,7 @@ class Engine:
         """Start worker processes where they are wanted; the names of the evaluators that run there."""
         if not self.plan.workers:
             return set()
-        wanted = [e for e in self.plan.evaluators if not e.asynchronous and (e.cpu_bound or self.plan.send_untrusted)]
+        wanted = [e for e in self.plan.evaluators if not e.asynchronous and (e.pure or self.plan.send_untrusted)]
         possible = [evaluator for evaluator in wanted if can_be_sent(evaluator)]
         if possible:
             self._processes = ProcessExecutor(possible, self.plan.workers)
@@ -322,9 +326,10 @@ class Engine:
     def _job(self, lane: Lane, state: RowState) -> Job | None:
         """A row's work in a lane; None where nothing of it is left to do."""
         job = Job(state, [])
+        hashed: _Hashes = {}
         again: RowVerdicts = {}
         for evaluator in lane.evaluators:
-            arguments, input_hash = self._bind(evaluator, state)
+            arguments, input_hash = self._bind(evaluator, state, hashed)
             if arguments is not None and self._cached:
                 found = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if found is not None:
@@ -340,7 +345,10 @@ class Engine:
             self._record_verdicts([(state.row.index, again)])
         return job if any(arguments is not None for arguments in job.arguments) else None
 
-    def _bind(self, evaluator: BoundEvaluator, state: RowState) -> tuple[dict[str, object] | None, str | None]:
+    def _bind(
+        self, evaluator: BoundEvaluator, state: RowState, hashed: _Hashes
+    ) -> tuple[dict[str, object] | None, str | None]:
+        """An evaluator's arguments and their hash; `hashed` has the row's so far."""
         if "target" in state.errors and evaluator.needs_target:
             return None, None
         try:
@@ -348,7 +356,10 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - a row may hold any object, whose methods may raise anything
             self._note_error(state, evaluator.name, failure(error))
             return None, None
-        return arguments, evaluator.input_hash(arguments)
+        same = tuple((name, id(value)) for name, value in arguments.items())
+        if same not in hashed:
+            hashed[same] = arguments, evaluator.input_hash(arguments)
+        return arguments, hashed[same][1]
 
     def _lane_finished(self, lane: Lane, batch: list[Job]) -> None:
         self._record_verdicts([(job.state.row.index, self._sort_out(lane, job)) for job in batch])

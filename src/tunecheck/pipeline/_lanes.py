@@ -15,6 +15,7 @@ from concurrent.futures import Executor as Pool
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from tunecheck.calls._sharing import one_row
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Output, Scorer, call, call_async
 
@@ -64,13 +65,15 @@ class Executor(Protocol):
 
 def run_batch(evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]]) -> list[list[Outcome]]:
     """Run synchronous evaluators on some rows, here and now."""
-    return [
-        [
+    return [_run_row(evaluators, row) for row in batch]
+
+
+def _run_row(evaluators: Sequence[Scorer], row: list[Arguments]) -> list[Outcome]:
+    with one_row(value for arguments in row if arguments for value in arguments.values()):
+        return [
             None if arguments is None else call(evaluator, arguments)
             for evaluator, arguments in zip(evaluators, row, strict=True)
         ]
-        for row in batch
-    ]
 
 
 class ThreadExecutor:

@@ -37,7 +37,7 @@ def can_be_sent(evaluator: BoundEvaluator) -> bool:
 
 
 def _scorer(evaluator: BoundEvaluator) -> Scorer:
-    return Scorer(evaluator.name, evaluator.function, evaluator.cpu_bound)
+    return Scorer(evaluator.name, evaluator.function, evaluator.pure)
 
 
 class _WorkerDiedError(Exception):

@@ -45,13 +45,13 @@ class Failure:
 class Scorer:
     """As much of an evaluator as calling it takes.
 
-    `cpu_bound` evaluators are pure functions that burn CPU (they declare so); the others are not trusted
+    `pure` evaluators only compute and leave their arguments alone (they declare so); the others are not trusted
     and get a copy of nested values, so that none can change what another one, or the result file, sees.
     """
 
     name: str
     function: Callable[..., object]
-    cpu_bound: bool
+    pure: bool
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class BoundEvaluator(Scorer):
     signature: Signature
     bind: Binder
     asynchronous: bool
+    cpu_bound: bool
+    """Whether it is pure, and pays in a worker process by itself."""
     asks_models: bool
     """Whether it has a `call_with`, which takes who asks models for it (`ModelCalls`) before the row's values."""
     needs_target: bool
@@ -107,6 +109,7 @@ def bind_evaluator(
     """
     function = _instance(name, evaluator)
     signature = read_signature(function, f"evaluator {name!r}")
+    cpu_bound = bool(getattr(function, "cpu_bound", False))
     asks_models = inspect.iscoroutinefunction(getattr(function, "call_with", None))
     return BoundEvaluator(
         name=name,
@@ -116,7 +119,8 @@ def bind_evaluator(
         asynchronous=asks_models or is_async(function),
         asks_models=asks_models,
         needs_target=_needs_target(signature, mapping, target_columns),
-        cpu_bound=bool(getattr(function, "cpu_bound", False)),
+        pure=cpu_bound or bool(getattr(function, "pure", False)),
+        cpu_bound=cpu_bound,
         fingerprint=fingerprint(function),
         primary=primary if isinstance(primary := getattr(function, "primary", None), str) else None,
         metrics=_declared_metrics(function),
@@ -210,7 +214,7 @@ def is_being_cancelled() -> bool:
 
 def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
     """The arguments, nested ones copied unless the evaluator is known to leave them alone."""
-    if evaluator.cpu_bound:
+    if evaluator.pure:
         return arguments
     return private_copies(arguments)
 
@@ -250,8 +254,11 @@ def as_output(result: object, name: str) -> Output:
         TypeError: it is neither, or holds something that has no JSON form.
     """
     if isinstance(result, Mapping):
-        if all(type(key) is str and _is_plain(value) for key, value in result.items()):
-            return dict(result)
+        if all(type(key) is str for key in result):
+            return {
+                key: value if _is_plain(value) else plain(value, path=f"{name}.{key}", depth=1)
+                for key, value in result.items()
+            }
         converted = plain(dict(result), path=name)
         assert isinstance(converted, dict)
         return converted
@@ -266,9 +273,11 @@ def as_output(result: object, name: str) -> Output:
 
 def _is_plain(value: object) -> bool:
     kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
     if kind is float:
         return math.isfinite(value)  # type: ignore[arg-type]
-    return kind is str or kind is bool or value is None or (kind is int and value.bit_length() <= 64)  # type: ignore[attr-defined]
+    return kind is int and value.bit_length() <= 64  # type: ignore[attr-defined]
 
 
 def failure(error: BaseException) -> Failure:

@@ -36,9 +36,10 @@ def take_shape(value: object, found: Found, read_text: ReadText) -> bool:
         return _take_list(value, found, read_text)
     if not isinstance(value, dict):
         return False
-    for key, take in _ENVELOPES.items():
-        if key in value and take(value, found, read_text):
-            return True
+    if not _ENVELOPES.keys().isdisjoint(value):
+        for key, take in _ENVELOPES.items():
+            if key in value and take(value, found, read_text):
+                return True
     taker = _call_item(value)
     if taker:
         taker(value, found)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from tunecheck.calls._matching.pairs import Positions, pair_up
+from tunecheck.calls._matching.pairs import Pairing, Positions, pair_up
 from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.calls._matching.values import Comparison, Difference
 from tunecheck.calls._model import FunctionCall
@@ -82,15 +82,19 @@ def match_calls(
     policy = policy or MatchPolicy()
     if definitions:
         actual, expected = (_named(calls, definitions) for calls in (actual, expected))
-    pairing = pair_up(expected, actual, policy, definitions)
-    compare = _Compare(expected, actual, policy, definitions)
+    pairing = _one_pair(expected, actual, policy) or pair_up(expected, actual, policy, definitions)
+    comparison = Comparison(policy)
+
+    def compared(positions: Positions) -> tuple[Pair, ...]:
+        return tuple(_pair(comparison, expected[row], actual[column], definitions) for row, column in positions)
+
     partnered = [*pairing.pairs, *pairing.moved, *pairing.misnamed]
     rows, columns = {row for row, _ in partnered}, {column for _, column in partnered}
     unknown, violations, checked, problems = _held_against(definitions, actual)
     return Match(
-        pairs=compare.all(pairing.pairs),
-        moved=compare.all(pairing.moved),
-        misnamed=compare.all(pairing.misnamed),
+        pairs=compared(pairing.pairs),
+        moved=compared(pairing.moved),
+        misnamed=compared(pairing.misnamed),
         missing=tuple(call for row, call in enumerate(expected) if row not in rows),
         extra=tuple(call for column, call in enumerate(actual) if column not in columns),
         unknown=unknown,
@@ -98,6 +102,13 @@ def match_calls(
         checked=checked,
         notes=(*pairing.notes, *problems),
     )
+
+
+def _one_pair(expected: Sequence[FunctionCall], actual: Sequence[FunctionCall], policy: MatchPolicy) -> Pairing | None:
+    """The pairing of most rows, which needs no search: one call of the same function on either side."""
+    if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
+        return Pairing(pairs=[(0, 0)])
+    return None
 
 
 def _named(calls: Sequence[FunctionCall], definitions: ToolDefinitions) -> list[FunctionCall]:
@@ -110,27 +121,13 @@ def _named_call(call: FunctionCall, definitions: ToolDefinitions) -> FunctionCal
     return bind_positional(call, definition.parameter_names) if definition else call
 
 
-class _Compare:
-    def __init__(
-        self,
-        expected: Sequence[FunctionCall],
-        actual: Sequence[FunctionCall],
-        policy: MatchPolicy,
-        definitions: ToolDefinitions | None,
-    ) -> None:
-        self._expected = expected
-        self._actual = actual
-        self._definitions = definitions
-        self._comparison = Comparison(policy)
-
-    def all(self, positions: Positions) -> tuple[Pair, ...]:
-        return tuple(self._pair(self._expected[row], self._actual[column]) for row, column in positions)
-
-    def _pair(self, expected: FunctionCall, actual: FunctionCall) -> Pair:
-        definition = self._definitions.get(expected.name) if self._definitions else None
-        schema = definition.schema if definition else None
-        differences = self._comparison.arguments(expected.arguments, actual.arguments, schema)
-        return Pair(expected, actual, tuple(islice(differences, _MOST_DIFFERENCES)))
+def _pair(
+    comparison: Comparison, expected: FunctionCall, actual: FunctionCall, definitions: ToolDefinitions | None
+) -> Pair:
+    definition = definitions.get(expected.name) if definitions else None
+    schema = definition.schema if definition else None
+    differences = comparison.arguments(expected.arguments, actual.arguments, schema)
+    return Pair(expected, actual, tuple(islice(differences, _MOST_DIFFERENCES)))
 
 
 def _held_against(

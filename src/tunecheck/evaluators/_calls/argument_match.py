@@ -50,7 +50,7 @@ class ArgumentMatchEvaluator(CallEvaluator):
             score=float(passed),
             passed=passed,
             properties=_properties(comparison.match),
-            faults=() if passed else comparison.faults(),
+            faults=() if passed else comparison.faults,
         )
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Unpack
+from functools import cached_property
+from typing import ClassVar, Unpack
 
 from tunecheck import _json as jsontext
 from tunecheck._faults import Fault
@@ -14,14 +16,15 @@ from tunecheck.calls._matching.match import Match, match_calls
 from tunecheck.calls._matching.policy import MatchPolicy, PolicyOptions
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas.definitions import ToolDefinitions
+from tunecheck.calls._sharing import once
 from tunecheck.evaluators._base import Evaluator
 
 _MOST_SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallComparison:
-    """A response beside its ground truth: what was read, and how the calls match."""
+    """A response beside its ground truth: what was read, and how the calls match; evaluators of one row share it."""
 
     policy: MatchPolicy
     response: Reading
@@ -38,7 +41,7 @@ class CallComparison:
         """Whether a call was made, readable or not."""
         return bool(self.response.calls) or self.response.problem is not None
 
-    @property
+    @cached_property
     def functions_match(self) -> bool:
         """Whether the right functions were called: all, in order and nothing else where the policy wants that."""
         if self.has_call != self.expects_call or self.response.problem is not None:
@@ -47,30 +50,26 @@ class CallComparison:
             return False
         return self.match.complete and not (self.policy.validate_schema and self.match.unknown)
 
-    @property
+    @cached_property
     def arguments_match(self) -> bool:
         """Whether each call has a partner whose arguments are right."""
         if self.policy.validate_schema and self.match.violations:
             return False
         return self.functions_match and self.match.arguments_right
 
+    @cached_property
     def function_faults(self) -> list[Fault]:
         """What is wrong with which functions were called."""
-        return self._faults(arguments=False)
+        return self._plain_faults() or [*call_faults(self.match, self.policy), *self._schema_faults()]
 
+    @cached_property
     def faults(self) -> list[Fault]:
         """What is wrong with the calls, arguments included."""
-        return self._faults(arguments=True)
+        found = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
+        return self._plain_faults() or [*found]
 
-    def _faults(self, *, arguments: bool) -> list[Fault]:
-        if plain := self._plain_faults():
-            return plain
-        found = [*call_faults(self.match, self.policy)]
-        if arguments:
-            found += argument_faults(self.match)
-        if self.policy.validate_schema:
-            found += schema_faults(self.match)
-        return found
+    def _schema_faults(self) -> Iterator[Fault]:
+        return schema_faults(self.match) if self.policy.validate_schema else iter(())
 
     def _plain_faults(self) -> list[Fault]:
         """What is wrong where the two are not of a sort, or there is nothing to match."""
@@ -98,8 +97,11 @@ class CallEvaluator(Evaluator):
         ConfigurationError: there is no policy of that name, or its value is not of its kind.
     """
 
+    pure: ClassVar[bool] = True
+
     def __init__(self, **policies: Unpack[PolicyOptions]) -> None:
         self._policy = MatchPolicy.of(policies)
+        self._task = f"compare by {self._policy}"
         super().__init__(**self._policy.options())
 
     @property
@@ -113,6 +115,10 @@ class CallEvaluator(Evaluator):
         Raises:
             ValueError: the ground truth or the tool definitions cannot be read.
         """
+        values = (response, ground_truth, tool_definitions)
+        return once(self._task, values, lambda: self._compare(*values))
+
+    def _compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
         made = _read(response)
         wanted = _read_ground_truth(ground_truth, alternatives=self._policy.alternatives)
         definitions = ToolDefinitions.read(_given(tool_definitions))

@@ -53,7 +53,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
             score=float(passed),
             passed=passed,
             properties=_properties(comparison, passed=passed),
-            faults=() if passed else comparison.function_faults(),
+            faults=() if passed else comparison.function_faults,
         )
 
     def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
@@ -65,8 +65,9 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         total: Counter[str] = Counter()
         for row in rows:
             properties = row.get(f"{_METRIC}_properties")
-            if isinstance(properties, Mapping):
-                total.update(_counted(properties))
+            for name, value in properties.items() if isinstance(properties, dict) else ():
+                if name in _COUNTS and isinstance(value, (int, float)):
+                    total[name] += int(value)
         return _rates(total)
 
 
@@ -100,10 +101,6 @@ def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
     if match.notes:
         found["notes"] = "; ".join(match.notes)[:_MOST_CHARACTERS]
     return found
-
-
-def _counted(properties: Mapping[str, JSON]) -> dict[str, int]:
-    return {name: int(value) for name in _COUNTS if isinstance(value := properties.get(name), (int, float))}
 
 
 def _rates(total: Counter[str]) -> dict[str, float]:

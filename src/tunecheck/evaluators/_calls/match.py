@@ -51,13 +51,13 @@ class MatchEvaluator(CallEvaluator):
         if comparison.expects_call:
             return self._judge_calls(comparison)
         if comparison.has_call:
-            return self._judged(0.0, False, comparison.faults())
+            return self._judged(0.0, False, comparison.faults)
         return self._judge_answer(comparison)
 
     def _judge_calls(self, comparison: CallComparison) -> Verdict:
         functions, arguments = comparison.functions_match, comparison.arguments_match
         passed = functions and arguments
-        faults = () if passed else comparison.faults()
+        faults = () if passed else comparison.faults
         return self._judged(float(passed), passed, faults, functions=functions, arguments=arguments)
 
     def _judge_answer(self, comparison: CallComparison) -> Verdict:

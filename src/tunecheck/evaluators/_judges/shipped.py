@@ -146,7 +146,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
 
     def _matching(self, comparison: CallComparison) -> str:
         """What the comparison says is wrong, for the prompt."""
-        return sentence(comparison.faults()) or ""
+        return sentence(comparison.faults) or ""
 
     def _settled(self, score: float | None, *, reason: str | None = None, faults: Sequence[Fault] = ()) -> Settled:
         return Settled(
@@ -179,7 +179,7 @@ class CallJudgeEvaluator(_CallsJudge):
         if not comparison.expects_call and not comparison.has_call:
             return self._settled(None, reason="the ground truth is no function call")
         if not comparison.expects_call or not comparison.functions_match:
-            return self._settled(0.0, faults=comparison.function_faults())
+            return self._settled(0.0, faults=comparison.function_faults)
         if comparison.arguments_match:
             return self._settled(1.0, reason="the calls are equal; no model was asked")
         return None
@@ -216,7 +216,7 @@ class DifferenceEvaluator(_CallsJudge):
     def _matching(self, comparison: CallComparison) -> str:
         if not comparison.expects_call and not comparison.has_call:
             return ""
-        parts = (sentence(comparison.faults()), sentence(schema_faults(comparison.match)))
+        parts = (sentence(comparison.faults), sentence(schema_faults(comparison.match)))
         return "; ".join(part for part in parts if part)
 
     def _finish(self, found: Verdict, values: Mapping[str, JSON]) -> Verdict:

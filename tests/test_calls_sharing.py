@@ -1,0 +1,82 @@
+"""What evaluators of one row share: calls are read once, and nothing outlives the row or hides a change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._sharing import once, one_row
+
+
+def counting(counts: list[int]) -> int:
+    counts.append(1)
+    return len(counts)
+
+
+def test_what_is_made_of_a_rows_values_is_made_once() -> None:
+    made: list[int] = []
+    value, other = ["a"], ["a"]
+    with one_row([value, other]):
+        assert once("task", (value, None), lambda: counting(made)) == 1
+        assert once("task", (value, None), lambda: counting(made)) == 1
+        assert once("task", (other, None), lambda: counting(made)) == 2
+        assert once("another task", (value, None), lambda: counting(made)) == 3
+    with one_row([value]):
+        assert once("task", (value, None), lambda: counting(made)) == 4
+
+
+def test_a_value_that_is_not_the_rows_is_looked_at_each_time() -> None:
+    made: list[int] = []
+    with one_row(["row"]):
+        own = ["x"]
+        assert [once("task", (own,), lambda: counting(made)) for _ in range(2)] == [1, 2]
+    assert [once("task", ("row",), lambda: counting(made)) for _ in range(2)] == [3, 4]
+
+
+def test_an_evaluator_may_change_a_list_of_its_own_and_compare_again(tmp_path: Path) -> None:
+    match = FunctionCallMatchEvaluator()
+
+    class Twice:
+        pure = True
+
+        def __call__(self, *, response: str, ground_truth: str) -> dict[str, Any]:
+            calls = [{"name": response, "arguments": {}}]
+            first = match(response=calls, ground_truth=[{"name": ground_truth, "arguments": {}}])
+            calls.append({"name": "more", "arguments": {}})
+            second = match(response=calls, ground_truth=[{"name": ground_truth, "arguments": {}}])
+            return {"first": first["function_call_match"], "second": second["function_call_match"]}
+
+    found: Any = evaluate(
+        data=[{"response": "f", "ground_truth": "f"}], evaluators={"twice": Twice()}, results_dir=tmp_path, workers=0
+    )
+    (row,) = found["rows"]
+    assert (row["outputs.twice.first"], row["outputs.twice.second"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("policies", [{}, {"ignore_case": True}])
+def test_a_row_is_compared_once_for_each_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policies: dict[str, bool]
+) -> None:
+    compared: list[object] = []
+
+    def counted(*given: Any) -> Any:
+        compared.append(given)
+        return match_calls(*given)
+
+    monkeypatch.setattr("tunecheck.evaluators._calls.comparison.match_calls", counted)
+    call = {"name": "f", "arguments": {"city": "Paris"}}
+    rows = [{"response": {**call}, "ground_truth": {**call}, "tool_definitions": None} for _ in range(4)]
+    rows[3]["response"] = {"name": "f", "arguments": {"city": "paris"}}
+    evaluators = {
+        "function_call_match": FunctionCallMatchEvaluator(),
+        "argument_match": ArgumentMatchEvaluator(**policies),
+        "match": MatchEvaluator(),
+    }
+    found: Any = evaluate(data=rows, evaluators=evaluators, results_dir=tmp_path, workers=0)
+    assert len(compared) == len(rows) * (2 if policies else 1)
+    assert found["metrics"]["match.binary_aggregate"] == 0.75
+    assert found["metrics"]["argument_match.binary_aggregate"] == (1.0 if policies else 0.75)
