@@ -248,6 +248,26 @@ async def test_an_oversized_reply_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert "larger than 1 MiB" in str(error)
 
 
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+@pytest.mark.parametrize("over", [-1, 0, 1])
+async def test_a_reply_of_exactly_the_limit_is_the_largest_taken(
+    monkeypatch: pytest.MonkeyPatch, over: int, encoding: str
+) -> None:
+    monkeypatch.setattr(transport, "MAX_REPLY_BYTES", 1 << 20)
+    text = "x" * ((1 << 20) + over - len(json.dumps("")))
+    body = json.dumps(text).encode()
+    assert len(body) == (1 << 20) + over
+    sent = raw(gzip.compress(body), Content_Encoding="gzip") if encoding else raw(body)
+    with FaultServer(always(sent)) as server:
+        endpoint = azure_ml(server.url, retries=0)
+        if over > 0:
+            with pytest.raises(ReplyError, match="the answer is larger than 1 MiB"):
+                await endpoint.complete(HELLO)
+        else:
+            assert (await endpoint.complete(HELLO)).text == text
+        await endpoint.close()
+
+
 async def test_a_compressed_bomb_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "MAX_REPLY_BYTES", 1 << 20)
     bomb = gzip.compress(json.dumps({"result": "x" * (30 << 20)}).encode())

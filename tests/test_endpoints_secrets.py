@@ -231,8 +231,18 @@ class TestSecret:
         with pytest.raises(TypeError, match="not pickled"):
             pickle.dumps(Secret("hunter2"))
 
-    def test_a_secret_within_a_secret_leaves_nothing(self) -> None:
+    @pytest.mark.parametrize("longer", ["abcdefghijkl", "0000abcdefgh", "0000abcdefghijkl", "zzzzabcdefghzzzz"])
+    @pytest.mark.parametrize("longer_first", [True, False])
+    def test_a_secret_within_a_secret_leaves_nothing(self, longer: str, longer_first: bool) -> None:
         redactor = Redactor()
-        redactor.add(Secret("abcdefgh"))
-        redactor.add(Secret("abcdefghijkl"))
-        assert redactor.text("abcdefghijkl abcdefgh") == "*** ***"
+        for text in (longer, "abcdefgh") if longer_first else ("abcdefgh", longer):
+            redactor.add(Secret(text))
+        assert redactor.text(f"{longer} abcdefgh") == "*** ***"
+        assert redactor.answer({longer: [f"{longer} abcdefgh"]}) == {"***": ["*** ***"]}
+
+    def test_the_forms_of_a_secret_within_another_leave_nothing(self) -> None:
+        redactor = Redactor()
+        redactor.add(Secret("key+/abcdefgh"))
+        redactor.add(Secret("key+/abcdefgh&more"))
+        for form in ("key+/abcdefgh&more", "key%2B%2Fabcdefgh%26more", "key+/abcdefgh&amp;more"):
+            assert redactor.text(form) == redactor.answer(form) == "***"
