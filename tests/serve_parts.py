@@ -13,7 +13,7 @@ import aiohttp
 
 from tunecheck._errors import TimedOutError
 from tunecheck._json import dumps_line
-from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.endpoints._serving.middleware import ServeOptions
 from tunecheck.endpoints._serving.server import make_app, running
@@ -76,7 +76,7 @@ async def got(url: str) -> Any:
         return await response.json()
 
 
-class Counting:
+class Counting(AnswerSource):
     """A source that numbers its answers; the first `failures` of them are errors."""
 
     name = "counting"
@@ -93,7 +93,7 @@ class Counting:
         self.failures, self.error, self.wait = failures, error, wait
         self.simulated, self.text, self.answers = simulated, text, 0
 
-    async def answer(self, messages: Any, tools: Any, parameters: Any) -> Completion:
+    async def answer(self, request: ChatRequest) -> Completion:
         if self.wait:
             await self.wait.wait()
         if self.failures:
@@ -101,6 +101,3 @@ class Counting:
             raise self.error or TimedOutError("too late")
         self.answers += 1
         return Completion(self.text or f"answer {self.answers}", simulated=self.simulated)
-
-    async def close(self) -> None:
-        pass

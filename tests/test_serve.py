@@ -23,10 +23,11 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps_line
 from tunecheck._targets import Row
 from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.endpoints._serving.middleware import Served, ServeOptions, parse_faults
 from tunecheck.endpoints._serving.server import make_app, run_server
-from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource, source_of
+from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 from tunecheck.endpoints._urls import is_loopback
 
 
@@ -221,18 +222,11 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
     assert (status, reply["error"]["message"]) == (404, "no row of the data set has these messages")
 
 
-async def test_a_file_of_answers_or_a_definition_makes_a_source(tmp_path: Path, started: Starter) -> None:
+async def test_a_definition_s_endpoint_may_be_served(tmp_path: Path, started: Starter) -> None:
     recorded_answers(tmp_path)
     (tmp_path / "replay.yaml").write_text("kind: replay\npath: answers.jsonl\n")
-    for name in ("answers.jsonl", "replay.yaml"):
-        url = await started(source_of(tmp_path / name))
-        assert (await posted(f"{url}/score", {"input_data": "talk"}))[1] == {"result": TEXT}
-
-
-def test_a_simulated_model_cannot_be_served_without_rows(tmp_path: Path) -> None:
-    (tmp_path / "sim.yaml").write_text("kind: simulated\n")
-    with pytest.raises(ConfigurationError, match="answers only rows of a data set"):
-        source_of(tmp_path / "sim.yaml")
+    url = await started(EndpointSource(load_endpoint(tmp_path / "replay.yaml")))
+    assert (await posted(f"{url}/score", {"input_data": "talk"}))[1] == {"result": TEXT}
 
 
 # -- starting and stopping --------------------------------------------------------------------------------------------

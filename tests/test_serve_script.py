@@ -41,7 +41,7 @@ def script(folder: Path, text: str) -> Path:
 
 
 def source(folder: Path, text: str) -> ScriptSource:
-    return ScriptSource.read(script(folder, text))
+    return ScriptSource(read_script(script(folder, text)))
 
 
 def client_of(url: str, **options: Any) -> openai.AsyncOpenAI:

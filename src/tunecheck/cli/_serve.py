@@ -65,7 +65,7 @@ def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.endpoints._replay import ReplayEndpoint
     from tunecheck.endpoints._serving.note_agent import NoteAgent
-    from tunecheck.endpoints._serving.script import ScriptSource
+    from tunecheck.endpoints._serving.script import ScriptSource, read_script
     from tunecheck.endpoints._serving.sources import EndpointSource
 
     sources = (options.replay, options.simulated, options.script, options.memory_agent or None)
@@ -78,7 +78,7 @@ def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
     if options.memory_agent:
         return NoteAgent()
     if options.script is not None:
-        return ScriptSource.read(options.script)
+        return ScriptSource(read_script(options.script))
     if options.simulated is not None:
         return EndpointSource(load_named("simulated", options.seed), open_dataset(options.simulated).rows())
     assert options.replay is not None

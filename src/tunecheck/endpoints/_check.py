@@ -16,6 +16,7 @@ from tunecheck._errors import (
     TunecheckError,
 )
 from tunecheck._json import JSON, dumps
+from tunecheck._messages import clean
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
 _MESSAGES: tuple[Mapping[str, JSON], ...] = (
@@ -74,13 +75,13 @@ class CheckReport:
         return [f"{head}: answered", *(f"  {name:<11}{text}" for name, text in self._facts(self.completion) if text)]
 
     def _facts(self, completion: Completion) -> list[tuple[str, str]]:
-        usage = completion.usage
-        tokens = f"{_count(usage.input_tokens)} in, {_count(usage.output_tokens)} out"
+        counts = (completion.usage.input_tokens, completion.usage.output_tokens)
+        asked, answered = ("unknown" if count is None else str(count) for count in counts)
         return [
-            ("text", _short(completion.text or "")),
-            *(("call", _short(dumps(dict(call)).decode())) for call in completion.tool_calls),
+            ("text", clean(completion.text or "", 300)),
+            *(("call", clean(dumps(dict(call)).decode(), 300)) for call in completion.tool_calls),
             ("latency", f"{completion.latency_ms:.0f} ms" if completion.latency_ms is not None else ""),
-            ("tokens", tokens),
+            ("tokens", f"{asked} in, {answered} out"),
             ("finished", completion.finish_reason or ""),
             ("request id", completion.request_id or ""),
             ("note", "simulated: no model answered" if completion.simulated else ""),
@@ -107,12 +108,3 @@ def _hint(completion: Completion) -> str:
     if completion.tool_calls or not text.startswith("{"):
         return ""
     return "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
-
-
-def _count(tokens: int | None) -> str:
-    return "unknown" if tokens is None else str(tokens)
-
-
-def _short(text: str) -> str:
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return flat if len(flat) <= 300 else f"{flat[:299]}…"

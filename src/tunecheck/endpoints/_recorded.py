@@ -11,10 +11,10 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeGuard
+from typing import BinaryIO
 
 from tunecheck._errors import DataError, ReplyError
-from tunecheck._json import JSON, canonical, loads
+from tunecheck._json import JSON, canonical, loads, whole_number
 
 MAX_LINE_BYTES = 64 << 20
 """Longest record that is read."""
@@ -171,7 +171,8 @@ class RecordedFile:
 def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     keys = []
     row_id, messages = record.get("id"), record.get("messages")
-    if isinstance(row_id, str) or (_is_whole(row_id) and abs(row_id) < _LARGEST_ID):
+    number = whole_number(row_id)
+    if isinstance(row_id, str) or (number is not None and abs(number) < _LARGEST_ID):
         keys.append(id_key(str(row_id)))
     elif row_id is not None:
         raise DataError(f"{where}: the id must be text or a whole number")
@@ -180,10 +181,6 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     if not keys:
         raise DataError(f"{where}: has neither an id nor messages, so nobody knows what it answers")
     return keys
-
-
-def _is_whole(value: JSON) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _checked_content_key(messages: JSON, where: str) -> bytes:

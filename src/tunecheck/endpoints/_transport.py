@@ -115,9 +115,21 @@ async def exchange(
     Raises:
         AttemptFailed: no complete reply came.
     """
+    secret = proxy.authorization if proxy else None
     try:
-        async with asyncio.timeout(bounds.timeout_s):
-            return await _exchange(session, method, url, data, headers, proxy, bounds.reply_bytes)
+        async with (
+            asyncio.timeout(bounds.timeout_s),
+            session.request(
+                method,
+                url,
+                data=data,
+                headers=headers,
+                allow_redirects=False,
+                proxy=proxy.url if proxy else None,
+                proxy_headers={"Proxy-Authorization": secret.reveal()} if secret else None,
+            ) as response,
+        ):
+            return await _whole_reply(response, bounds.reply_bytes)
     except aiohttp.ConnectionTimeoutError:
         raise AttemptFailed("timeout", f"no connection to {url.host}:{url.port} in time", sent=False) from None
     except TimeoutError:
@@ -132,34 +144,16 @@ async def exchange(
         raise AttemptFailed("connection", _reason(error), sent=sent) from None
 
 
-async def _exchange(
-    session: aiohttp.ClientSession,
-    method: str,
-    url: yarl.URL,
-    data: bytes | io.BufferedIOBase | None,
-    headers: Mapping[str, str],
-    proxy: Proxy | None,
-    most: int,
-) -> Reply:
-    secret = proxy.authorization if proxy else None
-    async with session.request(
-        method,
-        url,
-        data=data,
-        headers=headers,
-        allow_redirects=False,
-        proxy=proxy.url if proxy else None,
-        proxy_headers={"Proxy-Authorization": secret.reveal()} if secret else None,
-    ) as response:
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in response.content.iter_any():
-            size += len(chunk)
-            if size > most:
-                response.close()
-                raise AttemptFailed("reply", f"the answer is larger than {most >> 20} MiB")
-            chunks.append(chunk)
-        return Reply(response.status, response.headers, b"".join(chunks))
+async def _whole_reply(response: aiohttp.ClientResponse, most: int) -> Reply:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > most:
+            response.close()
+            raise AttemptFailed("reply", f"the answer is larger than {most >> 20} MiB")
+        chunks.append(chunk)
+    return Reply(response.status, response.headers, b"".join(chunks))
 
 
 def tls_context() -> ssl.SSLContext:

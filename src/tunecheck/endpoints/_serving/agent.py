@@ -8,22 +8,21 @@ GET  /, /health
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, TypeAlias, runtime_checkable
 
 from aiohttp import web
 
 from tunecheck._json import JSON, canonical, loads
-from tunecheck.endpoints._serving.middleware import AnswerStore, Front, json_reply
+from tunecheck.endpoints._serving.middleware import Middleware, ReplyStore, json_reply
 from tunecheck.endpoints._serving.wire import BadRequestError
 
 _MOST_NAME = 200
 """Longest name of a conversation, in characters."""
-
-_Answer: TypeAlias = dict[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,93 +35,81 @@ class AgentMessage:
     suggested: str | None = None
 
 
-@runtime_checkable
-class ServedAgent(Protocol):
-    """An agent that can be served. It hears each message once, however often it is sent under its key."""
+class ServedAgent(ABC):
+    """An agent that can be served. It is told each message once, however often it is sent under its key."""
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
+    name: str
 
+    @abstractmethod
     async def reply(self, message: AgentMessage) -> str:
         """Reply; the suggested reply itself, where it is adopted."""
 
+    @abstractmethod
     async def reset(self, conversation: str) -> None:
         """Forget a conversation."""
 
     async def advance(self, conversation: str, at: datetime) -> None:
-        """Hear that time has passed."""
+        """Time has passed; every message tells the time as well."""
 
     def health(self) -> dict[str, JSON]:
-        """What it has counted."""
+        """Counts of its own, for the health check."""
+        return {}
 
 
-def add_agent(app: web.Application, agent: ServedAgent, front: Front) -> None:
+def add_agent(app: web.Application, agent: ServedAgent, middleware: Middleware) -> None:
     """Let an application serve an agent."""
-    server = _AgentServer(agent, front)
-    app.add_routes(
-        [
-            web.post("/reply", server.reply),
-            web.post("/reset", server.reset),
-            web.post("/advance", server.advance),
-            web.get("/", server.health),
-            web.get("/health", server.health),
-        ]
-    )
+    server = _AgentServer(agent, middleware)
+    posts = (("/reply", server.reply), ("/reset", server.reset), ("/advance", server.advance))
+    app.add_routes([*(web.post(path, handler) for path, handler in posts)])
+    app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
 
 
 class _AgentServer:
-    def __init__(self, agent: ServedAgent, front: Front) -> None:
+    def __init__(self, agent: ServedAgent, middleware: Middleware) -> None:
         self._agent = agent
-        self._front = front
-        self._answers: AnswerStore[_Answer] = AnswerStore()
+        self._middleware = middleware
+        self._replies: ReplyStore[dict[str, JSON]] = ReplyStore()
 
     async def health(self, _: web.Request) -> web.Response:
-        return json_reply({"status": "ok", "model": self._agent.name, **self._front.counts(), **self._agent.health()})
+        counts = {**self._middleware.counts(), **self._agent.health()}
+        return json_reply({"status": "ok", "model": self._agent.name, **counts})
 
     async def reply(self, request: web.Request) -> web.Response:
-        said = _Said.read(await request.read())
-        message = AgentMessage(said.conversation, said.required("message"), said.at(), said.text("suggested_reply"))
+        body = _Body.read(await request.read())
+        message = AgentMessage(body.conversation, body.required("message"), body.time(), body.text("suggested_reply"))
 
-        async def answer() -> _Answer:
+        async def reply() -> dict[str, JSON]:
             text = await self._agent.reply(message)
             return {"reply": text, **({"adopted": True} if text == message.suggested else {})}
 
-        return await self._once(request, [said.conversation, message.text, message.suggested], answer)
+        return await self._once(request, [body.conversation, message.text, message.suggested], reply)
 
     async def reset(self, request: web.Request) -> web.Response:
-        said = _Said.read(await request.read())
-        said.at()
-
-        async def answer() -> _Answer:
-            await self._agent.reset(said.conversation)
-            return {}
-
-        return await self._once(request, [said.conversation], answer)
+        body = _Body.read(await request.read())
+        body.time()
+        return await self._told(request, body, functools.partial(self._agent.reset, body.conversation))
 
     async def advance(self, request: web.Request) -> web.Response:
-        said = _Said.read(await request.read())
-        at = said.at()
+        body = _Body.read(await request.read())
+        return await self._told(request, body, functools.partial(self._agent.advance, body.conversation, body.time()))
 
-        async def answer() -> _Answer:
-            await self._agent.advance(said.conversation, at)
+    async def _told(self, request: web.Request, body: _Body, tell: Callable[[], Awaitable[None]]) -> web.Response:
+        async def reply() -> dict[str, JSON]:
+            await tell()
             return {}
 
-        return await self._once(request, [said.conversation], answer)
+        return await self._once(request, [body.conversation], reply)
 
     async def _once(
-        self, request: web.Request, asked: list[JSON], answer: Callable[[], Awaitable[_Answer]]
+        self, request: web.Request, asked: list[JSON], reply: Callable[[], Awaitable[dict[str, JSON]]]
     ) -> web.Response:
-        """The answer, given anew only for a new key. The time is no part of what was asked: a real clock goes on."""
-        await self._front.pause()
-        key, headers = self._front.repeats(request, self._answers)
+        # The time is no part of what was asked: a real clock goes on between a request and its repetition.
         digest = hashlib.blake2b(canonical([request.path, *asked]), digest_size=16).digest()
-        told = await (answer() if key is None else self._answers.answer(key, digest, answer))
-        self._front.answered()
-        return json_reply(told, headers=headers)
+        body, headers = await self._middleware.once(request, self._replies, digest, reply)
+        return json_reply(body, headers=headers)
 
 
-class _Said:
+class _Body:
     """A request's body. What is wrong with it is a BadRequestError."""
 
     def __init__(self, values: dict[str, JSON]) -> None:
@@ -132,7 +119,7 @@ class _Said:
             raise BadRequestError(f"conversation: at most {_MOST_NAME} characters")
 
     @classmethod
-    def read(cls, body: bytes) -> _Said:
+    def read(cls, body: bytes) -> _Body:
         try:
             values = loads(body)
         except ValueError as error:
@@ -153,7 +140,7 @@ class _Said:
             raise BadRequestError(f"{name}: is missing")
         return value
 
-    def at(self) -> datetime:
+    def time(self) -> datetime:
         text = self.text("time")
         if text is None:
             return datetime.now(UTC)

@@ -66,7 +66,7 @@ class _Counts:
     refusals: int = 0
 
 
-class Front:
+class Middleware:
     """The middleware of a server, and what its handlers share.
 
     Raises:
@@ -78,26 +78,26 @@ class Front:
         self._faults = Faults(options.faults, options.seed)
         self._counts = _Counts()
 
-    def repeats(self, request: web.Request, answers: AnswerStore[T]) -> tuple[str | None, dict[str, str]]:
-        """A request's idempotency key, and the headers that say whether it came before; counts it if it did."""
-        key = request.headers.get("Idempotency-Key")
-        if key is None or not answers.holds(key):
-            return key, {}
-        self._counts.repeats += 1
-        return key, {REPLAYED: "true"}
+    async def once(
+        self, request: web.Request, replies: ReplyStore[T], question: bytes, ask: Callable[[], Awaitable[T]]
+    ) -> tuple[T, dict[str, str]]:
+        """The answer, asked for once for each idempotency key, and the headers that say whether it was given before.
 
-    def answered(self) -> None:
-        """Count an answer."""
+        Raises:
+            BadRequestError: the key was used with another question.
+        """
+        if self._options.latency_ms:
+            await asyncio.sleep(self._options.latency_ms / 1000)
+        key = request.headers.get("Idempotency-Key")
+        repeated = key is not None and replies.holds(key)
+        self._counts.repeats += repeated
+        reply = await (ask() if key is None else replies.reply(key, question, ask))
         self._counts.answers += 1
+        return reply, {REPLAYED: "true"} if repeated else {}
 
     def counts(self) -> dict[str, JSON]:
         """The counts so far, for the health check."""
         return {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
-
-    async def pause(self) -> None:
-        """Wait as long as an answer is to take."""
-        if self._options.latency_ms:
-            await asyncio.sleep(self._options.latency_ms / 1000)
 
     @web.middleware
     async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -125,8 +125,6 @@ class Front:
             return await handler(request)
         except web.HTTPException as error:
             return _problem(Problem(error.status, f"{request.method} {request.path}: {error.reason}"))
-        except BadRequestError as error:
-            return _problem(Problem(400, str(error)))
         except ProblemError as error:
             return _problem(error.problem)
         except EndpointError as error:
@@ -214,8 +212,8 @@ class Faults:
         return None
 
 
-class AnswerStore(Generic[T]):
-    """Answers by idempotency key: one question is answered once, however often and at once it is sent."""
+class ReplyStore(Generic[T]):
+    """Replies by idempotency key: one question is answered once, however often and at once it is sent."""
 
     def __init__(self, most: int = MAX_STORED) -> None:
         self._most = most
@@ -225,7 +223,7 @@ class AnswerStore(Generic[T]):
         """Whether this key was seen before, and its answer is known or on its way."""
         return key in self._stored
 
-    async def answer(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
+    async def reply(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
         """The answer to this question, asked for where it is new; one that failed is asked again next time.
 
         Raises:

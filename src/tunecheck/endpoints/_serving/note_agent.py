@@ -6,10 +6,9 @@ import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from tunecheck._json import JSON
-from tunecheck.endpoints._serving.agent import AgentMessage
+from tunecheck.endpoints._serving.agent import AgentMessage, ServedAgent
 
 MAX_CONVERSATIONS = 256
 """Conversations that are remembered; the one that was quiet for longest gives way."""
@@ -52,7 +51,7 @@ class _Memory:
             self.characters -= len(self.notes.popleft().text)
 
 
-class NoteAgent:
+class NoteAgent(ServedAgent):
     """Remembers each sentence it is told, with the time; answers questions by the words they share with a sentence.
 
     Rare words count more than common ones, and of notes that fit alike the newest is told. A question about something
@@ -82,9 +81,6 @@ class NoteAgent:
     async def reset(self, conversation: str) -> None:
         """Forget a conversation."""
         self._memories.pop(conversation, None)
-
-    async def advance(self, conversation: str, at: datetime) -> None:
-        """Every message tells the time: there is nothing to do."""
 
     def health(self) -> dict[str, JSON]:
         """How many conversations and notes are remembered."""

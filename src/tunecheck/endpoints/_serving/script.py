@@ -28,9 +28,10 @@ from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck._yaml import read
-from tunecheck.endpoints._base import Completion, Usage
+from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
+from tunecheck.endpoints._serving.sources import AnswerSource
 from tunecheck.endpoints._serving.wire import Problem, ProblemError, Refusal
 
 MAX_TURNS = 10_000
@@ -279,7 +280,7 @@ def _listed(texts: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else texts or ()
 
 
-class ScriptSource:
+class ScriptSource(AnswerSource):
     """Answers chats by the rules of a script; every reply is marked as simulated.
 
     A request that is repeated under its idempotency key never comes here, so that it counts once.
@@ -292,40 +293,23 @@ class ScriptSource:
         self._unmatched = 0
         self._turns: OrderedDict[tuple[str, bytes], int] = OrderedDict()
 
-    @classmethod
-    def read(cls, path: Path | str) -> ScriptSource:
-        """The source of a script's file.
-
-        Raises:
-            ConfigurationError: the script cannot be used; names file, line and key.
-        """
-        return cls(read_script(path))
-
-    async def answer(
-        self,
-        messages: Sequence[Mapping[str, JSON]],
-        tools: Sequence[Mapping[str, JSON]] | None,
-        parameters: Mapping[str, JSON],
-    ) -> Completion:
+    async def answer(self, request: ChatRequest) -> Completion:
         """What the first rule that holds says.
 
         Raises:
             NoAnswerError: no rule holds for this request.
             ProblemError: the rule answers with an error.
         """
-        question = _question(messages, tools, parameters)
+        question = _question(request)
         rule = self._rule(question)
         if rule.config.latency_ms:
             await asyncio.sleep(rule.config.latency_ms / 1000)
         if isinstance(rule.outcome, Problem):
             raise ProblemError(rule.outcome)
-        completion = rule.outcome[self._turn(rule, messages) % len(rule.outcome)]
+        completion = rule.outcome[self._turn(rule, request.messages) % len(rule.outcome)]
         told = rule.config.usage
         usage = _estimated(question, completion) if told is None else Usage(told.input_tokens, told.output_tokens)
         return replace(completion, usage=usage)
-
-    async def close(self) -> None:
-        """Nothing is held open."""
 
     def health(self) -> dict[str, JSON]:
         """How many requests each rule answered, and how many none did."""
@@ -356,14 +340,11 @@ class ScriptSource:
         return turn
 
 
-def _question(
-    messages: Sequence[Mapping[str, JSON]],
-    tools: Sequence[Mapping[str, JSON]] | None,
-    parameters: Mapping[str, JSON],
-) -> Question:
-    given: dict[str, JSON] = {name: value for name, value in parameters.items() if value is not None}
-    if tools is not None:
-        given["tools"] = [dict(tool) for tool in tools]
+def _question(request: ChatRequest) -> Question:
+    messages = request.messages
+    given: dict[str, JSON] = {name: value for name, value in request.parameters.items() if value is not None}
+    if request.tools is not None:
+        given["tools"] = [dict(tool) for tool in request.tools]
     users = [message for message in messages if message.get("role") == "user"]
     systems = [_said(message) for message in messages if message.get("role") in ("system", "developer")]
     everything = [*map(_said, messages), *(dumps([name, value]).decode() for name, value in given.items())]

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 
 from aiohttp import web
 
@@ -27,13 +28,13 @@ from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._serving.agent import ServedAgent, add_agent
 from tunecheck.endpoints._serving.middleware import (
     REQUEST_ID,
-    AnswerStore,
-    Front,
+    Middleware,
+    ReplyStore,
     Served,
     ServeOptions,
     json_reply,
 )
-from tunecheck.endpoints._serving.sources import AnswerSource, TellsHealth
+from tunecheck.endpoints._serving.sources import AnswerSource
 from tunecheck.endpoints._serving.wire import (
     Asked,
     chat_completion,
@@ -55,12 +56,12 @@ def make_app(source: AnswerSource | ServedAgent, options: ServeOptions | None = 
     Raises:
         ConfigurationError: faults that cannot be.
     """
-    front = Front(options or ServeOptions())
-    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[front.outermost])
+    middleware = Middleware(options or ServeOptions())
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
     if isinstance(source, ServedAgent):
-        add_agent(app, source, front)
+        add_agent(app, source, middleware)
     else:
-        _add_model(app, _Server(source, front))
+        _add_model(app, _Server(source, middleware))
     return app
 
 
@@ -171,15 +172,15 @@ def _stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
 class _Server:
     """The handlers of one application and what they share."""
 
-    def __init__(self, source: AnswerSource, front: Front) -> None:
+    def __init__(self, source: AnswerSource, middleware: Middleware) -> None:
         self._source = source
-        self._front = front
-        self._answers: AnswerStore[Completion] = AnswerStore()
+        self._middleware = middleware
+        self._replies: ReplyStore[Completion] = ReplyStore()
 
     async def health(self, _: web.Request) -> web.Response:
         """Up, and the counts so far."""
-        own = self._source.health() if isinstance(self._source, TellsHealth) else {}
-        return json_reply({"status": "ok", "model": self._source.name, **self._front.counts(), **own})
+        counts = {**self._middleware.counts(), **self._source.health()}
+        return json_reply({"status": "ok", "model": self._source.name, **counts})
 
     async def models(self, _: web.Request) -> web.Response:
         """The one model there is."""
@@ -207,14 +208,8 @@ class _Server:
 
     async def _completion(self, request: web.Request, asked: Asked) -> tuple[Completion, dict[str, str]]:
         """The answer, and what its reply's headers say of it."""
-        await self._front.pause()
-
-        def ask() -> Awaitable[Completion]:
-            return self._source.answer(asked.messages, asked.tools, asked.parameters)
-
-        key, headers = self._front.repeats(request, self._answers)
-        completion = await (ask() if key is None else self._answers.answer(key, asked.digest, ask))
-        self._front.answered()
+        ask = functools.partial(self._source.answer, asked.request)
+        completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
         return completion, {REQUEST_ID: _header_text(completion.request_id) or uuid.uuid4().hex, **headers}
 
 

@@ -7,26 +7,24 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tunecheck._json import JSON, canonical, loads
-from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._base import ChatRequest, Completion
+
+_WORD = re.compile(r"\s*\S+|\s+")
+_ARGUMENT_PIECE = 24
+"""Characters of a call's arguments in one piece of a stream."""
 
 _NOT_PARAMETERS = {"messages", "tools", "functions", "model", "stream", "stream_options", "n"}
-
-
-class BadRequestError(Exception):
-    """A request that cannot be understood; the text says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One question. `digest` is equal for equal requests."""
 
-    messages: Sequence[Mapping[str, JSON]]
-    tools: Sequence[Mapping[str, JSON]] | None
+    request: ChatRequest
     digest: bytes
-    parameters: Mapping[str, JSON] = field(default_factory=dict)
     model: str | None = None
     stream: bool = False
     with_usage: bool = False
@@ -43,10 +41,12 @@ def chat_question(body: bytes) -> Asked:
         raise BadRequestError("n: only one choice is offered")
     model, options = asked.get("model"), asked.get("stream_options")
     return Asked(
-        messages=_messages(asked.get("messages"), "messages"),
-        tools=_tools(asked),
-        digest=_digest(asked),
-        parameters={name: value for name, value in asked.items() if name not in _NOT_PARAMETERS},
+        ChatRequest(
+            messages=_messages(asked.get("messages"), "messages"),
+            tools=_tools(asked),
+            parameters={name: value for name, value in asked.items() if name not in _NOT_PARAMETERS},
+        ),
+        _digest(asked),
         model=model if isinstance(model, str) else None,
         stream=asked.get("stream") is True,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
@@ -62,15 +62,11 @@ def score_question(body: bytes) -> Asked:
     asked = _object(body)
     data = asked.get("input_data")
     inner = data if isinstance(data, dict) else {}
-    found = [value for value in (inner.get("messages"), inner.get("input_string")) if value is not None]
-    messages = _messages(found[0] if found else data, "input_data")
+    named = next((inner[key] for key in ("messages", "input_string") if inner.get(key) is not None), data)
+    messages = _messages(named, "input_data")
     parameters = asked.get("params") or asked.get("parameters") or inner.get("parameters")
-    return Asked(
-        messages=messages,
-        tools=_tools(asked) or _tools(inner),
-        digest=_digest(asked),
-        parameters=parameters if isinstance(parameters, dict) else {},
-    )
+    given = parameters if isinstance(parameters, dict) else {}
+    return Asked(ChatRequest(messages, _tools(asked) or _tools(inner), given), _digest(asked))
 
 
 def _object(body: bytes) -> dict[str, JSON]:
@@ -93,7 +89,10 @@ def _digest(asked: Mapping[str, JSON]) -> bytes:
 def _messages(value: JSON, where: str) -> Sequence[Mapping[str, JSON]]:
     if isinstance(value, str) and value:
         return [{"role": "user", "content": value}]
-    return _objects(value, where) or _refuse(where)
+    messages = _objects(value, where)
+    if not messages:
+        raise BadRequestError(f"{where}: must not be empty")
+    return messages
 
 
 def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
@@ -109,15 +108,6 @@ def _objects(value: JSON, where: str) -> list[dict[str, JSON]]:
     if objects is None or not isinstance(value, list) or len(objects) != len(value):
         raise BadRequestError(f"{where}: must be a list of objects")
     return objects
-
-
-def _refuse(where: str) -> list[dict[str, JSON]]:
-    raise BadRequestError(f"{where}: must not be empty")
-
-
-_WORD = re.compile(r"\s*\S+|\s+")
-_ARGUMENT_PIECE = 24
-"""Characters of a call's arguments in one piece of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +147,13 @@ class ProblemError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
         self.problem = problem
+
+
+class BadRequestError(ProblemError):
+    """A request that cannot be understood; the text says what is wrong with it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Problem(400, text))
 
 
 @dataclass(frozen=True, slots=True)

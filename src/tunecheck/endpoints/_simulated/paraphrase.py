@@ -7,47 +7,17 @@ from collections.abc import Mapping
 from random import Random
 from types import MappingProxyType
 
-_BOTH_WAYS = (
-    ("help you", "assist you"),
-    ("find a", "locate a"),
-    ("show", "display"),
-    ("need", "require"),
-    ("get", "obtain"),
-    ("give", "provide"),
-    ("buy", "purchase"),
-    ("currently", "right now"),
-    ("great", "wonderful"),
-    ("happy", "glad"),
-    ("quick", "fast"),
-    ("large", "big"),
-    ("information", "details"),
-    ("price", "cost"),
-    ("movie", "film"),
-    ("results", "findings"),
-    ("maybe", "perhaps"),
-    ("i'm", "i am"),
-    ("it's", "it is"),
-    ("you're", "you are"),
-    ("i've", "i have"),
-    ("here's", "here is"),
-    ("that's", "that is"),
-    ("can't", "cannot"),
-    ("don't", "do not"),
-    ("won't", "will not"),
-    ("i'll", "i will"),
-)
-_ONE_WAY = (
-    ("approximately", "about"),
-    ("however", "but"),
-    ("because", "since"),
-    ("begin", "start"),
-    ("create", "make"),
-    ("verify", "check"),
-    ("total", "overall"),
-    ("correct", "right"),
-    ("please", "kindly"),
-    ("send", "forward"),
-)
+_BOTH_WAYS = """
+    help you = assist you, find a = locate a, show = display, need = require, get = obtain, give = provide,
+    buy = purchase, currently = right now, great = wonderful, happy = glad, quick = fast, large = big,
+    information = details, price = cost, movie = film, results = findings, maybe = perhaps, i'm = i am,
+    it's = it is, you're = you are, i've = i have, here's = here is, that's = that is, can't = cannot,
+    don't = do not, won't = will not, i'll = i will
+"""
+_ONE_WAY = """
+    approximately = about, however = but, because = since, begin = start, create = make, verify = check,
+    total = overall, correct = right, please = kindly, send = forward
+"""
 
 _OPENERS = ("Sure! ", "Of course. ", "Certainly. ", "All right: ", "Here you go. ")
 _KNOWN_OPENER = re.compile(r"(?:sure|of course|certainly|all right|okay|great|absolutely)[!.,:]+\s+", re.IGNORECASE)
@@ -59,8 +29,13 @@ _CLOSERS = (
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
+def _pairs(text: str) -> dict[str, str]:
+    pairs = (pair.partition(" = ") for pair in " ".join(text.split()).split(", "))
+    return {word: other for word, _, other in pairs}
+
+
 _SYNONYMS: Mapping[str, str] = MappingProxyType(
-    {**{other: word for word, other in _BOTH_WAYS}, **dict(_BOTH_WAYS), **dict(_ONE_WAY)}
+    {**{other: word for word, other in _pairs(_BOTH_WAYS).items()}, **_pairs(_BOTH_WAYS), **_pairs(_ONE_WAY)}
 )
 _WORDS = re.compile(
     r"\b(?:" + "|".join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True)) + r")\b", re.IGNORECASE
