@@ -1,4 +1,4 @@
-"""How calls identify themselves: a key, an Azure ML token, a Microsoft Entra token, or not at all."""
+"""Authentication: a key, an Azure ML token, a Microsoft Entra token, or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor, Secret, sent_secret
 
 _REFRESH_S = 300.0
-"""How long before its end a token is replaced."""
+"""How long before it expires a token is replaced."""
 
 
 class AccessToken(Protocol):
@@ -40,23 +40,23 @@ class TokenCredential(Protocol):
 
 
 class Auth(ABC):
-    """Gives the headers of each attempt."""
+    """Gives the authentication headers of each attempt."""
 
     @abstractmethod
     async def headers(self) -> Mapping[str, str]:
         """The headers to send.
 
         Raises:
-            RefusedError: there is no way to identify.
+            RefusedError: no credential is available.
         """
 
     def renew(self, sent: Mapping[str, str]) -> bool:
-        """After these headers brought a 401: whether others may be tried."""
+        """Whether to try again with other headers after these were answered with 401."""
         return False
 
 
 class NoAuth(Auth):
-    """Sends nothing."""
+    """No authentication."""
 
     async def headers(self) -> Mapping[str, str]:
         """None."""
@@ -79,7 +79,7 @@ class KeyAuth(Auth):
 
 
 class EntraAuth(Auth):
-    """Sends a Microsoft Entra token, fetched once for all calls and again five minutes before its end."""
+    """Sends a Microsoft Entra token, fetched once for all calls and again five minutes before it expires."""
 
     def __init__(
         self, scope: str, redactor: Redactor, *, credential: TokenCredential | None = None, clock: Clock | None = None
@@ -95,7 +95,7 @@ class EntraAuth(Auth):
         self._fetching: asyncio.Task[Secret] | None = None
 
     async def headers(self) -> Mapping[str, str]:
-        """The bearer token, a new one where the last is about to end."""
+        """The bearer token, a new one where the last is about to expire."""
         token = self._token
         if token is None or self._clock.wall() >= self._ends - _REFRESH_S:
             token = await self._refresh()
@@ -116,9 +116,9 @@ class EntraAuth(Auth):
 
     async def _fetch(self) -> Secret:
         try:
-            found = await self._ask()
-            token = Secret(str(found.token))
-            ends = float(found.expires_on)
+            answer = await self._ask()
+            token = Secret(str(answer.token))
+            ends = float(answer.expires_on)
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
             reason = one_line(self._redactor.text(str(error))) or type(error).__name__
             raise RefusedError(f"no Microsoft Entra token: {reason} (sign in with `az login`?)") from None
@@ -131,12 +131,12 @@ class EntraAuth(Auth):
             self._credential = await asyncio.to_thread(_default_credential)
         get_token = self._credential.get_token
         if inspect.iscoroutinefunction(get_token):
-            found = await get_token(self._scope)
+            token = await get_token(self._scope)
         else:
-            found = await asyncio.to_thread(get_token, self._scope)
-        if inspect.isawaitable(found):
-            found = await found
-        return found  # type: ignore[no-any-return]  # what a credential gives is checked by being read
+            token = await asyncio.to_thread(get_token, self._scope)
+        if inspect.isawaitable(token):
+            token = await token
+        return token  # type: ignore[no-any-return]  # what a credential gives is checked by being read
 
 
 def _bearer(token: Secret) -> dict[str, str]:

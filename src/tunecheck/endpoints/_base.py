@@ -1,4 +1,4 @@
-"""What every endpoint adapter offers: a chat request goes in, a completion comes out."""
+"""The interface of every endpoint: a chat request goes in, a completion comes out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Completion:
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
-        """The completion that such columns were made of; what is not as it should be counts as not there."""
+        """The completion that such columns were made of; a value of another type counts as absent."""
         usage, calls = columns.get("usage"), columns.get("tool_calls")
         counts = usage if isinstance(usage, dict) else {}
         return cls(
@@ -117,7 +117,7 @@ class Endpoint(ABC):
     `config_type`: what a definition of this kind holds; None where it is not made from one.
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
-    `holds_back`: it keeps to that limit itself, however many calls are made at once.
+    `holds_back`: it enforces that limit itself, however many calls are made at once.
     """
 
     kind: ClassVar[str]
@@ -162,7 +162,7 @@ class Endpoint(ABC):
         return None
 
     def sign(self, user_agent: str) -> None:
-        """Append to the User-Agent of the calls to come; an endpoint that calls nobody has none."""
+        """Append to the User-Agent of later calls; an endpoint without HTTP ignores it."""
 
     def answer_settings(self) -> dict[str, JSON]:
         """The part of the settings that answers depend on: what the fingerprint is made of."""
@@ -181,9 +181,9 @@ class StatefulReply:
 
 
 class StatefulEndpoint(Endpoint):
-    """An agent with a memory of its own. What belongs together is told apart by `conversation`.
+    """A stateful agent: it keeps each `conversation` itself, and is sent one message at a time.
 
-    The same `key` says the same thing once more: it must be answered as it was, and not be remembered twice. `sent_at`
+    A `key` that comes again is the same message again: it gets the same reply and is not remembered twice. `sent_at`
     is the time of the conversation's own clock, with a time zone.
     """
 
@@ -191,7 +191,7 @@ class StatefulEndpoint(Endpoint):
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
     ) -> StatefulReply:
-        """Say a message; `suggested` is a reply that the agent may take as its own, which saves making one.
+        """Send a message; `suggested` is a reply that the agent may take as its own, which saves making one.
 
         Raises:
             EndpointError: the call failed for good; its subclass says how.
@@ -200,7 +200,7 @@ class StatefulEndpoint(Endpoint):
 
     @abstractmethod
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
-        """Let the agent forget the whole conversation.
+        """Make the agent forget the whole conversation.
 
         Raises:
             EndpointError, StopRunError: as `reply`.
@@ -216,7 +216,7 @@ class StatefulEndpoint(Endpoint):
 
 
 class ModelCalls(Protocol):
-    """Somebody who asks models on an evaluator's behalf."""
+    """How evaluators ask models: directly, or in a run through its journal, cache and budget."""
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         """Answer one request; equal requests with equal `sample` may share one answer.
@@ -229,7 +229,7 @@ class ModelCalls(Protocol):
 
 
 class DirectCalls:
-    """Asks the endpoint each time: what an evaluator does that is called outside a run."""
+    """Asks the endpoint each time: for evaluators that are called outside a run."""
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
         """Ask."""

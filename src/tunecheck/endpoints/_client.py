@@ -1,4 +1,4 @@
-"""A service's client: one call is as many attempts as it takes, within the limits, and ends as a reply or an error."""
+"""The HTTP client of one service: retries, rate limits and concurrency; a call ends as a reply or a typed error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
 
 MOST_REFUSALS = 10
-"""After so many refused calls in a row, every further one would be refused as well."""
+"""Refused calls (401, 403) in a row after which the run stops: every further one would be refused as well."""
 
 _MOST_AT_FIRST = 64
 
@@ -32,7 +32,7 @@ _FATAL = frozenset({"certificate"})
 
 
 class Limits(ConcurrencyLimit, frozen=True):
-    """How much a service is asked at most; None: no limit of that sort."""
+    """The limits of a service; None: no such limit."""
 
     requests_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
     tokens_per_minute: Annotated[float, msgspec.Meta(gt=0)] | None = None
@@ -51,7 +51,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A reply that holds an answer, and what is recorded of it.
+    """A reply that holds an answer, with its latency and id.
 
     `latency_ms` is that of the attempt that succeeded, from sending to the last byte.
     """
@@ -95,7 +95,7 @@ class Client:
 
     @property
     def concurrency_now(self) -> int | None:
-        """How many calls are let through at once at this moment; None while there are no connections."""
+        """The current concurrency limit; None while there are no connections."""
         return self._live.gate.limit if self._live else None
 
     def sign(self, user_agent: str) -> None:
@@ -223,12 +223,12 @@ class Client:
 
 
 class _Live:
-    """What belongs to one event loop: connections, limits, and the count of refusals."""
+    """The state of one event loop: connections, limits, and the count of refusals."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: Transport, limits: Limits, clock: Clock) -> None:
         self.loop = loop
         self.transport = transport
-        # A limit is what somebody takes the service to bear: all of it may come at once, unless it is very many.
+        # The configured limit is what the service is expected to bear, so it starts there unless it is very high.
         self.gate = AdaptiveGate(limits.concurrency, clock=clock, start=_MOST_AT_FIRST)
         self.refusals = 0
         self._stop: str | None = None

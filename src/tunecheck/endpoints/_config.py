@@ -15,7 +15,7 @@ from tunecheck._json import JSON
 from tunecheck._yaml import Document
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-"""A text that says something."""
+"""A text that is not empty."""
 
 
 class EndpointConfig(Written, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""From a reply that is no answer to a typed error with one line that a person can use."""
+"""Replies that are no answer, as typed errors: one line that says what happened and what to do about it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt that gave no answer. `retry`: another one may; `overload`: the service said that it is too much."""
+    """An attempt that gave no answer. `retry`: another one may; `overload`: the service is overloaded or throttles."""
 
     error: EndpointError
     retry: bool

@@ -68,7 +68,7 @@ C = TypeVar("C", bound=HttpConfig)
 
 @dataclass(frozen=True, slots=True)
 class GivenSecrets:
-    """What identifies calls and was given in code: a key, and headers by name. A definition holds neither."""
+    """Credentials given in code rather than in a definition: a key, and headers by name."""
 
     key: Secret | None = None
     headers: Mapping[str, Secret] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     `credential` signs in with Microsoft Entra (default: azure-identity's DefaultAzureCredential). `secrets` are sent
     beside what the definition says, their key in place of its `auth`; the settings then speak of `key_variable`.
-    `clock` and `rng` are the time and the chance in limits and retries, for tests to turn by hand.
+    `clock` and `rng` are the time and randomness of limits and retries, for tests to control.
     """
 
     config_type: ClassVar[type[EndpointConfig] | None] = HttpConfig
@@ -193,7 +193,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     @property
     def concurrency_now(self) -> int | None:
-        """How many calls the service bears at once, as far as is known; None before the first call."""
+        """The current adaptive concurrency limit; None before the first call."""
         return self._client.concurrency_now
 
     async def close(self) -> None:

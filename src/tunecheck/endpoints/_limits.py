@@ -13,10 +13,10 @@ from email.utils import parsedate_to_datetime
 
 
 class Clock:
-    """The time and the waiting, in one place so that tests can turn them by hand. Seconds throughout."""
+    """The clock and the sleeping, injectable so that tests control them. Seconds throughout."""
 
     def now(self) -> float:
-        """A time that only goes forward."""
+        """A monotonic time."""
         return time.monotonic()
 
     def wall(self) -> float:
@@ -29,7 +29,7 @@ class Clock:
 
 
 class TokenBucket:
-    """At most so many units a minute, spread evenly, in the order of asking.
+    """A rate limit in units a minute, spread evenly, first come first served.
 
     The bucket holds `burst_s` seconds' worth of units (one at least), full at first. A taker of more units than it
     holds waits for a full bucket and leaves a debt that the next ones wait off.
@@ -44,7 +44,7 @@ class TokenBucket:
         self._turn = asyncio.Lock()
 
     async def take(self, units: float) -> None:
-        """Wait until this many units may be used, and use them."""
+        """Wait until this many units are available, and take them."""
         async with self._turn:
             need = min(units, self._capacity)
             while (missing := need - self._filled()) > 1e-9:
@@ -63,7 +63,7 @@ class TokenBucket:
 
 
 class AdaptiveGate:
-    """Lets in as many calls at once as the service bears, never more than `most`.
+    """An adaptive concurrency limit: as many calls at once as the service can bear, never more than `most`.
 
     It starts at `start` and doubles after each round of successes, as long as its callers use what there is; the first
     refusal for overload ends that: the limit is cut to 0.7 of itself, and from then on grows by a tenth a round. After
@@ -90,12 +90,12 @@ class AdaptiveGate:
 
     @property
     def limit(self) -> int:
-        """How many calls are let in at once now."""
+        """The current limit."""
         return self._limit
 
     @property
     def under_way(self) -> int:
-        """How many calls are inside."""
+        """How many calls hold a place."""
         return self._under_way
 
     async def __aenter__(self) -> None:

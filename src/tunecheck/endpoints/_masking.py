@@ -1,4 +1,4 @@
-"""Secrets: read from the environment, masked wherever they would be shown, taken out of what a server echoes."""
+"""Secrets: read from the environment, masked in messages, and in what a server echoes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SECRET_FIELD = re.compile(
 )
 
 _CREDENTIALS = re.compile(r"(Bearer|Basic|Token|ApiKey|SharedAccessSignature)\s+[^\s$]{16,}\Z", re.IGNORECASE)
-"""What the value of a header is that identifies somebody, whatever the header is called."""
+"""Values of headers that are credentials, whatever the header is called."""
 
 _WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
 _LEAST_ECHO = 8
-"""Shorter secrets are not looked for in answers, where they would stand by chance; no real key is that short."""
+"""Shorter secrets are not masked in answers, where they occur by chance; no real key is that short."""
 
 
 class Secret:
@@ -64,14 +64,14 @@ class Secret:
 
 
 class Redactor:
-    """Takes known secrets out of texts, in the forms in which a server may echo them."""
+    """Masks known secrets in texts, in every form in which a server may echo them (URL, JSON, HTML)."""
 
     def __init__(self) -> None:
         self._forms: tuple[str, ...] = ()
         self._echoes: tuple[str, ...] = ()
 
     def add(self, item: Secret, *, in_answers: bool = True) -> None:
-        """Look for this secret from now on: in texts for people, and in answers where that is asked for."""
+        """Mask this secret from now on: in texts for people, and unless `in_answers` is False in answers."""
         text = item.reveal()
         forms = {text, quote(text, safe=""), quote(text), json.dumps(text)[1:-1], html.escape(text)} - {""}
         self._forms = _longest_first({*self._forms, *forms})
@@ -104,7 +104,7 @@ class Redactor:
 
 
 def _longest_first(forms: set[str]) -> tuple[str, ...]:
-    # A secret that holds another one leaves nothing of itself behind.
+    # Where one secret contains another, masking the shorter one first would leave the rest of the longer one.
     return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 

@@ -1,4 +1,4 @@
-"""A JSON Lines file of recorded answers, found by row id or by the content of the messages.
+"""A JSON Lines file of recorded answers, looked up by row id or by the content of the messages.
 
 The file is read once, line by line, and only a hash and an offset of each record are kept (16 bytes for each of its
 keys); a record is read again when it is asked for. Memory stays flat however large the answers are.
@@ -29,12 +29,12 @@ class NoAnswerError(ReplyError):
 
 
 def id_key(row_id: str) -> bytes:
-    """What a record with this row id is found by."""
+    """The lookup key of a row id."""
     return b"id " + row_id.encode("utf-8", "surrogatepass")
 
 
 def content_key(messages: object) -> bytes:
-    """What a record with these messages is found by; None-valued keys and the splitting of text into parts are equal.
+    """The lookup key of messages; absent and None-valued keys are equal, as are a text and its parts.
 
     Raises:
         TypeError: the messages have no JSON form.
@@ -50,7 +50,7 @@ class RecordedFile:
     bytes; `records` counts its records.
 
     Raises:
-        DataError: the file cannot be read, a line is no object, a record says neither whom nor what it answers, or
+        DataError: the file cannot be read, a line is no object, a record has no key or no answer, or
             two records answer the same.
     """
 
@@ -82,7 +82,7 @@ class RecordedFile:
         return None
 
     def close(self) -> None:
-        """Close the file; nothing can be found afterwards."""
+        """Close the file."""
         self._file.close()
 
     def _index(self) -> str:

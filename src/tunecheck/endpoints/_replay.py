@@ -113,8 +113,8 @@ class ReplayEndpoint(Endpoint):
             file.close()
 
     def _find(self, request: ChatRequest) -> dict[str, JSON] | None:
-        found = self._find_key(id_key(request.row.id)) if request.row else None
-        return found or self._find_key(content_key(request.messages))
+        by_id = self._find_key(id_key(request.row.id)) if request.row else None
+        return by_id or self._find_key(content_key(request.messages))
 
     def _find_key(self, key: bytes) -> dict[str, JSON] | None:
         return next((record for file in self._files if (record := file.find(key)) is not None), None)

@@ -95,9 +95,9 @@ class EndpointTarget(Target):
 
     def _value(self, row: Row, name: str) -> JSON:
         for path in self._paths[name]:
-            found = find(row.values, path)
-            if not isinstance(found, Missing) and found is not None:
-                return found
+            value = find(row.values, path)
+            if not isinstance(value, Missing) and value is not None:
+                return value
         if name in self._chosen:
             raise ValueError(f"no {name} in column {_shown(self._paths[name][0])}")
         return None
@@ -107,7 +107,7 @@ class EndpointTarget(Target):
             return _read_messages(self._value(row, "messages"), self._paths["messages"])
         except ValueError:
             if self.endpoint.depends_on_row:
-                return []  # recorded answers are found by the row's id too
+                return []  # recorded answers are looked up by the row's id too
             raise
 
     def _row_parameters(self, row: Row) -> Mapping[str, JSON]:

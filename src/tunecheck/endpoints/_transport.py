@@ -18,7 +18,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._urls import Proxy, proxy_for
 
 MAX_REPLY_BYTES = 64 << 20
-"""Largest reply that is taken in."""
+"""Largest reply that is accepted."""
 
 CONNECT_S = 15.0
 """Longest wait for a connection, where the whole attempt may take longer."""

@@ -47,7 +47,7 @@ class ServeOptions:
     """How the server behaves.
 
     `key` is asked of every request but the health check; `latency_ms` is waited before each answer; `faults` gives
-    the rate of error replies by status, drawn with `seed`; `on_request` hears of each request answered.
+    the rate of error replies by status, drawn with `seed`; `on_request` is called after each request.
     """
 
     key: str | None = field(default=None, repr=False)
@@ -75,7 +75,7 @@ class Middleware:
 
     def __init__(self, options: ServeOptions) -> None:
         self._options = options
-        self._faults = Faults(options.faults, options.seed)
+        self._faults = FaultInjection(options.faults, options.seed)
         self._counts = _Counts()
 
     async def once(
@@ -158,11 +158,11 @@ def _problem(problem: Problem) -> web.Response:
 
 
 MAX_STORED = 10_000
-"""Answers kept for repeated idempotency keys; the oldest give way."""
+"""Answers kept for repeated idempotency keys; the oldest are dropped."""
 
 
 def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
-    """Whether a request carries the key: as a bearer token, or as Azure's `api-key`."""
+    """Whether a request carries the key: as a bearer token, or as Azure's `api-key`, compared in constant time."""
     scheme, _, token = headers.get("Authorization", "").partition(" ")
     offered = token.strip() if scheme.lower() == "bearer" else headers.get("api-key", "")
     return hmac.compare_digest(offered.encode("utf-8", "surrogateescape"), key.encode())
@@ -184,8 +184,8 @@ def parse_faults(texts: list[str]) -> dict[int, float]:
     return faults
 
 
-class Faults:
-    """Error replies at given rates, seeded: the n-th request to a server of the same seed meets the same fate.
+class FaultInjection:
+    """Fault injection: error replies at given rates; with the same seed, the n-th request fails in the same way.
 
     Raises:
         ConfigurationError: a status outside 400 to 599, a rate outside 0 to 1, or rates that add up to more than 1.

@@ -11,10 +11,10 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._serving.agent import AgentMessage, ServedAgent
 
 MAX_CONVERSATIONS = 256
-"""Conversations that are remembered; the one that was quiet for longest gives way."""
+"""Conversations that are remembered; the least recently used one is dropped."""
 
 MAX_CHARACTERS = 1 << 18
-"""Characters of one conversation, or message, that are remembered; the oldest give way."""
+"""Characters of one conversation, or message, that are remembered; the oldest are dropped."""
 
 _MOST_NOTE = 2_000
 

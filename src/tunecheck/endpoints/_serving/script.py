@@ -35,7 +35,7 @@ from tunecheck.endpoints._serving.sources import AnswerSource
 from tunecheck.endpoints._serving.wire import Problem, ProblemError, Refusal
 
 MAX_TURNS = 10_000
-"""Questions whose turn is remembered, for rules with several answers; the oldest give way."""
+"""Questions whose turn is remembered, for rules with several answers; the oldest are dropped."""
 
 MAX_WAIT_S = 3_600
 _SHOWN = 80

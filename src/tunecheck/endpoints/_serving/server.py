@@ -107,7 +107,7 @@ async def run_server(
 ) -> None:
     """Serve until `stop` is set, or the process is asked to end (SIGINT, SIGTERM); requests in flight are finished.
 
-    `on_ready` hears the address once it answers.
+    `on_ready` is called with the address once it answers.
 
     Raises:
         ConfigurationError: the address cannot be taken, or others could reach it and no key is asked for.
