@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tunecheck._files.run import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON
-from tunecheck.cli._main_figures import Declared, declared, lines_of, main_figure
+from tunecheck.cli._main_figures import lines_of, main_figure
+from tunecheck.runs._manifest import evaluators_of
 
-CALLS = Declared("calls", {"calls": "binary"})
-TEXT = Declared("bleu", {"bleu": "score"})
-STRANGE = Declared(None, {})
+CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
+TEXT = EvaluatorEntry(primary="bleu", metrics=[MetricEntry("bleu")])
+STRANGE = EvaluatorEntry()
 
 
 def counts(name: str, scored: int, not_applicable: int = 0, errors: int = 0) -> dict[str, JSON]:
@@ -20,7 +22,7 @@ def counts(name: str, scored: int, not_applicable: int = 0, errors: int = 0) -> 
     }
 
 
-def table(name: str, evaluator: Declared, *groups: dict[str, JSON]) -> list[tuple[str, ...]]:
+def table(name: str, evaluator: EvaluatorEntry, *groups: dict[str, JSON]) -> list[tuple[str, ...]]:
     return [(line.label, *line.cells) for line in lines_of(name, evaluator, groups)]
 
 
@@ -44,7 +46,7 @@ def test_the_mean_of_a_graded_metric_has_a_line_of_its_own_and_its_copies_have_n
 
 def test_a_metric_whose_name_ends_like_a_copy_is_kept_where_there_is_no_original() -> None:
     metrics = {"f1.f1_score": 0.5, "f1.f1_score_score": 0.5, "f1.binary_aggregate": 1.0, **counts("f1", 1)}
-    assert table("f1", Declared("f1_score", {}), metrics) == [("f1", "1 of 1 (100.0%)"), ("mean", "0.500")]
+    assert table("f1", EvaluatorEntry(primary="f1_score"), metrics) == [("f1", "1 of 1 (100.0%)"), ("mean", "0.500")]
 
 
 def test_rows_not_applicable_and_errors_have_lines_where_there_are_any() -> None:
@@ -95,5 +97,8 @@ def test_the_main_figure_is_the_pass_rate_else_the_mean() -> None:
 def test_what_a_manifest_declares_is_read_and_what_is_damaged_in_it_is_passed_over() -> None:
     metrics: list[JSON] = [{"name": "a", "kind": "binary"}, "rubbish"]
     manifest: dict[str, JSON] = {"evaluators": {"good": {"primary": "a", "metrics": metrics}, "bad": 5}}
-    assert declared(manifest) == {"good": Declared("a", {"a": "binary"}), "bad": Declared(None, {})}
-    assert declared({}) == {}
+    assert evaluators_of(manifest) == {
+        "good": EvaluatorEntry(primary="a", metrics=[MetricEntry("a", "binary")]),
+        "bad": EvaluatorEntry(),
+    }
+    assert evaluators_of({}) == {}

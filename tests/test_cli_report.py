@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from tunecheck._files.run import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON
 from tunecheck.cli._console import console
 from tunecheck.cli._evaluate.summary import Summary, show
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.cli._main_figures import Declared
 from tunecheck.runs._failures import FailureGroup, Failures
 
-CALLS = Declared("calls", {"calls": "binary"})
+CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
 
 
 def metrics(passed: int, rows: int, name: str = "calls") -> dict[str, JSON]:

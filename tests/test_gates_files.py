@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
+from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck.cli._evaluate.summary import Summary
 from tunecheck.cli._gates.files import junit_xml
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.cli._main_figures import Declared
 from tunecheck.runs._failures import Failures
 
 HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @everyone <script>alert(1)</script>"
@@ -23,7 +23,7 @@ HOSTILE = "<!-- ]]> & \x1b[31m \x00 | `x` ![i](http://evil.example/p.png) @every
 
 def summary(text: str = "run", *gates: Outcome, errors: int = 0) -> Summary:
     metrics: Mapping[str, JSON] = {f"{text}.error_count": errors}
-    declared = {text: Declared(None, {})}
+    declared = {text: EvaluatorEntry()}
     return Summary(text, text, text, text, 10, errors, False, metrics, {}, declared, Failures(), gates, [text], {})
 
 

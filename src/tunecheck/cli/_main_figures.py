@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
+from tunecheck.runs._manifest import metric_of
 
 NOTHING = "–"
 
@@ -14,14 +16,6 @@ _REPEATED = ("_score", "_passed")
 """Endings under which an evaluator gives a metric's value once more."""
 
 Metrics = Mapping[str, JSON]
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What an evaluator's entry in the manifest says of its metrics: their kinds by name, and the main one."""
-
-    primary: str | None
-    kinds: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +27,7 @@ class Line:
     cells: tuple[str, ...]
 
 
-def declared(manifest: Mapping[str, JSON]) -> dict[str, Declared]:
-    """The evaluators of a run, in order."""
-    evaluators = manifest.get("evaluators")
-    return {name: _declared(entry) for name, entry in evaluators.items()} if isinstance(evaluators, dict) else {}
-
-
-def _declared(entry: JSON) -> Declared:
-    values = entry if isinstance(entry, dict) else {}
-    primary, metrics = values.get("primary"), values.get("metrics")
-    kinds = {
-        str(metric["name"]): str(metric.get("kind"))
-        for metric in (metrics if isinstance(metrics, list) else [])
-        if isinstance(metric, dict) and "name" in metric
-    }
-    return Declared(primary if isinstance(primary, str) and primary else None, kinds)
-
-
-def lines_of(name: str, evaluator: Declared, groups: Sequence[Metrics]) -> Iterator[Line]:
+def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) -> Iterator[Line]:
     """An evaluator's lines; `groups` are the metrics over all rows and of each group."""
     main, *others = _shown_metrics(name, evaluator, groups[0])
     label = name if main in ("binary_aggregate", evaluator.primary, name) else f"{name} {main}"
@@ -64,7 +41,7 @@ def lines_of(name: str, evaluator: Declared, groups: Sequence[Metrics]) -> Itera
             yield Line("error" if key == "error_count" else "figure", label, cells)
 
 
-def main_figure(name: str, evaluator: Declared, metrics: Metrics) -> str:
+def main_figure(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
     """The one figure that says most of an evaluator: its pass rate, else its main mean."""
     rate = metrics.get(f"{name}.binary_aggregate")
     if isinstance(rate, float):
@@ -73,7 +50,7 @@ def main_figure(name: str, evaluator: Declared, metrics: Metrics) -> str:
     return _figure(name, main, evaluator, metrics)
 
 
-def _shown_metrics(name: str, evaluator: Declared, metrics: Metrics) -> list[str]:
+def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
     """The keys worth a line, the evaluator's own first: its pass rate, means of what is no yes or no, its sums."""
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     end = own.index("scored_count") if "scored_count" in own else len(own)
@@ -94,16 +71,16 @@ def _is_no_trouble(key: str, value: JSON) -> bool:
     return key.endswith(("_rate", "_count")) and not value
 
 
-def _says_the_same(key: str, evaluator: Declared, main: Sequence[str]) -> bool:
+def _says_the_same(key: str, evaluator: EvaluatorEntry, main: Sequence[str]) -> bool:
     """The mean of a yes or no is its pass rate."""
-    return main == ["binary_aggregate"] and key == evaluator.primary and evaluator.kinds.get(key) == "binary"
+    return main == ["binary_aggregate"] and key == evaluator.primary and _is_binary(evaluator, key)
 
 
-def _figure(name: str, key: str, evaluator: Declared, metrics: Metrics) -> str:
+def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
     value = metrics.get(f"{name}.{key}")
     if key == "binary_aggregate":
         return _share(value, metrics.get(f"{name}.scored_count"))
-    if (evaluator.kinds.get(key) == "binary" or key.endswith("_rate")) and isinstance(value, float):
+    if (_is_binary(evaluator, key) or key.endswith("_rate")) and isinstance(value, float):
         return f"{value:.1%}"
     return _number(value)
 
@@ -126,3 +103,8 @@ def _number(value: JSON) -> str:
     if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 100 else f"{value:,.1f}" if abs(value) < 1e9 else f"{value:.3g}"
     return NOTHING
+
+
+def _is_binary(evaluator: EvaluatorEntry, key: str) -> bool:
+    metric = metric_of(evaluator, key)
+    return metric is not None and metric.kind == "binary"

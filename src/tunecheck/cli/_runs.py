@@ -44,7 +44,8 @@ def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
     from tunecheck._errors import ConfigurationError
     from tunecheck._files.versions import NewerFileError
-    from tunecheck.cli._main_figures import declared, main_figure
+    from tunecheck.cli._main_figures import main_figure
+    from tunecheck.runs._manifest import evaluators_of
 
     described: dict[str, JSON] = {
         "run": run.id,
@@ -63,7 +64,9 @@ def _described(run: Run) -> dict[str, JSON]:
             found = run.metrics()
             metrics = found["metrics"] if isinstance(found.get("metrics"), dict) else {}
             assert isinstance(metrics, dict)
-            figures = {name: main_figure(name, evaluator, metrics) for name, evaluator in declared(manifest).items()}
+            figures = {
+                name: main_figure(name, evaluator, metrics) for name, evaluator in evaluators_of(manifest).items()
+            }
             described |= {"rows": found.get("rows"), "failed_rows": found.get("failed_rows"), "figures": dict(figures)}
     except (ConfigurationError, OSError) as error:
         status = "unreadable" if isinstance(error, NewerFileError) else described["status"]

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import DataError
+from tunecheck._files.run import EvaluatorEntry, MetricEntry
 from tunecheck._files.versions import read_object
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.bfcl._result_files import row_id
-from tunecheck.comparison._declared import Declared, DeclaredMetric
 from tunecheck.comparison._rows import RawRow
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
@@ -41,9 +41,12 @@ class BfclScores:
     files: Mapping[str, Path]
 
     @property
-    def declared(self) -> dict[str, Declared]:
+    def declared(self) -> dict[str, EvaluatorEntry]:
         """Each category is judged by itself, and all rows together."""
-        return {name: Declared(name, {name: DeclaredMetric("binary")}) for name in (ALL_ROWS, *self.files)}
+        return {
+            name: EvaluatorEntry(primary=name, metrics=[MetricEntry(name, "binary")])
+            for name in (ALL_ROWS, *self.files)
+        }
 
     def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
         """See RowSource."""

@@ -6,8 +6,8 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 
+from tunecheck._files.run import EvaluatorEntry
 from tunecheck.comparison._columns import Shape, Shapes, settle
-from tunecheck.comparison._declared import Declared
 from tunecheck.comparison._rows import RawRow, as_text, text_of, value_of
 from tunecheck.comparison._run_table import Items, State
 from tunecheck.datasets._identity import fingerprint, usable_id
@@ -26,7 +26,7 @@ class TableBuilder:
 
     def __init__(
         self,
-        declared: Mapping[str, Declared] | None,
+        declared: Mapping[str, EvaluatorEntry] | None,
         *,
         cluster: str | None = None,
         answers: frozenset[str] | None = None,

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tunecheck._files.run import EvaluatorEntry, MetricEntry
 from tunecheck._json import dumps, loads
-from tunecheck.comparison._declared import Declared, DeclaredMetric
-from tunecheck.comparison._run_table import PASS_RATE, Column, EvaluatorColumns, State
+from tunecheck.comparison._run_table import PASS_RATE, Column, EvaluatorColumns, Kind, State
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
+from tunecheck.pipeline._verdicts import counted_metric
+from tunecheck.runs._manifest import bounds_of, metric_of
 
 MOST_COLUMNS = 300
 """Most metrics that are read of an evaluator."""
@@ -42,7 +44,7 @@ class Shapes:
 
     def __init__(
         self,
-        declared: Mapping[str, Declared] | None,
+        declared: Mapping[str, EvaluatorEntry] | None,
         cluster: str | None,
         answers: frozenset[str],
         *,
@@ -57,11 +59,13 @@ class Shapes:
 
     def _evaluator(self, name: str) -> EvaluatorColumns:
         known = self.declared(name)
-        return EvaluatorColumns(name, [], None, bytearray(), bool(known.metrics), known.arguments, known.fingerprint)
+        return EvaluatorColumns(
+            name, [], None, bytearray(), bool(known.metrics), known.arguments or {}, known.fingerprint
+        )
 
-    def declared(self, name: str) -> Declared:
+    def declared(self, name: str) -> EvaluatorEntry:
         """What an evaluator says of itself."""
-        return self._declared.get(name, Declared())
+        return self._declared.get(name, EvaluatorEntry())
 
     def of(self, keys: Sequence[str]) -> Shape:
         """What is to be read of rows with these columns."""
@@ -112,31 +116,32 @@ class Shapes:
         for key in keys:
             metric = key.removesuffix("_result")
             if metric and metric != key:
-                column = self._column(part.evaluator, f"{metric}_passed", metric, DeclaredMetric("binary"))
+                column = self._column(part.evaluator, f"{metric}_passed", metric, MetricEntry(metric, "binary"))
                 if column is not None:
                     column.passes = column.name
                     reason = f"outputs.{name}.{metric}_reason" if f"{metric}_reason" in known else None
                     part.verdicts.append((f"outputs.{name}.{key}", reason, column))
             elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _is_repeated(key, known):
-                means = self.declared(name).metrics.get(key, DeclaredMetric("binary"))
+                means = metric_of(self.declared(name), key) or MetricEntry(key, "binary")
                 column = self._column(part.evaluator, key, key, means)
                 if column is not None:
                     part.numbers.append((f"outputs.{name}.{key}", column))
 
-    def _column(self, evaluator: EvaluatorColumns, key: str, metric: str, means: DeclaredMetric) -> Column | None:
+    def _column(self, evaluator: EvaluatorColumns, key: str, metric: str, means: MetricEntry) -> Column | None:
         name = f"{evaluator.name}.{key}"
         column = self.columns.get(name)
         if column is None and len(evaluator.columns) >= MOST_COLUMNS:
             evaluator.left_out += 1
             return None
         if column is None:
-            column = Column(name, evaluator.name, metric, means.kind, means.higher_is_better, means.bounds)
+            kind = _KINDS.get(means.kind, "score")
+            column = Column(name, evaluator.name, metric, kind, means.higher_is_better, bounds_of(means))
             self.columns[name] = column
             evaluator.columns.append(name)
         return column
 
 
-def _at_declared_names(declared: Mapping[str, Declared]) -> NameOf:
+def _at_declared_names(declared: Mapping[str, EvaluatorEntry]) -> NameOf:
     """Splits `outputs.<evaluator>.<key>` by the names that the run declares: they may hold dots."""
     names = sorted(declared, key=len, reverse=True)
 
@@ -167,6 +172,7 @@ def _part(name: str, names: set[str]) -> bool:
 Batch = Mapping[str, Sequence[bytes]]
 """A few rows of one shape by column, each value as JSON."""
 
+_KINDS: Mapping[str, Kind] = {"binary": "binary", "score": "score", "count": "count"}
 _SKIPPED, _NEITHER = 2, 3
 _WORDS = {b'"fail"': 0, b'"pass"': 1, b'"not_applicable"': _SKIPPED, b'"not applicable"': _SKIPPED}
 _AS_NUMBER = (0.0, 1.0, math.nan, math.nan)
@@ -214,6 +220,7 @@ class Part:
 
     def _verdicts(self, key: str, reason: str | None, column: Column, batch: Batch, start: int) -> list[int]:
         words = [_WORDS.get(text, _NEITHER) for text in batch[key]]
+        column.has_results = column.has_results or min(words) != _NEITHER
         column.fill(start)
         column.values.extend(map(_AS_NUMBER.__getitem__, words))
         reasons = batch[reason] if reason is not None else ()
@@ -259,7 +266,7 @@ def _hashed(reason: bytes) -> int:
     return hash(reason if b"\\" not in reason else dumps(loads(reason))) or 1
 
 
-def settle(evaluator: EvaluatorColumns, columns: dict[str, Column], declared: Declared) -> None:
+def settle(evaluator: EvaluatorColumns, columns: dict[str, Column], declared: EvaluatorEntry) -> None:
     """Drop an evaluator's columns without numbers, name its pass rate, and choose its main metric.
 
     The main metric is the one that it declares as its primary: as a pass rate if its kind is binary, as a number if
@@ -267,11 +274,13 @@ def settle(evaluator: EvaluatorColumns, columns: dict[str, Column], declared: De
     its first.
     """
     name = evaluator.name
+    with_result = [columns[each].metric for each in evaluator.columns if columns[each].has_results]
+    counted = counted_metric(with_result, name, declared.primary)
     for each in list(evaluator.columns):
         if all(value != value for value in columns[each].values):
             _drop(each, evaluator, columns)
     verdicts = [columns[each] for each in evaluator.columns if columns[each].passes]
-    primary = _primary(verdicts, name, declared)
+    primary = next((column for column in verdicts if column.metric == counted), None)
     if primary is not None:
         _rename(primary, f"{name}.{PASS_RATE}", evaluator, columns)
     for verdict in verdicts:
@@ -279,31 +288,23 @@ def settle(evaluator: EvaluatorColumns, columns: dict[str, Column], declared: De
     evaluator.main = _main(evaluator, columns, primary, declared)
 
 
-def _primary(verdicts: list[Column], name: str, declared: Declared) -> Column | None:
-    for metric in (declared.primary, name):
-        for column in verdicts:
-            if column.metric == metric:
-                return column
-    return verdicts[0] if verdicts else None
-
-
-def _tie(verdict: Column, evaluator: EvaluatorColumns, columns: dict[str, Column], declared: Declared) -> None:
+def _tie(verdict: Column, evaluator: EvaluatorColumns, columns: dict[str, Column], declared: EvaluatorEntry) -> None:
     """The number beside a verdict knows its verdicts, and whether it says anything else."""
     name = evaluator.name
     number = columns.get(f"{name}.{verdict.metric}") or columns.get(f"{name}.{verdict.metric}_score")
     if number is None or number is verdict:
         return
-    known = declared.metrics.get(verdict.metric)
+    known = metric_of(declared, verdict.metric)
     same = number.values.tobytes() == verdict.values.tobytes()
     number.repeats = known.kind == "binary" if known is not None else same
     number.passes, number.metric = verdict.name, verdict.metric
 
 
 def _main(
-    evaluator: EvaluatorColumns, columns: dict[str, Column], primary: Column | None, declared: Declared
+    evaluator: EvaluatorColumns, columns: dict[str, Column], primary: Column | None, declared: EvaluatorEntry
 ) -> str | None:
     own = f"{evaluator.name}.{declared.primary}"
-    known = declared.metrics.get(declared.primary or "")
+    known = metric_of(declared, declared.primary)
     kind = known.kind if known is not None else "binary"
     if own in columns and (kind != "binary" or primary is None):
         return own

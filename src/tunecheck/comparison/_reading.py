@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck.comparison._bfcl_scores import files_below, find_scores
 from tunecheck.comparison._building import TableBuilder
-from tunecheck.comparison._declared import Declared, answer_columns, read_declared
 from tunecheck.comparison._rows import AzureFile, GivenRows, LinesFile
 from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
+from tunecheck.pipeline._mapping import Reference, parse_mapping
+from tunecheck.runs._manifest import evaluators_of
 from tunecheck.runs._store import Run, find_run
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
@@ -33,7 +35,7 @@ class _Opened:
     source: Source
     place: str
     rows: RowSource
-    declared: Mapping[str, Declared] | None = None
+    declared: Mapping[str, EvaluatorEntry] | None = None
     answers: frozenset[str] | None = None
     simulated: bool = False
     created: str | None = None
@@ -145,8 +147,8 @@ def _run_folder(run: Run) -> _Opened:
         "run",
         str(run.folder),
         LinesFile(run.results),
-        read_declared(manifest),
-        answer_columns(manifest) if manifest.get("target", "unknown") is None else None,
+        evaluators_of(manifest) if isinstance(manifest.get("evaluators"), dict) else None,
+        _answer_columns(manifest) if manifest.get("target", "unknown") is None else None,
         manifest.get("simulated") is True,
         created if isinstance(created, str) else None,
         _unfinished(run, manifest),
@@ -166,3 +168,21 @@ def _ended(run: Run, manifest: Mapping[str, JSON]) -> str:
     if status == "running":
         return "is still running"
     return f"is not finished ({status}); finish it with --resume {run.id}"
+
+
+def _answer_columns(manifest: Mapping[str, JSON]) -> frozenset[str]:
+    """The data's columns that hold answers, in a run that asked nobody: what `response` is mapped to.
+
+    They are no part of the question: two iterations whose answers stand in the data are the same rows.
+    """
+    found = {"response"}
+    mapping = manifest.get("mapping")
+    for layer in mapping.values() if isinstance(mapping, dict) else ():
+        entry = layer.get("response") if isinstance(layer, dict) else None
+        try:
+            mapped = parse_mapping({"response": entry}, "mapping")["response"]
+        except ConfigurationError:
+            continue
+        if isinstance(mapped, Reference) and mapped.source == "data":
+            found.add(str(mapped.steps[0]))
+    return frozenset(found)

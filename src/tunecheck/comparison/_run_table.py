@@ -76,8 +76,8 @@ class Column:
     """One metric's numbers: NaN where a row has none; a pass is 1, a fail 0.
 
     `metric` begins the keys of its reason. `passes` names the column of its verdicts, where it has any. `reasons` has
-    a hash of why each failing row failed, where the column holds verdicts. `repeats` is whether its numbers are but the
-    verdicts once more.
+    a hash of why each failing row failed, where the column holds verdicts; `has_results` is whether any of them is one.
+    `repeats` is whether its numbers are but the verdicts once more.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Column:
     bounds: tuple[float, float] | None = None
     passes: str | None = None
     repeats: bool = False
+    has_results: bool = False
     values: array[float] = field(default_factory=lambda: array("d"))
     reasons: array[int] = field(default_factory=lambda: array("q"))
 

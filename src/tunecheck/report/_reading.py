@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files.run import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON
 from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.comparison._declared import read_bounds
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
 from tunecheck.pipeline._verdicts import Verdict, VerdictReader, counted_metrics
+from tunecheck.runs._manifest import evaluators_of
 from tunecheck.runs._store import Run
 
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
@@ -24,16 +25,6 @@ _POLICIES = frozenset(MatchPolicy().options())
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """What one metric's numbers mean: `kind` is score, binary or count, `bounds` the lowest and highest there are."""
-
-    name: str
-    kind: str = "score"
-    higher_is_better: bool = True
-    bounds: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Evaluated:
     """One evaluator of a run: its main metric where it declares one, and its metrics.
 
@@ -43,13 +34,13 @@ class Evaluated:
 
     name: str
     primary: str | None
-    metrics: Sequence[Meaning]
+    metrics: Sequence[MetricEntry]
     verdicts: VerdictReader
     compares: Literal["arguments", "functions"] | None = None
     alternatives: bool | None = None
 
     @property
-    def graded(self) -> list[Meaning]:
+    def graded(self) -> list[MetricEntry]:
         """The metrics whose mean says more than a pass rate."""
         return [metric for metric in self.metrics if metric.kind != "binary"]
 
@@ -81,10 +72,9 @@ def read_run(run: Run) -> ReportedRun:
     manifest, found = run.manifest(), run.metrics()
     metrics = found.get("metrics")
     known = metrics if isinstance(metrics, dict) else {}
-    primaries = {name: _primary(entry) for name, entry in _entries(manifest)}
-    passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in known}
-    counted = counted_metrics(run.rows(), passing) if passing else {}
-    evaluators = evaluators_of(manifest, known, counted)
+    entries = evaluators_of(manifest)
+    passing = {name: entry.primary for name, entry in entries.items() if f"{name}.binary_aggregate" in known}
+    evaluators = evaluated(manifest, known, counted_metrics(run.rows(), passing) if passing else {})
     groups = manifest.get("group_by")
     return ReportedRun(
         run,
@@ -97,50 +87,26 @@ def read_run(run: Run) -> ReportedRun:
     )
 
 
-def evaluators_of(
+def evaluated(
     manifest: Mapping[str, JSON], metrics: Mapping[str, JSON], counted: Mapping[str, str | None]
 ) -> list[Evaluated]:
     """A run's evaluators in order; `counted` has the metric whose result counts, of those that have one."""
-    return [_evaluated(name, entry, metrics, counted.get(name)) for name, entry in _entries(manifest)]
+    return [_evaluated(name, entry, metrics, counted.get(name)) for name, entry in evaluators_of(manifest).items()]
 
 
-def _entries(manifest: Mapping[str, JSON]) -> Iterator[tuple[str, Mapping[str, JSON]]]:
-    entries = manifest.get("evaluators")
-    for name, entry in entries.items() if isinstance(entries, dict) else ():
-        yield name, entry if isinstance(entry, dict) else {}
-
-
-def _primary(entry: Mapping[str, JSON]) -> str | None:
-    primary = entry.get("primary")
-    return primary if isinstance(primary, str) and primary else None
-
-
-def _evaluated(name: str, values: Mapping[str, JSON], metrics: Mapping[str, JSON], counted: str | None) -> Evaluated:
-    primary = _primary(values)
-    declared = values.get("metrics")
-    meanings = [
-        Meaning(
-            str(metric["name"]),
-            str(metric.get("kind")),
-            metric.get("higher_is_better") is not False,
-            read_bounds(metric.get("range")),
-        )
-        for metric in (declared if isinstance(declared, list) else [])
-        if isinstance(metric, dict) and "name" in metric
-    ]
-    arguments = values.get("arguments")
-    options: Mapping[str, JSON] = arguments if isinstance(arguments, dict) else {}
-    kind, has_policies = str(values.get("type")).rpartition(".")[2], options.keys() >= _POLICIES
+def _evaluated(name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], counted: str | None) -> Evaluated:
+    options = entry.arguments or {}
+    kind, has_policies = (entry.type or "").rpartition(".")[2], options.keys() >= _POLICIES
     compares: Literal["arguments", "functions"] | None = None
     if has_policies or kind == "CallCheckEvaluator":
         compares = "functions" if kind == "FunctionCallMatchEvaluator" else "arguments"
-    known = meanings or list(_found_metrics(name, metrics))
-    shown = counted or primary or (known[0].name if known else name)
+    known = entry.metrics or list(_found_metrics(name, metrics))
+    shown = counted or entry.primary or (known[0].name if known else name)
     accepted = options.get("alternatives") is True if has_policies else None
-    return Evaluated(name, primary, known, VerdictReader(name, shown), compares, accepted)
+    return Evaluated(name, entry.primary, known, VerdictReader(name, shown), compares, accepted)
 
 
-def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[Meaning]:
+def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[MetricEntry]:
     """The metrics of an evaluator that declares none: the means there are of what it returned."""
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     for key in own:
@@ -148,7 +114,7 @@ def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[Meaning]:
             return
         repeated = any(key.endswith(end) and key.removesuffix(end) in own for end in ("_score", "_passed"))
         if key != "binary_aggregate" and not repeated:
-            yield Meaning(key)
+            yield MetricEntry(key)
 
 
 def _reader(manifest: Mapping[str, JSON], parameter: str, columns: Sequence[str]) -> ValueReader:

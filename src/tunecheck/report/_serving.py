@@ -27,7 +27,7 @@ from tunecheck._files.versions import NewerFileError
 from tunecheck._json import JSON
 from tunecheck.endpoints._serving.server import running
 from tunecheck.report._page import RUNS, as_data, embedded, page
-from tunecheck.report._reading import Evaluated, evaluators_of
+from tunecheck.report._reading import Evaluated, evaluated
 from tunecheck.report._writing import write_report
 from tunecheck.runs._store import Run, list_runs
 
@@ -54,7 +54,7 @@ def _described(run: Run) -> dict[str, JSON]:
             metrics = summary.get("metrics")
             own = metrics if isinstance(metrics, dict) else {}
             found |= {"finished": True, "rows": summary.get("rows"), "failed_rows": summary.get("failed_rows")}
-            evaluators = evaluators_of(manifest, own, {})
+            evaluators = evaluated(manifest, own, {})
             found["figures"] = [figure for each in evaluators for figure in _figure(each, own)]
     except (ConfigurationError, OSError) as error:
         found |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}

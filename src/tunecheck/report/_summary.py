@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tunecheck._files.run import MetricEntry
 from tunecheck._json import JSON
 from tunecheck.report._index import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
-from tunecheck.report._reading import Evaluated, Meaning, ReportedRun
+from tunecheck.report._reading import Evaluated, ReportedRun
+from tunecheck.runs._manifest import bounds_of
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 from tunecheck.statistics._results import Estimate
 
@@ -82,14 +84,14 @@ def _rate(outcomes: Outcomes, group: _Group, sources: Sequence[str]) -> JSON:
     return estimated(estimate_proportion(passed, _clusters(rows, sources))) | {"passed": sum(passed)}
 
 
-def _mean(outcomes: Outcomes, metric: Meaning, group: _Group, sources: Sequence[str]) -> JSON:
+def _mean(outcomes: Outcomes, metric: MetricEntry, group: _Group, sources: Sequence[str]) -> JSON:
     numbers = outcomes.scores[metric.name]
     rows = [row for row in group.rows if math.isfinite(numbers[row])]
     if not rows:
         return None
     values = [numbers[row] for row in rows]
     clusters = _clusters(rows, sources)
-    return estimated(estimate_mean(values, clusters, bounds=metric.bounds, resamples=_RESAMPLES))
+    return estimated(estimate_mean(values, clusters, bounds=bounds_of(metric), resamples=_RESAMPLES))
 
 
 def _clusters(rows: Iterable[int], sources: Sequence[str]) -> list[str] | None:

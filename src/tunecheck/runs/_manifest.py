@@ -7,7 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import structs
 
 from tunecheck._errors import ConfigurationError
@@ -67,6 +69,46 @@ def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
     if not isinstance(bounds, (list, tuple)) or not all(isinstance(bound, (int, float)) for bound in bounds):
         return None
     return [float(bound) for bound in bounds]
+
+
+def evaluators_of(manifest: Mapping[str, JSON]) -> dict[str, EvaluatorEntry]:
+    """A run's evaluators in order, as its `run.json` describes them; what of it is damaged is passed over."""
+    entries = manifest.get("evaluators")
+    return {name: _entry(entry) for name, entry in entries.items()} if isinstance(entries, dict) else {}
+
+
+def _entry(entry: JSON) -> EvaluatorEntry:
+    values = entry if isinstance(entry, dict) else {}
+    metrics = values.get("metrics")
+    listed = metrics if isinstance(metrics, list) else []
+    return EvaluatorEntry(
+        type=_undamaged(values.get("type"), str),
+        arguments=_undamaged(values.get("arguments"), dict[str, Any]),
+        fingerprint=_undamaged(values.get("fingerprint"), str),
+        primary=_undamaged(values.get("primary"), str) or None,
+        metrics=[metric for item in listed if (metric := _undamaged(item, MetricEntry)) is not None],
+    )
+
+
+_T = TypeVar("_T")
+
+
+def _undamaged(value: JSON, kind: type[_T]) -> _T | None:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def metric_of(evaluator: EvaluatorEntry, name: str | None) -> MetricEntry | None:
+    """What an evaluator declares of a metric."""
+    return next((metric for metric in evaluator.metrics if metric.name == name), None)
+
+
+def bounds_of(metric: MetricEntry) -> tuple[float, float] | None:
+    """The lowest and the highest value that a metric declares; None where there are none."""
+    low, high = metric.range if metric.range is not None and len(metric.range) == 2 else (None, None)
+    return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
 
 
 def describe_target(target: Target | None) -> dict[str, JSON] | None:

@@ -17,9 +17,9 @@ from tunecheck.cli._evaluate.summary import SIMULATED, Summary, show
 from tunecheck.cli._gates.files import write_files
 from tunecheck.cli._gates.gates import Outcome, check_error_rate
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._main_figures import declared
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.runs._failures import Failures, read_failures
+from tunecheck.runs._manifest import evaluators_of
 
 if TYPE_CHECKING:
     from tunecheck._progress import ProgressBar
@@ -87,7 +87,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     from tunecheck.runs._store import Run
 
     run = Run(result.run_dir)
-    evaluators = declared(run.manifest())
+    evaluators = evaluators_of(run.manifest())
     primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
     metrics = result["metrics"]
     assert isinstance(metrics, dict)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._gates.gates import Outcome
-from tunecheck.cli._main_figures import Declared, Line, lines_of, main_figure
+from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Summary:
     simulated: bool
     metrics: Metrics
     by: Mapping[str, Mapping[str, Metrics]]
-    evaluators: Mapping[str, Declared]
+    evaluators: Mapping[str, EvaluatorEntry]
     failures: Failures
     gates: Sequence[Outcome]
     notes: Sequence[str]
@@ -128,7 +129,7 @@ def _cells(line: Line) -> Iterator[RenderableType]:
 
 
 def _group_tables(
-    column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, Declared], width: int
+    column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry], width: int
 ) -> Iterator[Table | str]:
     """By one column: its values below one another, as many evaluators side by side as fit."""
     from rich.text import Text

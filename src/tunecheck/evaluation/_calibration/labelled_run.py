@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
@@ -12,11 +12,12 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
 from tunecheck.pipeline._results import ResultRow
+from tunecheck.pipeline._verdicts import RESULT, WORDS, counted_metric
+from tunecheck.runs._manifest import evaluators_of, metric_of
 from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion
 
-_NOT_APPLICABLE = ("not_applicable", "not applicable")
 _LISTED = 6
 
 
@@ -35,7 +36,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Disagreement:
     """A row on which label and verdict differ; `label` is as it stands in the data."""
 
     row_id: str
@@ -44,17 +45,6 @@ class Difference:
     verdict: str
     score: JSON
     reason: JSON
-
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {
-            "row_id": self.row_id,
-            "label": self.label,
-            "label_class": self.label_class,
-            "verdict": self.verdict,
-            "score": self.score,
-            "reason": self.reason,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +84,7 @@ class Calibration:
     classes: tuple[str, ...]
     confusion: Mapping[str, Mapping[str, int]]
     by_class: Mapping[str, ClassFigures]
-    differences: tuple[Difference, ...]
+    differences: tuple[Disagreement, ...]
     simulated: bool = False
     usage: Mapping[str, JSON] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -119,7 +109,7 @@ class Calibration:
             "classes": list(self.classes),
             "confusion": {label: dict(verdicts) for label, verdicts in self.confusion.items()},
             "by_class": {name: figures.as_json() for name, figures in self.by_class.items()},
-            "differences": [difference.as_json() for difference in self.differences],
+            "differences": [asdict(difference) for difference in self.differences],
             "simulated": self.simulated,
             "usage": dict(self.usage),
             "notes": list(self.notes),
@@ -194,20 +184,23 @@ class _Reading:
         self._labels = labels
         self.kind: LabelKind = labels.kind
         self.metric: str | None = None
-        declared = _declared(run.manifest(), evaluator)
-        self.metric = self._metric(metric, declared)
-        self._higher_is_better = _higher_is_better(declared, self.metric)
+        declared = evaluators_of(run.manifest())
+        if evaluator not in declared:
+            raise ConfigurationError(f"the run has no evaluator {evaluator!r}{did_you_mean(evaluator, declared)}")
+        self.metric = self._metric(metric, declared[evaluator].primary)
+        meaning = metric_of(declared[evaluator], self.metric)
+        self._higher_is_better = meaning is None or meaning.higher_is_better
 
     def gives_classes(self) -> bool:
         """Whether some verdict is a text other than pass and fail."""
         values = (self._raw(output) for _, output in self._outputs() if output is not None)
         return any(isinstance(value, str) and as_pass_or_fail(value) is None for value in values)
 
-    def compare(self) -> tuple[Counter[str], Counter[tuple[str, str]], list[Difference]]:
+    def compare(self) -> tuple[Counter[str], Counter[tuple[str, str]], list[Disagreement]]:
         """What became of the rows, the pairs of label and verdict, and the rows where they differ."""
         counts: Counter[str] = Counter()
         pairs: Counter[tuple[str, str]] = Counter()
-        differences: list[Difference] = []
+        differences: list[Disagreement] = []
         for row, output in self._outputs():
             raw = None if output is None else self._raw(output)
             if output is None or raw is None:
@@ -238,18 +231,21 @@ class _Reading:
     def _has_failed(self, output: Mapping[str, JSON]) -> bool:
         return output.get(f"{self.metric}_status") == "error"
 
-    def _metric(self, wanted: str | None, declared: Mapping[str, JSON]) -> str | None:
+    def _metric(self, wanted: str | None, primary: str | None) -> str | None:
         """The metric whose verdict is compared: the one asked for, else the evaluator's main one."""
         keys = next((list(output) for _, output in self._outputs() if output is not None), [])
-        bases = [*keys, *(key.removesuffix("_result") for key in keys if key.endswith("_result"))]
+        results = [key.removesuffix(RESULT) for key in keys if key.endswith(RESULT)]
+        bases = [*keys, *results]
         if wanted is not None:
             if keys and wanted not in bases:
                 raise ConfigurationError(f"{self._evaluator!r} has no metric {wanted!r}{did_you_mean(wanted, bases)}")
             return wanted
-        primary = declared.get("primary")
-        results = [key.removesuffix("_result") for key in keys if key.endswith("_result")]
-        for name in (primary, self._evaluator, results[0] if len(results) == 1 else None):
-            if isinstance(name, str) and (not keys or name in bases):
+        counted = counted_metric(results, self._evaluator, primary)
+        if counted is not None and (counted in (primary, self._evaluator) or len(results) == 1):
+            return counted
+        # Of several results that nobody declares the first counts elsewhere; here people say which one they labelled.
+        for name in (primary, self._evaluator):
+            if name is not None and (not keys or name in keys):
                 return name
         if len(keys) > 1:
             raise ConfigurationError(f"{self._evaluator!r} gives {', '.join(keys[:_LISTED])}: say which metric it is")
@@ -258,7 +254,7 @@ class _Reading:
     def _raw(self, output: Mapping[str, JSON]) -> JSON:
         """What the evaluator says, None where it says nothing."""
         own, result = output.get(f"{self.metric}"), output.get(f"{self.metric}_result")
-        if result in _NOT_APPLICABLE or own in _NOT_APPLICABLE:
+        if any(isinstance(said, str) and WORDS.get(said) == "not_applicable" for said in (result, own)):
             return None
         if self.kind == "class":
             return result if own is None else own
@@ -300,26 +296,9 @@ class _Reading:
             f"row {row.get('row_id')}: {self._evaluator!r} says {shown} as {self.metric!r}, which is not {wanted}"
         )
 
-    def _difference(self, row: ResultRow, output: Mapping[str, JSON], label: str, verdict: str) -> Difference:
+    def _difference(self, row: ResultRow, output: Mapping[str, JSON], label: str, verdict: str) -> Disagreement:
         own = output.get(f"{self.metric}")
         score = output.get(f"{self.metric}_score", own if isinstance(own, (int, float)) else None)
         reason = output.get(f"{self.metric}_reason", output.get("reason"))
         given = row.get(f"inputs.{self._labels.column}")
-        return Difference(str(row["row_id"]), given, label, verdict, score, reason)
-
-
-def _declared(manifest: Mapping[str, JSON], evaluator: str) -> Mapping[str, JSON]:
-    evaluators = manifest.get("evaluators")
-    if not isinstance(evaluators, dict) or evaluator not in evaluators:
-        known = evaluators if isinstance(evaluators, dict) else {}
-        raise ConfigurationError(f"the run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}")
-    declared = evaluators[evaluator]
-    return declared if isinstance(declared, dict) else {}
-
-
-def _higher_is_better(declared: Mapping[str, JSON], metric: str | None) -> bool:
-    metrics = declared.get("metrics")
-    for entry in metrics if isinstance(metrics, list) else []:
-        if isinstance(entry, dict) and entry.get("name") == metric:
-            return entry.get("higher_is_better") is not False
-    return True
+        return Disagreement(str(row["row_id"]), given, label, verdict, score, reason)
