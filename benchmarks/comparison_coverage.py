@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from checks.statistics_worlds import World, binary, clustered_binary, clustered_scores, scores, watched
 
-from tunecheck.statistics._binary import paired_binary
-from tunecheck.statistics._power import smallest_difference
-from tunecheck.statistics._scores import paired_scores
+from tunecheck.statistics._decisions import smallest_difference
+from tunecheck.statistics._paired import paired_binary, paired_scores
 
 SEED = 20_250_101
 TESTS = ("exact", "mid-p", "wilcoxon")

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from tunecheck.statistics._binary import paired_binary
+from tunecheck.statistics._paired import paired_binary, paired_scores
 from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores
-from tunecheck.statistics._scores import paired_scores
 
 __all__ = ["FAR", "World", "binary", "clustered_binary", "clustered_scores", "scores", "watched"]
 

@@ -14,8 +14,8 @@ from tests.conftest import ROOT
 from tests.semantic_pairs import PAIRS
 from tests.semantic_parts import MODEL, packages, torch_environment
 
-from tunecheck.evaluators._similarity.architecture import read_architecture
 from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
+from tunecheck.evaluators._similarity.blueprint import read_architecture
 from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environment is most of it, the first time

@@ -12,15 +12,12 @@ from typing import Any
 import numpy
 import pytest
 
-from tunecheck.statistics._binary import mcnemar, paired_binary, tango
-from tunecheck.statistics._decisions import holm
+from tunecheck.statistics._decisions import holm, smallest_difference
 from tunecheck.statistics._distributions import t_quantile
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
-from tunecheck.statistics._permutation import flip_counts, flip_scores
-from tunecheck.statistics._power import smallest_difference
-from tunecheck.statistics._ranks import signed_ranks
+from tunecheck.statistics._paired import mcnemar, paired_binary, paired_scores, tango
+from tunecheck.statistics._paired_tests import flip_counts, flip_scores, signed_ranks
 from tunecheck.statistics._results import Estimate
-from tunecheck.statistics._scores import paired_scores
 
 Question = tuple[str, dict[str, Any]]
 Answered = Callable[[str], Iterator[tuple[dict[str, Any], Any]]]

@@ -40,7 +40,7 @@ def test_every_option_shown_is_one_of_the_command(text: str) -> None:
 
 @pytest.mark.parametrize(("rows", "points"), [(200, 1.9), (1000, 0.4)])
 def test_what_unchanged_rows_show_is_as_the_page_says(rows: int, points: float) -> None:
-    from tunecheck.statistics._binary import paired_binary
+    from tunecheck.statistics._paired import paired_binary
 
     low = paired_binary([1.0] * rows, [1.0] * rows).difference.low
     assert low is not None

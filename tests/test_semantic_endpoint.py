@@ -20,8 +20,7 @@ from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, R
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
-from tunecheck.evaluators._similarity.endpoint import EmbeddingEndpoint, text_request
-from tunecheck.evaluators._similarity.vectors import cosine, unpacked_vector
+from tunecheck.evaluators._similarity.endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 
 VECTORS: dict[str, list[float]] = {
     "east": [1.0, 0.0],

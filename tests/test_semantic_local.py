@@ -19,11 +19,9 @@ from tests.semantic_pairs import LONG, PAIRS
 from tests.semantic_parts import MODEL, packages
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck.evaluators._similarity.architecture import read_architecture
 from tunecheck.evaluators._similarity.bert_score import BertScoreEvaluator
-from tunecheck.evaluators._similarity.blueprint import read_blueprint
+from tunecheck.evaluators._similarity.blueprint import find_model, read_architecture, read_blueprint
 from tunecheck.evaluators._similarity.embedding_similarity import EmbeddingSimilarityEvaluator
-from tunecheck.evaluators._similarity.places import find_model
 
 REFERENCE = [
     # precision, recall, F1 of bert-score 0.3.13 (layer 6); cosine of sentence-transformers 6.2.0; torch 2.13.0

@@ -6,12 +6,10 @@ import math
 
 import pytest
 
-from tunecheck.statistics._binary import paired_binary
-from tunecheck.statistics._decisions import non_inferiority
+from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
-from tunecheck.statistics._power import smallest_difference
+from tunecheck.statistics._paired import paired_binary, paired_scores
 from tunecheck.statistics._samples import as_codes
-from tunecheck.statistics._scores import paired_scores
 from tunecheck.statistics._trials import pass_at_k
 
 

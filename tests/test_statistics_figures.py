@@ -11,12 +11,10 @@ from itertools import combinations, product
 import numpy
 import pytest
 
-from tunecheck.statistics._binary import mcnemar, paired_binary, tango
-from tunecheck.statistics._decisions import holm, non_inferiority
-from tunecheck.statistics._permutation import flip_counts, flip_scores
-from tunecheck.statistics._power import smallest_binary, smallest_difference
+from tunecheck.statistics._decisions import holm, non_inferiority, smallest_binary, smallest_difference
+from tunecheck.statistics._paired import mcnemar, paired_binary, paired_scores, tango
+from tunecheck.statistics._paired_tests import flip_counts, flip_scores
 from tunecheck.statistics._results import Estimate, PairedBinary
-from tunecheck.statistics._scores import paired_scores
 from tunecheck.statistics._trials import pass_at_k, pass_hat_k
 
 Z = statistics.NormalDist().inv_cdf(0.975)
@@ -241,8 +239,9 @@ def likely(rows: int, chance: float) -> range:
 
 def test_results_are_read_without_numpy_and_the_standard_library_keeps_its_name() -> None:
     code = (
-        "import sys, tunecheck.statistics._power, statistics\n"
-        "from tunecheck.statistics import Estimate, holm, smallest_difference\n"
+        "import sys, tunecheck.statistics._decisions, statistics\n"
+        "from tunecheck.statistics._decisions import holm, smallest_difference\n"
+        "from tunecheck.statistics._results import Estimate\n"
         "assert statistics.median([1, 2, 3]) == 2 and 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

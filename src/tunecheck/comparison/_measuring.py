@@ -138,8 +138,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
     """The metric's figures and its test; there is no verdict before all metrics are tested."""
     import numpy
 
-    from tunecheck.statistics._decisions import non_inferiority
-    from tunecheck.statistics._power import smallest_difference
+    from tunecheck.statistics._decisions import non_inferiority, smallest_difference
 
     both = sides.both
     found = _compared(sides, both, settings, chosen.tested)
@@ -179,8 +178,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
 
 
 def _compared(sides: Sides, both: Mask, settings: Settings, tested: bool) -> PairedBinary | PairedScores:
-    from tunecheck.statistics._binary import paired_binary
-    from tunecheck.statistics._scores import paired_scores
+    from tunecheck.statistics._paired import paired_binary, paired_scores
 
     before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
     if sides.verdicts:

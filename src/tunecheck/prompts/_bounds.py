@@ -1,6 +1,7 @@
 """What a template may do, and what one rendering may cost, so that no template can hang or fill the memory.
 
-Steps and text are counted; filters, methods and operators are those listed here, each within bounds.
+Steps and text are counted; filters, methods and operators are those listed here, each within bounds. What asks for too
+much raises TooMuchError.
 """
 
 from __future__ import annotations
@@ -50,49 +51,29 @@ class Budget:
         self._characters = MAX_TEXT
 
     def charge(self, steps: int) -> None:
-        """Count steps.
-
-        Raises:
-            TooMuchError: there have been too many.
-        """
+        """Count steps."""
         self._steps -= steps
         if self._steps < 0:
             raise TooMuchError("the template takes too many steps: are its loops as long as they should be?")
 
     def write(self, size: int) -> None:
-        """Count written characters.
-
-        Raises:
-            TooMuchError: there have been too many.
-        """
+        """Count written characters."""
         self._characters -= size
         if self._characters < 0:
             raise TooMuchError(f"the template writes more than {MAX_TEXT >> 20} MB")
 
     def allow(self, size: int) -> None:
-        """Refuse to make a text or list of that size, if it is too large.
-
-        Raises:
-            TooMuchError: it is.
-        """
+        """Refuse to make a text or list of that size, if it is too large."""
         if size > MAX_TEXT:
             raise TooMuchError(f"the template makes a text or list of {size} and more, which no prompt needs")
 
     def at_most(self, most: int, number: object, what: str) -> None:
-        """Refuse a number of the template's that is too large for its purpose.
-
-        Raises:
-            TooMuchError: it is.
-        """
+        """Refuse a number of the template's that is too large for its purpose."""
         if isinstance(number, int) and abs(number) > most:
             raise TooMuchError(f"{what} of more than {most} is not allowed")
 
     def weigh(self, *values: object) -> None:
-        """Count what looking at all of the values takes.
-
-        Raises:
-            TooMuchError: it is too much.
-        """
+        """Count what looking at all of the values takes."""
         todo: list[object] = list(values)
         while todo:
             value = todo.pop()
@@ -108,11 +89,7 @@ class Budget:
                 todo.extend(value)
 
     def taken(self, value: object) -> object:
-        """What an operation gave: weighed, not too long, and written out where it comes bit by bit.
-
-        Raises:
-            TooMuchError: it is too much.
-        """
+        """What an operation gave: weighed, not too long, and written out where it comes bit by bit."""
         if isinstance(value, Iterator):
             value = list(self.each(value))
         if isinstance(value, str):
@@ -123,22 +100,13 @@ class Budget:
         return value
 
     def each(self, values: Iterator[object], cost: int = 1) -> Iterator[object]:
-        """The same items, counted one by one.
-
-        Raises:
-            TooMuchError: there are too many.
-        """
+        """The same items, counted one by one."""
         for value in values:
             self.charge(cost)
             yield value
 
     def text_of(self, value: object) -> str:
-        """A value as text, as Python writes it.
-
-        Raises:
-            TooMuchError: it is too long.
-            TypeError: it is not plain data.
-        """
+        """A value as text, as Python writes it."""
         if type(value) in (int, float, bool, type(None)):
             return str(value)
         self._check(value)
@@ -302,12 +270,7 @@ _CHECKS: Mapping[str, Callable[..., None]] = MappingProxyType(
 
 
 def check_call(budget: Budget, called: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Refuse what a template must not call, and calls that would make too much.
-
-    Raises:
-        SecurityError: it must not be called.
-        TooMuchError: it would be too much.
-    """
+    """Refuse what a template must not call, and calls that would make too much."""
     budget.charge(_CALL)
     budget.weigh(*args, *kwargs.values())
     _defined(called)
@@ -328,12 +291,7 @@ def check_call(budget: Budget, called: object, args: tuple[object, ...], kwargs:
 
 
 def binary(budget: Budget, sign: str, left: object, right: object) -> object:
-    """An operator's result.
-
-    Raises:
-        TooMuchError: it would be too much.
-        TypeError, ValueError, ArithmeticError: as Python has it.
-    """
+    """An operator's result."""
     budget.weigh(left, right)
     if sign == "+" and (isinstance(left, Fragment) or isinstance(right, Fragment)):
         if isinstance(left, str) and isinstance(right, str):

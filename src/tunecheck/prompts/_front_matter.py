@@ -1,4 +1,7 @@
-"""The front matter of a `.prompty` file: where it ends, what it says, and where in the file each part of it stands."""
+"""The front matter of a `.prompty` file: where it ends, what it says, and where in the file each part of it stands.
+
+What is wrong in it raises PromptError, which names file, line and key.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +57,7 @@ class Front:
         return value
 
     def mapping(self, *path: str) -> dict[str, JSON]:
-        """A mapping, empty where the key is absent.
-
-        Raises:
-            PromptError: it is something else.
-        """
+        """A mapping, empty where the key is absent."""
         value = self.value(*path)
         if value is None:
             return {}
@@ -67,11 +66,7 @@ class Front:
         return value
 
     def text(self, *path: str) -> str | None:
-        """A text (a number counts as one), None where the key is absent.
-
-        Raises:
-            PromptError: it is something else.
-        """
+        """A text (a number counts as one), None where the key is absent."""
         value = self.value(*path)
         if value is None or isinstance(value, str):
             return value
@@ -80,40 +75,24 @@ class Front:
         raise self.error(path, f"must be a text, not {shown_value(value)}")
 
     def filled_text(self, *path: str) -> str | None:
-        """A text, None where the key is absent or the text blank.
-
-        Raises:
-            PromptError: it is something else.
-        """
+        """A text, None where the key is absent or the text blank."""
         text = self.text(*path)
         return text if text and text.strip() else None
 
     def resolved_text(self, *path: str) -> str | None:
-        """A text that endpoint definitions take as it is: its references to the environment are looked up here.
-
-        Raises:
-            PromptError: it is no text, or a variable is not set.
-        """
+        """A text that endpoint definitions take as it is: its references to the environment are looked up here."""
         text = self.filled_text(*path)
         return None if text is None else _EMBEDDED.sub(lambda match: self.variable(match[1], path), text)
 
     def required_text(self, *path: str) -> str:
-        """The same of a text that must be there.
-
-        Raises:
-            PromptError: it is not.
-        """
+        """The same of a text that must be there."""
         text = self.resolved_text(*path)
         if text is None:
             raise self.error(path, "is missing")
         return text
 
     def from_environment(self, value: JSON, path: tuple[str | int, ...]) -> JSON:
-        """The value with every text that is a `${env:NAME}` as a whole replaced by the variable's value.
-
-        Raises:
-            PromptError: a variable is not set.
-        """
+        """The value with every text that is a `${env:NAME}` as a whole replaced by the variable's value."""
         if isinstance(value, list):
             return [self.from_environment(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, dict):
@@ -122,11 +101,7 @@ class Front:
         return self.variable(match.group(2), path) if match and match.group(1) == "env" else value
 
     def variable(self, name: str, path: tuple[str | int, ...]) -> str:
-        """The value of an environment variable that the front matter names.
-
-        Raises:
-            PromptError: it is not set, or that is no name.
-        """
+        """The value of an environment variable that the front matter names."""
         if not _VARIABLE.match(name):
             raise self.error(path, "write ${env:NAME}, with the name of an environment variable")
         if name not in os.environ:
@@ -139,9 +114,6 @@ def split(text: str, name: str, folder: Path | None) -> tuple[Front, str, int]:
 
     Azure's loader takes the last `---` line for the end of the front matter and then refuses every file with one more;
     here the first one ends it.
-
-    Raises:
-        PromptError: the file has no front matter, or it is not YAML; names the line.
     """
     rules = _RULE.finditer(text)
     opening, closing = next(rules, None), next(rules, None)
@@ -171,11 +143,7 @@ def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
 
 
 def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
-    """What a file beside the prompt says: data of JSON or YAML, else its text.
-
-    Raises:
-        PromptError: it cannot be read, or is not what its name says.
-    """
+    """What a file beside the prompt says: data of JSON or YAML, else its text."""
     try:
         content = read_inside(front.folder, name, MAX_BYTES)
         suffix = Path(name).suffix.lower()
@@ -189,11 +157,7 @@ def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
 
 
 def decoded(content: bytes) -> str:
-    """A text file's content, its line ends made one sort.
-
-    Raises:
-        ValueError: it is not UTF-8; names the line.
-    """
+    """A text file's content, its line ends made one sort."""
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -210,11 +174,7 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
 
 
 def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> None:
-    """Refuse parameters under which no answer could be read.
-
-    Raises:
-        PromptError: there is one; names line and key.
-    """
+    """Refuse parameters under which no answer could be read."""
     if "messages" in parameters:
         raise front.error((*path, "messages"), "the messages are what the template renders to; leave it out")
     if parameters.get("stream"):
@@ -224,11 +184,7 @@ def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -
 
 
 def check_secrets(front: Front, *path: str, references: bool) -> None:
-    """Refuse secrets that are written out below this path, and without `references` any at all.
-
-    Raises:
-        PromptError: there is one; its text is not shown.
-    """
+    """Refuse secrets that are written out below this path, and without `references` any at all."""
     todo: list[tuple[tuple[str | int, ...], JSON]] = [(path, front.value(*path))]
     while todo:
         here, value = todo.pop()

@@ -53,11 +53,7 @@ def is_url(link: str) -> bool:
 
 
 def read_inside(folder: Path | None, name: str, most: int) -> bytes:
-    """The content of a file within a folder.
-
-    Raises:
-        ValueError: it is elsewhere, too large, or cannot be read.
-    """
+    """The content of a file within a folder."""
     if folder is None:
         raise ValueError(f"{name!r} has no folder to be looked for in: the prompt was given as text")
     try:
@@ -84,11 +80,7 @@ class ImageFiles:
 
     @classmethod
     def of(cls, texts: Iterable[str], folder: Path | None) -> ImageFiles:
-        """All that stand in these texts of a template with a link that is a file's.
-
-        Raises:
-            ValueError: one cannot be read.
-        """
+        """All that stand in these texts of a template with a link that is a file's."""
         links = {link.strip() for text in texts for _, _, link in find_images(text)}
         files = {link: file for link in links if (file := _file_of(link)) is not None}
         return cls({link: _data_url(folder, name, kind) for link, (name, kind) in files.items()})

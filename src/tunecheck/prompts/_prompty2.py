@@ -68,11 +68,7 @@ class _Agent(Protocol):
 
 
 def is_prompty2(front: Front) -> bool:
-    """Whether a front matter is of this dialect.
-
-    Raises:
-        PromptError: it mixes both.
-    """
+    """Whether a front matter is of this dialect."""
     model = front.value("model")
     keys = model if isinstance(model, dict) else {}
     newer = next((key for key in _MODEL_KEYS if key in keys), None)
@@ -85,12 +81,7 @@ def is_prompty2(front: Front) -> bool:
 
 
 def read_prompty2(file: PromptFile) -> Prompt:
-    """The prompt that a file makes.
-
-    Raises:
-        PromptError: the file is wrong, or of a sort that is not supported here; names line and key.
-        MissingExtraError: the package `prompty` is not installed.
-    """
+    """The prompt that a file makes."""
     front, body = file.front, file.body
     _check_template(front)
     _check_secrets(front)

@@ -1,11 +1,13 @@
-"""Decisions: correction for several metrics, and whether a run is shown to be no worse."""
+"""Decisions: correction for several metrics, whether a run is shown to be no worse, what the rows could have shown."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
-from tunecheck.statistics._results import Estimate, NonInferiority
+from tunecheck.statistics._distributions import effective_rows, t_quantile
+from tunecheck.statistics._results import Estimate, NonInferiority, PairedBinary, PairedScores, SmallestDifference
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -55,3 +57,83 @@ def non_inferiority(
         return NonInferiority(None, None, margin, own, difference.remark or "the difference has no interval")
     worse = -bound if higher_is_better else bound
     return NonInferiority(worse < margin, bound, margin, own)
+
+
+# -- power
+
+_HALVINGS = 80
+
+
+def smallest_difference(
+    comparison: PairedBinary | PairedScores, *, power: float = 0.8, alpha: float | None = None
+) -> SmallestDifference:
+    """The smallest true difference that a two-sided test of these rows shows with this power.
+
+    Verdicts: from the share of discordant rows, Connor, "Sample size for testing differences in proportions for the
+    paired-sample design", Biometrics 43 (1987), 207-211. Scores, and all rows in clusters: (t(1 − alpha/2) + t(power))
+    standard errors of the difference, Student's with n − 1 (clusters: C − 1) degrees of freedom. Verdicts in clusters:
+    as of the number of independent rows that the clustered standard error stands for.
+
+    Args:
+        comparison: of two runs.
+        power: the chance to show it.
+        alpha: of the two-sided test; that of the comparison's intervals, unless given.
+
+    Raises:
+        ValueError: a power or an alpha not between 0 and 1.
+    """
+    alpha = round(1 - comparison.difference.confidence, 12) if alpha is None else alpha
+    if not (0 < power < 1 and 0 < alpha < 1):
+        raise ValueError(f"a power and an alpha lie between 0 and 1, not {power!r} and {alpha!r}")
+    if comparison.difference.standard_error is None:
+        return SmallestDifference(None, power, alpha, comparison.difference.remark or "there is no spread to judge by")
+    if isinstance(comparison, PairedBinary):
+        value, remark = _of_verdicts(comparison, comparison.difference.standard_error, power, alpha)
+    else:
+        value, remark = _of_scores(comparison, comparison.difference.standard_error, power, alpha)
+    return SmallestDifference(value, power, alpha, remark)
+
+
+def _of_scores(comparison: PairedScores, error: float, power: float, alpha: float) -> tuple[float | None, str | None]:
+    if error == 0:
+        return None, "all differences are the same: they show no spread"
+    degrees = (comparison.clusters or comparison.n) - 1
+    return (t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)) * error, None
+
+
+def _of_verdicts(comparison: PairedBinary, error: float, power: float, alpha: float) -> tuple[float | None, str | None]:
+    n, b, c = comparison.n, comparison.b, comparison.c
+    rows, degrees = float(n), None
+    if comparison.clusters is not None:
+        plain = math.sqrt(b + c - (c - b) ** 2 / n) / n
+        rows, degrees = effective_rows(n, comparison.clusters, plain, error), comparison.clusters - 1
+    value = smallest_binary(rows, (b + c) / n, power, alpha, degrees)
+    return value, None if value is not None else "even if every row changed, so few would not show it"
+
+
+def smallest_binary(
+    rows: float, discordance: float, power: float, alpha: float, degrees: int | None = None
+) -> float | None:
+    """Connor's: the difference d with √n · d = z(1 − alpha/2) · √ψ + z(power) · √(ψ − d²), ψ the discordant share.
+
+    None if even a change of all rows would not be shown. A difference cannot be larger than the share of rows that
+    differ: where it would have to be, ψ is taken as large as it. With `degrees` Student's t takes the place of z.
+    """
+    size, chance = _quantile(1 - alpha / 2, degrees), _quantile(power, degrees)
+
+    def shown(difference: float) -> bool:
+        share = max(discordance, difference)
+        spread = size * math.sqrt(share) + chance * math.sqrt(max(0.0, share - difference**2))
+        return math.sqrt(rows) * difference >= spread
+
+    if not shown(1.0):
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high
+
+
+def _quantile(probability: float, degrees: int | None) -> float:
+    return NormalDist().inv_cdf(probability) if degrees is None else t_quantile(probability, degrees)

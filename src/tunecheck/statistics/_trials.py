@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 
-from tunecheck.statistics._bootstrap import RESAMPLES
-from tunecheck.statistics._estimates import estimate_mean
+from tunecheck.statistics._estimates import RESAMPLES, estimate_mean
 from tunecheck.statistics._proportions import CONFIDENCE
 from tunecheck.statistics._results import PassEstimate
 

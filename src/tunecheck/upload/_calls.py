@@ -1,4 +1,7 @@
-"""Calls to a service that stores results: in sequence, retried only where a retry cannot do a thing twice."""
+"""Calls to a service that stores results: in sequence, retried only where a retry cannot do a thing twice.
+
+What fails for good raises UploadError.
+"""
 
 from __future__ import annotations
 
@@ -119,11 +122,7 @@ class ServiceReply:
     body: JSON
 
     def text(self, *path: str | int) -> str:
-        """The text at a path of the body.
-
-        Raises:
-            UploadError: there is none.
-        """
+        """The text at a path of the body."""
         text = value_at(self.body, *path)
         if not isinstance(text, str) or not text:
             reason = f"the service's answer has no {'.'.join(map(str, path))}"
@@ -172,11 +171,7 @@ class Calls:
     async def json(
         self, step: Step, method: str, url: str, auth: Auth, body: JSON = None, *, kind: str = "application/json"
     ) -> ServiceReply:
-        """Send JSON (nothing, where it is None) and read the reply.
-
-        Raises:
-            UploadError: it failed for good.
-        """
+        """Send JSON (nothing, where it is None) and read the reply."""
         content = b"" if body is None else dumps(body)
         send = None if body is None else lambda: content
         return await self.send(step, method, url, auth, send, len(content), kind)
@@ -184,11 +179,7 @@ class Calls:
     async def send(
         self, step: Step, method: str, url: str, auth: Auth, body: Body | None, size: int, kind: str
     ) -> ServiceReply:
-        """Send what `body` gives, anew for each attempt, and read the reply.
-
-        Raises:
-            UploadError: it failed for good.
-        """
+        """Send what `body` gives, anew for each attempt, and read the reply."""
         renewed = False
         content_type = {} if body is None else {"Content-Type": kind}
 

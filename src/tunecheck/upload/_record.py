@@ -67,11 +67,7 @@ class UploadRecord:
         self.known = self._file.uploads.setdefault(destination, fresh)
 
     def save(self, step: Step | None = None) -> None:
-        """Write the file, with the note that a step is done.
-
-        Raises:
-            RunError: the disk is full.
-        """
+        """Write the file, with the note that a step is done."""
         if step is not None:
             kept = [done for done in self.known.steps if done.step != step.words]
             self.known.steps = [*kept, DoneStep(step.words, utc_now().isoformat())]
@@ -103,12 +99,7 @@ def _read(path: Path) -> UploadFile:
 
 @contextlib.contextmanager
 def one_at_a_time(run: Run) -> Iterator[None]:
-    """Keep a second upload of the same run out while one is under way.
-
-    Raises:
-        ConfigurationError: one is, or a later version of Tunecheck wrote the run.
-        RunError: the folder cannot be written to.
-    """
+    """Keep a second upload of the same run out while one is under way."""
     run.manifest()  # a run that cannot be read is left as it is
     try:
         import fcntl

@@ -21,8 +21,7 @@ from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.runs._store import Run
 from tunecheck.upload._calls import Calls, Step, UploadError
-from tunecheck.upload._contents import Contents, collect
-from tunecheck.upload._files import Artifact
+from tunecheck.upload._contents import Artifact, Contents, collect
 from tunecheck.upload._record import Destination, UploadRecord, one_at_a_time
 
 FIND = Step("look for the run")
@@ -76,11 +75,7 @@ class Uploader(abc.ABC):
         self._rng = rng
 
     def check(self, *, simulated: bool) -> None:
-        """Refuse beforehand what would be refused at the end.
-
-        Raises:
-            ConfigurationError: the answers would be simulated, and those are not uploaded.
-        """
+        """Refuse beforehand what would be refused at the end."""
         if simulated and not self._allow_simulated:
             raise ConfigurationError(
                 "the answers are simulated and would not be uploaded: "
@@ -124,11 +119,7 @@ class Uploader(abc.ABC):
 
     @abc.abstractmethod
     async def _send(self, calls: Calls, record: UploadRecord, contents: Contents) -> str | None:
-        """Do the steps that are not done yet; gives the run's page, where the service names it.
-
-        Raises:
-            UploadError: a step failed; what was done is in the record.
-        """
+        """Do the steps that are not done yet; gives the run's page, where the service names it."""
 
     def _page(self, known: Destination) -> str | None:
         return known.url

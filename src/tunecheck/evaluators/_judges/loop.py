@@ -38,11 +38,7 @@ class JudgeLoop:
         return self._loop is not None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, or its exception.
-
-        Raises:
-            EndpointError: the loop was closed meanwhile.
-        """
+        """The coroutine's result, or its exception."""
         future = asyncio.run_coroutine_threadsafe(work, self._started())
         try:
             return future.result()

@@ -13,6 +13,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import Endpoint, Price
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
+from tunecheck.prompts._front_matter import OPENAI_URL
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._http_endpoint import GivenSecrets
@@ -31,7 +32,6 @@ _KEYS = {
 _API_VERSION = "2024-02-15-preview"
 """Which version Azure AI Evaluation takes where a configuration names none."""
 
-_OPENAI_URL = "https://api.openai.com/v1"
 _MODEL_KEYS = ("model", "deployment")
 
 
@@ -76,58 +76,40 @@ def model_name_in(settings: Mapping[str, JSON]) -> str | None:
 
 
 def _of_mapping(config: Mapping[str, object]) -> Endpoint:
+    from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
+
     if "kind" in config:
         return load_endpoint(config)
-    sort = _sort(config)
-    for key in config:
-        if key not in _KEYS[sort]:
-            raise ConfigurationError(f"model_config: unknown key {key!r}{did_you_mean(str(key), _KEYS[sort])}")
-    return _azure(config) if sort == _AZURE else _openai(config)
+    kind = _kind(config)
+    for unknown in config.keys() - set(_KEYS[kind]):
+        raise ConfigurationError(f"model_config: unknown key {unknown!r}{did_you_mean(str(unknown), _KEYS[kind])}")
+    name = "azure_deployment" if kind == _AZURE else "model"
+    key, credential = _text(config, "api_key"), config.get("credential")
+    definition: dict[str, object] = {"kind": kind}
+    if kind == _AZURE:
+        definition["url"] = _required_text(config, "azure_endpoint")
+        definition["deployment"] = _required_text(config, name)
+        definition["api_version"] = _text(config, "api_version") or _API_VERSION
+        if key is None:
+            definition["auth"] = {"type": "entra"}
+    else:
+        definition["url"] = _text(config, "base_url") or OPENAI_URL
+        definition["model"] = _required_text(config, name)
+    secrets = _identification(definition, key, config)
+    read = read_definition(definition, name=_required_text(config, name))
+    if kind == _AZURE:
+        # The credential is checked when it is asked for a token.
+        return AzureOpenAIEndpoint(read, credential=credential, secrets=secrets)  # type: ignore[arg-type]
+    return OpenAIEndpoint(read, secrets=secrets)
 
 
-def _sort(config: Mapping[str, object]) -> str:
+def _kind(config: Mapping[str, object]) -> str:
     given = config.get("type")
     if given is None:
         given = _AZURE if "azure_endpoint" in config or "azure_deployment" in config else _OPENAI
     if given not in _KEYS:
         raise ConfigurationError(f"model_config: type is not {given!r}{did_you_mean(str(given), _KEYS)}")
     return str(given)
-
-
-def _azure(config: Mapping[str, object]) -> Endpoint:
-    from tunecheck.endpoints._chat import AzureOpenAIEndpoint
-
-    definition: dict[str, object] = {
-        "kind": _AZURE,
-        "url": _text(config, "azure_endpoint"),
-        "deployment": _text(config, "azure_deployment"),
-        "api_version": _maybe_text(config, "api_version") or _API_VERSION,
-    }
-    key, credential = _maybe_text(config, "api_key"), config.get("credential")
-    if key is None:
-        definition["auth"] = {"type": "entra"}
-    secrets = _identification(definition, key, config)
-    read = read_definition(definition, name=_text(config, "azure_deployment"))
-    endpoint = AzureOpenAIEndpoint(
-        read,
-        credential=credential,  # type: ignore[arg-type]  # checked when it is asked
-        secrets=secrets,
-    )
-    return endpoint
-
-
-def _openai(config: Mapping[str, object]) -> Endpoint:
-    from tunecheck.endpoints._chat import OpenAIEndpoint
-
-    definition: dict[str, object] = {
-        "kind": _OPENAI,
-        "url": _maybe_text(config, "base_url") or _OPENAI_URL,
-        "model": _text(config, "model"),
-    }
-    secrets = _identification(definition, _maybe_text(config, "api_key"), config)
-    read = read_definition(definition, name=_text(config, "model"))
-    endpoint = OpenAIEndpoint(read, secrets=secrets)
-    return endpoint
 
 
 def _identification(definition: dict[str, object], key: str | None, config: Mapping[str, object]) -> GivenSecrets:
@@ -157,7 +139,7 @@ def _headers(config: Mapping[str, object]) -> dict[str, str]:
         isinstance(text, str) and text for item in given.items() for text in item
     ):
         raise ConfigurationError("model_config: extra_headers must be a mapping of names to texts")
-    organization = _maybe_text(config, "organization")
+    organization = _text(config, "organization")
     return {**({"OpenAI-Organization": organization} if organization else {}), **given}
 
 
@@ -167,16 +149,17 @@ def _secret(text: str) -> Secret:
     return Secret(text)
 
 
-def _text(config: Mapping[str, object], key: str) -> str:
-    value = _maybe_text(config, key)
+def _required_text(config: Mapping[str, object], key: str) -> str:
+    value = _text(config, key)
     if value is None:
         raise ConfigurationError(f"model_config: {key} is missing")
     return value
 
 
-def _maybe_text(config: Mapping[str, object], key: str) -> str | None:
+def _text(config: Mapping[str, object], key: str) -> str | None:
     value = config.get(key)
     if value is not None and not isinstance(value, str):
+        # Its type only: it may be a key.
         raise ConfigurationError(f"model_config: {key} must be a text, not a {type(value).__name__}")
     return value.strip() or None if value is not None else None
 
@@ -193,11 +176,7 @@ class Packed:
     price: Price | None
 
     def endpoint(self) -> Endpoint:
-        """The endpoint again.
-
-        Raises:
-            ConfigurationError: the variable that holds its key is not set here.
-        """
+        """The endpoint again."""
         endpoint = load_endpoint(self.definition, name=self.name)
         endpoint.price = self.price
         return endpoint

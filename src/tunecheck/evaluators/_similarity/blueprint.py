@@ -1,17 +1,227 @@
-"""What the small files beside a model's weights say: its shape, how its texts are cut, how its embedding is formed."""
+"""Where a local embedding model stands, and what the small files beside its weights say.
+
+A model is a folder, an installed package that carries one, or stands in the Hugging Face cache; nothing is ever
+downloaded. Its files say how large it is and what its weights are called, how its texts are cut, and how its embedding
+is formed. The encoders of BERT's family differ in names, in where positions begin, and in MPNet's relative positions;
+the arithmetic is the same.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping
+import importlib.util
+import os
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, loads
-from tunecheck.evaluators._similarity.architecture import Architecture, read_architecture
-from tunecheck.evaluators._similarity.places import WEIGHTS, find_model
+
+# -- where it stands
+
+WEIGHTS = "model.safetensors"
+_NEEDED = ("config.json", "tokenizer.json", WEIGHTS)
+_PICKLED = "pytorch_model.bin"
+
+_PACKAGE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
+_IN_CACHE = re.compile(r"(?!.*\.\.)[\w.-]+(?:/[\w.-]+)?\Z", re.ASCII)
+_USUAL_OWNER = "sentence-transformers"
+
+
+def find_model(name: str) -> Path:
+    """The folder of a model, by its path or name.
+
+    Raises:
+        ConfigurationError: there is none, or it lacks a file.
+    """
+    for folder in _places(name):
+        if is_folder(folder):
+            return _complete(folder, name)
+    raise ConfigurationError(
+        f"there is no embedding model {name!r}: neither a folder, nor an installed package that carries one, nor in "
+        f"the Hugging Face cache ({_cache()}); nothing is downloaded here"
+    )
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; a name that cannot be one is none."""
+    try:
+        return path.is_dir()
+    except OSError:  # too long, say
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _complete(folder: Path, name: str) -> Path:
+    missing = [file for file in _NEEDED if not (folder / file).is_file()]
+    if not missing:
+        return folder.resolve()
+    hint = ""
+    if WEIGHTS in missing and (folder / _PICKLED).is_file():
+        hint = f" ({_PICKLED} may run code when it is read, and is not: convert it to safetensors)"
+    raise ConfigurationError(f"the embedding model {name!r} lacks {', '.join(missing)} in {folder}{hint}")
+
+
+def _places(name: str) -> Iterator[Path]:
+    yield Path(name).expanduser()
+    if _PACKAGE.match(name):
+        yield from _in_package(name.replace("-", "_").replace(".", "_"))
+    if _IN_CACHE.match(name):
+        yield from _in_cache(name if "/" in name else f"{_USUAL_OWNER}/{name}")
+
+
+def _in_package(module: str) -> Iterator[Path]:
+    """The folders of an installed package that hold a model; the package is not imported."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):  # a module that is no package, half imported or made by hand
+        return
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        files = [Path(place) / "config.json", *sorted(Path(place).glob("*/config.json"))]
+        yield from (path.parent for path in files if is_file(path))
+
+
+def _in_cache(name: str) -> Iterator[Path]:
+    """The snapshot that a name's main branch stood for when it was downloaded."""
+    folder = _cache() / f"models--{name.replace('/', '--')}"
+    try:
+        revision = (folder / "refs" / "main").read_text("ascii").strip()
+    except (OSError, ValueError):
+        return
+    if re.fullmatch(r"[0-9a-f]{7,64}", revision):
+        yield folder / "snapshots" / revision
+
+
+def _cache() -> Path:
+    """The cache's folder, by the variables that Hugging Face's own packages read."""
+    if hub := os.environ.get("HF_HUB_CACHE"):
+        return Path(hub).expanduser()
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(home).expanduser() / "hub"
+
+
+# -- its architecture
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNames:
+    """What the parts of one layer are called."""
+
+    layer: str = "encoder.layer"
+    query: str = "attention.self.query"
+    key: str = "attention.self.key"
+    value: str = "attention.self.value"
+    out: str = "attention.output.dense"
+    out_norm: str = "attention.output.LayerNorm"
+    up: str = "intermediate.dense"
+    down: str = "output.dense"
+    down_norm: str = "output.LayerNorm"
+
+
+_BERT = LayerNames()
+_MPNET = LayerNames(
+    query="attention.attn.q",
+    key="attention.attn.k",
+    value="attention.attn.v",
+    out="attention.attn.o",
+    out_norm="attention.LayerNorm",
+)
+_DISTILBERT = LayerNames(
+    layer="transformer.layer",
+    query="attention.q_lin",
+    key="attention.k_lin",
+    value="attention.v_lin",
+    out="attention.out_lin",
+    out_norm="sa_layer_norm",
+    up="ffn.lin1",
+    down="ffn.lin2",
+    down_norm="output_layer_norm",
+)
+
+_NAMES: Mapping[str, LayerNames] = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "camembert": _BERT,
+    "mpnet": _MPNET,
+    "distilbert": _DISTILBERT,
+}
+
+_COUNT_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+_ACTIVATIONS = frozenset({"gelu", "relu"})
+_OTHER_KEYS: Mapping[str, str] = {
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "hidden_act": "activation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """An encoder's shape. `first_position`: the row of the position table that a text's first token takes."""
+
+    names: LayerNames
+    layers: int
+    heads: int
+    activation: str
+    epsilon: float
+    first_position: int
+    positions: int
+    """How many tokens a text may have."""
+
+
+def read_architecture(config: Mapping[str, JSON], where: str) -> Architecture:
+    """The shape of the model that a `config.json` describes; `where` names it in errors."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in _NAMES:
+        raise ConfigurationError(
+            f"{where}: models of type {kind!r} are not run here, only {', '.join(_NAMES)}; others can be served by any "
+            "server with /v1/embeddings and given as an endpoint"
+        )
+    activation = _value(config, "hidden_act")
+    relative = config.get("position_embedding_type") or "absolute"
+    if activation not in _ACTIVATIONS or relative != "absolute":
+        raise ConfigurationError(f"{where}: its activation {activation!r} or {relative!r} positions are not run here")
+    first = _count(config, "pad_token_id", where, 1) + 1 if kind in _COUNT_FROM_PADDING else 0
+    return Architecture(
+        names=_NAMES[kind],
+        layers=_count(config, "num_hidden_layers", where),
+        heads=max(1, _count(config, "num_attention_heads", where)),
+        activation=str(activation),
+        epsilon=_epsilon(config),
+        first_position=first,
+        positions=max(1, _count(config, "max_position_embeddings", where, 512) - first),
+    )
+
+
+def _value(config: Mapping[str, JSON], key: str) -> JSON:
+    return config.get(key, config.get(_OTHER_KEYS.get(key, key)))
+
+
+def _count(config: Mapping[str, JSON], key: str, where: str, default: int | None = None) -> int:
+    value = _value(config, key)
+    value = default if value is None else value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 20:
+        return value
+    raise ConfigurationError(f"{where}: {key} must be a whole number, not {value!r}")
+
+
+def _epsilon(config: Mapping[str, JSON]) -> float:
+    value = config.get("layer_norm_eps")
+    return value if isinstance(value, float) and 0 < value < 1 else 1e-12
+
+
+# -- the whole
 
 POOLINGS = {
     "mean": "mean",

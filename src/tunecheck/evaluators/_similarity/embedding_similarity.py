@@ -15,11 +15,9 @@ from tunecheck.endpoints._base import ChatRequest, Completion, DirectCalls, Endp
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, packed
-from tunecheck.evaluators._similarity.blueprint import Blueprint, read_blueprint
-from tunecheck.evaluators._similarity.endpoint import EmbeddingEndpoint, text_request
+from tunecheck.evaluators._similarity.blueprint import Blueprint, is_file, is_folder, read_blueprint
+from tunecheck.evaluators._similarity.endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 from tunecheck.evaluators._similarity.pairs import SemanticEvaluator, check_installed, cut_texts
-from tunecheck.evaluators._similarity.places import is_file, is_folder
-from tunecheck.evaluators._similarity.vectors import cosine, unpacked_vector
 from tunecheck.evaluators._text.inputs import TextPair
 
 _DEFINITIONS = (".yaml", ".yml")

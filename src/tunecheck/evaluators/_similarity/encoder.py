@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tunecheck.evaluators._similarity.architecture import Architecture
+from tunecheck.evaluators._similarity.blueprint import Architecture
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
@@ -78,11 +78,7 @@ class Encoder:
         self._check()
 
     def states(self, texts: Sequence[Sequence[int]], layers: int) -> list[Matrix]:
-        """The hidden states after so many layers: for each text of token ids a matrix, one row for each token.
-
-        Raises:
-            IndexError: an id or a position is beyond the model's.
-        """
+        """The hidden states after so many layers: for each text of token ids a matrix, one row for each token."""
         if not texts:
             return []
         ends = list(itertools.accumulate(len(ids) for ids in texts))

@@ -6,18 +6,42 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import load_file
+from threadpoolctl import ThreadpoolController
 from tokenizers import Tokenizer
 
 from tunecheck._errors import ConfigurationError
-from tunecheck.evaluators._similarity.blueprint import Blueprint
+from tunecheck.evaluators._similarity.blueprint import WEIGHTS, Blueprint
 from tunecheck.evaluators._similarity.encoder import Encoder, Matrix
-from tunecheck.evaluators._similarity.places import WEIGHTS
-from tunecheck.evaluators._similarity.threads import OneThread
+
+
+class OneThread:
+    """A context that several threads may be in at once: the first to enter sets the limit, the last one lifts it."""
+
+    def __init__(self) -> None:
+        self._controller = ThreadpoolController()
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
 
 _MOST_CHARACTERS = 100_000
 """Of a longer text only so many are looked at; the limit in tokens is reached long before."""

@@ -51,10 +51,6 @@ def cut_texts(response: bool, ground_truth: bool) -> dict[str, JSON]:
 
 
 def check_installed(feature: str) -> None:
-    """See that a local model can be run.
-
-    Raises:
-        MissingExtraError: a package is missing.
-    """
+    """See that a local model can be run."""
     if not all(importlib.util.find_spec(package) for package in _PACKAGES):
         raise MissingExtraError(feature, "semantic")

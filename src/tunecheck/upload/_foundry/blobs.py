@@ -17,7 +17,7 @@ from tunecheck.endpoints._auth import AccessToken, Auth
 from tunecheck.endpoints._masking import Redactor, Secret
 from tunecheck.endpoints._urls import proxy_for
 from tunecheck.upload._calls import Calls, FailedAttempt, Step
-from tunecheck.upload._files import Artifact
+from tunecheck.upload._contents import Artifact
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContentSettings
@@ -83,9 +83,6 @@ class BlobFolder:
         """Upload a file, and give the step that this was.
 
         With `create_only` an existing one is replaced only where creating it was refused.
-
-        Raises:
-            UploadError: it failed for good.
         """
         step = Step(f"upload {artifact.name}")
         blob = self._container.get_blob_client(self._prefix + artifact.name)

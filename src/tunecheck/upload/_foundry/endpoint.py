@@ -38,11 +38,7 @@ class FoundryUpload(RunUpload):
         self._endpoint = endpoint
 
     async def run(self) -> str | None:
-        """Do what is not done yet; gives the run's page in the portal, where the service names it.
-
-        Raises:
-            UploadError: a step failed; what was done is kept in the record.
-        """
+        """Do what is not done yet; gives the run's page in the portal, where the service names it."""
         if self._known.result_of != self._contents.fingerprint:
             await self._send_results()
         await self._ensure_run()

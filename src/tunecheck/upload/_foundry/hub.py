@@ -9,8 +9,7 @@ from tunecheck._json import JSON
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._masking import Secret
 from tunecheck.upload._calls import Calls, ServiceReply, Step, UploadError, value_at
-from tunecheck.upload._contents import Contents, metric_keys
-from tunecheck.upload._files import Artifact
+from tunecheck.upload._contents import Artifact, Contents, metric_keys
 from tunecheck.upload._foundry.blobs import BlobFolder, StorageToken, hide_sas
 from tunecheck.upload._foundry.portal import properties
 from tunecheck.upload._foundry.projects import HubProject
@@ -54,11 +53,7 @@ class HubUpload(MlflowRun):
         self._host = ""
 
     async def run(self) -> str:
-        """Do what is not done yet; gives the run's page in the portal.
-
-        Raises:
-            UploadError: a step failed; what was done is kept in the record.
-        """
+        """Do what is not done yet; gives the run's page in the portal."""
         self._host = await self._tracking_host()
         await self._ensure_run()
         unsent = self._unsent()

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck.runs._store import Run
-from tunecheck.upload._contents import Contents
-from tunecheck.upload._files import Artifact, artifact, cell, common_artifacts, table_columns
+from tunecheck.upload._contents import Artifact, Contents, artifact, cell, common_artifacts, table_columns
 
 _TABLE = "instance_results.jsonl"
 

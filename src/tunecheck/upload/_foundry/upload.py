@@ -18,8 +18,7 @@ from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.runs._store import Run
 from tunecheck.upload._calls import Calls
-from tunecheck.upload._contents import Contents
-from tunecheck.upload._files import Artifact
+from tunecheck.upload._contents import Artifact, Contents
 from tunecheck.upload._foundry.endpoint import SCOPE, FoundryUpload
 from tunecheck.upload._foundry.hub import STORAGE_SCOPE, HubUpload
 from tunecheck.upload._foundry.portal import portal_artifacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -17,12 +17,63 @@ from tunecheck.endpoints._masking import Secret
 from tunecheck.endpoints._urls import is_loopback
 from tunecheck.runs._store import Run
 from tunecheck.upload._calls import Calls, Step, UploadError, value_at
-from tunecheck.upload._contents import Contents, metric_keys
-from tunecheck.upload._files import Artifact
-from tunecheck.upload._mlflow.logged import TABLE, mlflow_artifacts, parameters
+from tunecheck.upload._contents import Artifact, Contents, artifact, cell, common_artifacts, metric_keys, table_columns
 from tunecheck.upload._mlflow.run import MlflowRun
 from tunecheck.upload._record import Destination, UploadRecord
 from tunecheck.upload._uploader import Uploader
+
+# -- what is logged
+
+TABLE = "eval_results.json"
+
+_PARTS = ("dataset", "target", "evaluators", "mapping", "group_by", "command", "versions")
+
+_NOT_LOGGED = frozenset({"metrics", "primary"})
+"""What an evaluator says of its metrics is no argument."""
+
+_MOST_CHARACTERS = 500
+"""Longest value that servers of all ages take; `run.json`, which is uploaded too, has them whole."""
+
+
+def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
+    """The run's arguments, flat: `dataset.path`, `evaluators.bleu.threshold`; secrets are masked in them already."""
+    flat = {"name": str(manifest.get("name"))}
+    for part in _PARTS:
+        flat.update(_flat(part, manifest.get(part)))
+    keys = metric_keys(flat)
+    return {keys[name]: _cut(value) for name, value in flat.items()}
+
+
+def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            if key not in _NOT_LOGGED:
+                yield from _flat(name if key == "arguments" else f"{name}.{key}", entry)
+    elif isinstance(value, str):
+        yield name, value
+    elif value is not None:
+        yield name, dumps(value).decode()
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _MOST_CHARACTERS else f"{value[: _MOST_CHARACTERS - 1]}…"
+
+
+def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
+    """The table as MLflow shows tables, manifest and metrics, logs of conversations, and the report."""
+    columns = ["row_id", *table_columns(run.rows())]
+    with (folder / TABLE).open("wb") as file:
+        file.write(b'{"columns": ' + dumps(columns) + b', "data": [')
+        for number, row in enumerate(run.rows()):
+            file.write((b",\n" if number else b"\n") + dumps([cell(row, name) for name in columns]))
+        file.write(b"\n]}\n")
+    yield artifact(TABLE, folder / TABLE, "application/json")
+    for path in (run.folder / "run.json", run.metrics_file):
+        yield artifact(path.name, path, "application/json")
+    yield from common_artifacts(run, folder)
+
+
+# -- the upload
 
 DEFAULT_EXPERIMENT = "tunecheck"
 
@@ -164,12 +215,12 @@ class _MlflowUpload(MlflowRun):
         reply = await self._calls.json(READ, "GET", self._url(f"runs/get?{query}"), self._auth)
         address = value_at(reply.body, "run", "info", "artifact_uri")
         address = address if isinstance(address, str) else ""
-        for artifact in unsent:
+        for unsent_file in unsent:
             if address.startswith("mlflow-artifacts:/") and not address.startswith("mlflow-artifacts://"):
-                await self._send_through_server(artifact, address.removeprefix("mlflow-artifacts:/"))
+                await self._send_through_server(unsent_file, address.removeprefix("mlflow-artifacts:/"))
             else:
-                self._send_with_package(artifact, address)
-            self._note_sent(artifact)
+                self._send_with_package(unsent_file, address)
+            self._note_sent(unsent_file)
 
     async def _send_through_server(self, artifact: Artifact, folder: str) -> None:
         step = Step(f"upload {artifact.name}")
