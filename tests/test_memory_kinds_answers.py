@@ -16,7 +16,7 @@ from tests.memory_kinds_parts import test_of, tests_of, texts
 
 from tunecheck.memory._data import read_words, spy_words
 from tunecheck.memory._kind import Scene
-from tunecheck.memory._kinds.instructions import ProspectiveMemory
+from tunecheck.memory._kinds.instructions import ProspectiveMemory, expected_reply
 from tunecheck.memory._kinds.jokes import Jokes
 from tunecheck.memory._model import Definition, Given
 from tunecheck.memory._scoring.by_words import score_by_words
@@ -307,3 +307,9 @@ def test_each_of_our_jokes_is_recognised_when_it_is_told_again() -> None:
         assert score is not None
         assert score.score == 1, (joke, score)
         assert not [other for other in jokes if other != joke and other in joke]
+
+
+def test_the_saying_is_due_in_any_reply_from_the_second_to_the_eighth() -> None:
+    tests = tests_of("prospective_memory", 3, 200)
+    assert {expected_reply(test) for test in tests} == {2, 3, 4, 5, 6, 7, 8}
+    assert all(f"{expected_reply(test)}" in test.script[-1] for test in tests)

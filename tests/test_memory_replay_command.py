@@ -220,7 +220,7 @@ def test_a_run_that_was_taken_up_is_the_same_and_says_so(tmp_path: Path, capsys:
     place = next(place for place, event in enumerate(log) if event.type == 6) + 1
     said = replay(capsys, benchmark(tmp_path, [*log[:place], log[again], *log[place:]]))
     assert said.code == 0
-    assert "interrupted and taken up 1 time" in said.out
+    assert "interrupted and resumed 1 time" in said.out
 
 
 def test_a_reference_run_without_its_texts_gets_a_hint(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def test_a_published_run_gives_the_identical_event_stream(shared_data: Path, num
     expected = json.loads((shared_data / "ltm" / "replayable_runs.json").read_text("utf-8"))[number]
     result = replayed(shared_data, number)
     assert result.difference is None
-    assert (result.events, result.taken_up) == (len(read_run(shared_data, number)[0].log.events), 0)
+    assert (result.events, result.resumed) == (len(read_run(shared_data, number)[0].log.events), 0)
     assert result.messages == expected["messages"]
 
 

@@ -75,7 +75,7 @@ def test_filler_that_was_not_saved_is_drawn_again_and_does_not_count() -> None:
     # Died after the filler at 11 and 12: T = 7 had been saved. Beta waits until 7 + 30 - 2 - 1 = 34, as before.
     result = replayed(broken(13, 11))
     assert result.difference is None
-    assert result.taken_up == 1
+    assert result.resumed == 1
 
 
 def test_filler_that_was_sent_and_not_answered_is_not_in_the_log_and_is_sent_again() -> None:
@@ -128,7 +128,7 @@ def test_a_run_may_die_and_be_taken_up_many_times() -> None:
     ordered = [replace(event, at_us=place * SECOND) for place, event in enumerate(whole)]
     result = replayed(ordered)
     assert result.difference is None
-    assert result.taken_up == 3
+    assert result.resumed == 3
 
 
 def test_a_run_may_die_between_being_taken_up_and_saying_anything() -> None:
@@ -136,7 +136,7 @@ def test_a_run_may_die_between_being_taken_up_and_saying_anything() -> None:
     place = next(place for place, event in enumerate(events[4:], 4) if event.type is EventType.SUITE_RESET)
     twice = [*events[:place], events[place], *events[place:]]
     result = replayed(twice)
-    assert (result.difference, result.taken_up) == (None, 2)
+    assert (result.difference, result.resumed) == (None, 2)
 
 
 def test_what_is_not_explained_by_dying_is_a_difference() -> None:

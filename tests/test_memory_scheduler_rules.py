@@ -1,4 +1,4 @@
-"""How tests are woven together, by sums done by hand: words count as tokens, every reply is "ok"."""
+"""How tests are interleaved, by sums done by hand: words count as tokens, every reply is "ok"."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tunecheck.memory._effects import (
     Deregister,
     End,
     Jump,
+    Outcome,
     Register,
     ResetAgent,
     Send,
@@ -17,6 +18,7 @@ from tunecheck.memory._effects import (
     Waiting,
 )
 from tunecheck.memory._model import Wait
+from tunecheck.memory._scheduler import Scheduler
 
 HALF = Wait(percentage=50)
 
@@ -228,3 +230,23 @@ def test_every_text_is_counted_once_however_long_the_conversation_grows() -> Non
 def test_two_tests_of_one_id_are_refused() -> None:
     with pytest.raises(ValueError, match="'Alpha - 0'"):
         run([made_test("Alpha", "a?"), made_test("Alpha", "b?")], settings())
+
+
+def test_the_clock_never_goes_back_when_an_outcome_is_earlier_than_the_last() -> None:
+    later, earlier = START_US + 500 * SECOND, START_US + 3 * SECOND
+    scheduler = Scheduler([made_test("Alpha", "one", Wait(seconds=60), "two?")], settings())
+    stream = scheduler.run()
+    effect = next(stream)
+    jumps: list[Jump] = []
+    for number in range(100):
+        outcome = Outcome(later if number == 0 else earlier, "ok" if isinstance(effect, Send) else None)
+        if isinstance(effect, Jump):
+            jumps.append(effect)
+            outcome = Outcome(effect.until_us)
+        try:
+            effect = stream.send(outcome)
+        except StopIteration:
+            break
+        assert scheduler.now_us >= later
+    # The wait is counted from the latest time that was ever told, not from the earlier one after it.
+    assert jumps == [Jump(later + 60 * SECOND + SECOND)]

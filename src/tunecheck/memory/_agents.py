@@ -26,7 +26,7 @@ class Window:
     Where a new message finds no room, the oldest exchanges go, whole and for good; the system message stays. A message
     that is too large all alone is sent with the system message only: no deployment cuts what its user says, and the
     service knows its own limit. What is kept follows from the messages and replies in their order, and from nothing
-    else: a conversation read from a journal has the same window. Each exchange comes and goes once, and each text is
+    else: a conversation read from an event log has the same window. Each exchange comes and goes once, and each text is
     counted once.
 
     Raises:
@@ -151,10 +151,10 @@ class Agent(Protocol):
         """Hear that time has passed with nothing said."""
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """Take over an exchange of a journal, as if it had just been made, without asking anybody."""
+        """Take an exchange from an event log, as if it had just been made, without asking anybody."""
 
     def observe_reset(self) -> None:
-        """Take over a reset of a journal in the same way."""
+        """Take a reset from an event log in the same way."""
 
 
 def agent_for(

@@ -49,7 +49,7 @@ class EndpointJudge:
     `outputs:` say is asked for once more. What comes back is the answer's values as JSON; where there is none, an
     object whose only key, `error`, says why, which no test takes for an answer.
 
-    `completions` are the calls so far, for the books.
+    `completions` are the calls so far.
     """
 
     def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] | None = None) -> None:

@@ -153,11 +153,11 @@ class _Reader:
         return loads(word)
 
     def _bare(self) -> str:
-        found = _WORD.match(self._text, self._at)
-        if found is None:
+        match = _WORD.match(self._text, self._at)
+        if match is None:
             raise ValueError(f"unexpected {self._text[self._at]!r}")
-        self._at = found.end()
-        return found[0].strip("'")
+        self._at = match.end()
+        return match[0].strip("'")
 
 
 def _whole(text: str) -> str:

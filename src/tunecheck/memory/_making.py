@@ -74,15 +74,15 @@ def make_definitions(
     if mode != "regenerate":
         if mode is None:
             workshop.check_record()
-        found = workshop.complete()
+        result = workshop.complete()
     else:
-        found = workshop.renew()
-    if not found.definitions:
-        reasons = "; ".join(f"{each.title}: {each.reason}" for each in found.left_out)
+        result = workshop.renew()
+    if not result.definitions:
+        reasons = "; ".join(f"{each.title}: {each.reason}" for each in result.left_out)
         raise ConfigurationError(f"{configuration.path}: no data set is left to run ({reasons})")
     if count is not None:
-        _check_lengths(configuration, found.definitions, count)
-    return found
+        _check_lengths(configuration, result.definitions, count)
+    return result
 
 
 @dataclass(frozen=True)

@@ -190,13 +190,15 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def read_scored(rows: Iterable[Mapping[str, JSON]], metric: str) -> list[Scored]:
     """The finished tests among result rows; `metric` is the column of their score."""
-    found = []
+    scored = []
     for row in rows:
         score, tokens, trial = row.get(metric), row.get("outputs.tokens"), row.get("inputs.trial", 1)
         if isinstance(tokens, int):
             number = float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
-            found.append(Scored(str(row.get("inputs.dataset")), trial if isinstance(trial, int) else 1, number, tokens))
-    return found
+            scored.append(
+                Scored(str(row.get("inputs.dataset")), trial if isinstance(trial, int) else 1, number, tokens)
+            )
+    return scored
 
 
 SUMMARY = "summary.json"
@@ -241,7 +243,7 @@ def write_run_files(
 
 
 def _state(run: Run, target: MemoryTarget, trial: int) -> SessionState:
-    """The states of a session: as they were kept, or folded from the log of one that was over already."""
+    """A session's state: as this process has it, or folded from the log of one that was over already."""
     state = target.states.get(trial)
     if state is None:
         state = target.make_state()
@@ -253,15 +255,15 @@ def _state(run: Run, target: MemoryTarget, trial: int) -> SessionState:
 
 def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacyScore]]:
     """By repetition and test."""
-    found: dict[int, dict[str, LegacyScore]] = {}
+    by_trial: dict[int, dict[str, LegacyScore]] = {}
     for row in rows:
         trial, test = row.get("inputs.trial", 1), row.get("inputs.source_id", row.get("row_id"))
         score, reason = row.get(_SCORE), row.get(_REASON)
         number = score if isinstance(score, (int, float)) and not isinstance(score, bool) else None
         if isinstance(trial, int):
-            of_trial = found.setdefault(trial, {})
+            of_trial = by_trial.setdefault(trial, {})
             of_trial[str(test)] = LegacyScore(number, [] if reason is None else [str(reason)])
-    return found
+    return by_trial
 
 
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""The scheduler: weaves tests into one conversation. It decides, and does nothing itself.
+"""The scheduler: interleaves tests in one conversation. It decides, and does nothing itself.
 
 `schedule()` yields effects and is sent what each came to (`tunecheck.memory._effects`). The rules are those of the
 GoodAI benchmark: a test that has waited long enough goes on before a new one begins; two tests that are incompatible
@@ -49,7 +49,7 @@ _Doing: TypeAlias = Generator[Effect, Outcome, _T]
 
 @dataclass(frozen=True)
 class Settings:
-    """How tests are woven together.
+    """How tests are interleaved.
 
     `incompatibilities` are sets of titles of data sets, of which no two are at work at once; `by_topics` adds those
     that share a topic. `start_us` is the clock at the beginning, `seed` the filler's. `isolated` runs one test after
@@ -70,7 +70,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WaitTarget:
     """What a waiting test waits for: a count of the conversation's tokens, and a time."""
 
     tokens: int
@@ -79,10 +79,10 @@ class Target:
 
 def schedule(tests: Iterable[Test], settings: Settings) -> Schedule:
     """The whole run as a generator of effects, each to be answered with its outcome."""
-    return Course(tests, settings).run()
+    return Scheduler(tests, settings).run()
 
 
-class Course:
+class Scheduler:
     """The state of a run: a fold over the outcomes that it was sent, and nothing else.
 
     `tokens` counts all that was said by both sides, `now_us` is the time of the last outcome, `draws` is where the
@@ -93,7 +93,7 @@ class Course:
         self.tokens = 0
         self.now_us = settings.start_us
         self.draws = random.Random(settings.seed)
-        self.waiting: dict[str, Target] = {}
+        self.waiting: dict[str, WaitTarget] = {}
         self.tasks: dict[str, Task] = {}
         self.callbacks: dict[str, Task] = {}
         self.settings = settings
@@ -135,7 +135,7 @@ class Course:
         while task is None:
             task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
         if self.waiting.pop(task.id, None) is None:
-            self.is_at_work(task)
+            self.start(task)
         if task.begun_at is None:
             task.begun_at = self.tokens
             yield from self._note(Begin(task.id, self.tokens))
@@ -151,7 +151,7 @@ class Course:
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
     def _startable(self) -> Task | None:
-        """The first that has not begun and that nothing at work is in the way of."""
+        """The first that has not begun and that no test at work blocks."""
         heads = (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title])
         first = min(heads, default=None)
         return self.tasks[first] if first is not None else None
@@ -201,12 +201,12 @@ class Course:
         task.came_to(reply, sent_us)
         if say.register:
             yield from self._note(Register(task.id))
-            self.registered(task, reply)
+            self.set_callback(task, reply)
 
     def _wait(self, task: Task, wait: Wait) -> _Doing[None]:
         tokens = self.to_wait(task, wait)
         yield from self._note(Waiting(task.id, tokens, wait.seconds))
-        self.waits(task, tokens, wait.seconds)
+        self.set_waiting(task, tokens, wait.seconds)
 
     def _ask_callbacks(self) -> _Doing[None]:
         for id_, task in list(self.callbacks.items()):
@@ -224,7 +224,7 @@ class Course:
         farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
         if farewell is not None:
             yield from self._say(Send(task.id, farewell))
-        self.has_ended(task)
+        self.end(task)
         yield from self._note(End(task.id, task.points))
         if self.settings.isolated:
             yield from self._note(ResetAgent(task.id))
@@ -243,7 +243,7 @@ class Course:
     def _say(self, send: Send) -> _Doing[str]:
         outcome = yield from self._note(send)
         reply = outcome.text or ""
-        self.said(send, reply)
+        self.count_exchange(send, reply)
         return reply
 
     def _note(self, effect: Effect) -> _Doing[Outcome]:
@@ -253,7 +253,7 @@ class Course:
 
     # -- what it came to
 
-    def said(self, send: Send, reply: str) -> None:
+    def count_exchange(self, send: Send, reply: str) -> None:
         """Count a message and its reply."""
         reply_tokens = self._count(reply)
         self.tokens += self._count(send.message) + reply_tokens
@@ -263,14 +263,14 @@ class Course:
             if task.replies is not None:
                 task.replies.append(reply)
 
-    def is_at_work(self, task: Task) -> None:
+    def start(self, task: Task) -> None:
         """A test is at work: nothing that is incompatible with it may begin until it ends."""
         title = task.test.definition.title
         self._to_begin[title].remove(task.id)
         self._at_work.add(task.id)
         self._blocks.update(self._conflicts[title])
 
-    def registered(self, task: Task, reply: str) -> None:
+    def set_callback(self, task: Task, reply: str) -> None:
         """A test's callback looks on from this reply."""
         task.replies = [reply]
         self.callbacks[task.id] = task
@@ -284,12 +284,12 @@ class Course:
             tokens = max(0, share - (self.tokens - (task.begun_at or 0)), tokens)
         return max(0, tokens - task.reply_tokens) if tokens > 1 else tokens
 
-    def waits(self, task: Task, tokens: int, seconds: int) -> None:
+    def set_waiting(self, task: Task, tokens: int, seconds: int) -> None:
         """A test waits from now on, for so many tokens and seconds."""
-        self.waiting[task.id] = Target(self.tokens + tokens, self.now_us + seconds * _SECOND)
+        self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
-    def has_ended(self, task: Task) -> None:
-        """A test is over, and what it was in the way of may begin."""
+    def end(self, task: Task) -> None:
+        """A test is over, and what it blocked may begin."""
         title = task.test.definition.title
         del self.tasks[task.id]
         if task.id in self._at_work:

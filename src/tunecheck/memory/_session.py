@@ -1,8 +1,8 @@
-"""A session: one long conversation at work. Carries out what the scheduler asks for, and journals it first.
+"""A session: one long conversation at work. Carries out what the scheduler asks for, and logs it first.
 
 schedule() ──effect──► recorded before? ─yes─► its outcome ──────────────────────────┐
     ▲                      └─no─► event log ──► agent / judge / clock ──► event log ──┤
-    └────────────────────────────── outcome, states ──────────────────────────────────┘
+    └────────────────────────────── session state ───────────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tunecheck.memory._session_state import SessionState, TestState
 if TYPE_CHECKING:
     from tunecheck.memory._agents import Agent
 
-_BREATH = 64
+_YIELD_EVERY = 64
 """Events after which the event loop gets a turn: an agent in the same process never waits for anything."""
 
 _SHOWN = 160
@@ -105,15 +105,15 @@ class Session:
             self._check_same(event, effect)
             effect = await self._settle(schedule, event.effect, await self._recorded(event))
         while effect is not None:
-            effect = await self._settle(schedule, effect, await self._carried_out(effect))
+            effect = await self._settle(schedule, effect, await self._execute(effect))
 
     async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
-        """Keep the states, and give the scheduler what came of its effect; the next one."""
+        """Note an event in the session's state, and give the scheduler its outcome; the next effect."""
         self._number += 1
         ended = self.state.note(effect, outcome)
         if ended is not None:
             self._ended(ended)
-        if self._number % _BREATH == 0:
+        if self._number % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         return self._advance(schedule, outcome)
 
@@ -163,7 +163,7 @@ class Session:
 
     # -- what is new
 
-    async def _carried_out(self, effect: Effect) -> Outcome:
+    async def _execute(self, effect: Effect) -> Outcome:
         if self._stopping.is_set():
             raise SessionStoppedError("the session was stopped")
         if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self._clock.tells_agent):

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 class MemoryTarget(Target):
     """Answers a row, which names a test, when that test is over in the row's session.
 
-    The first row of a session starts it; what it comes to is journaled event by event in the run's folder, from where
+    The first row of a session starts it; what it comes to is logged event by event in the run's folder, from where
     it goes on after it was cut off. Rows of one repetition are one session.
 
     Args:
         endpoint: the agent: a model, or an agent with a memory of its own.
         tests: all tests of a session.
-        settings: how they are woven together.
+        settings: how they are interleaved.
         judge: makes whom the dynamic tests of a session consult, `judge_endpoint` is the model behind it, if there is
             one; `judged_by` says who that is, for the manifest.
         max_prompt_size: tokens of conversation that the agent is sent at most.
@@ -148,7 +148,7 @@ class MemoryTarget(Target):
         return running
 
     def make_state(self) -> SessionState:
-        """Books that count as these sessions do, for a session that is read from its log."""
+        """A state that counts as these sessions do, for a session that is read from its log."""
         return SessionState(self._settings.tokenizer.count)
 
     def _schedule(self, settings: Settings) -> Schedule:
@@ -185,7 +185,7 @@ class MemoryTarget(Target):
         settings = self._settings
         return {
             "tests": content_hash([_described(test) for test in self._tests.values()]),
-            "settings": content_hash(_woven(settings)),
+            "settings": content_hash(_interleaving(settings)),
             "wording": _wording_hash(settings.wording),
             "filler": settings.filler.sha256,
             "tokenizer": settings.tokenizer.name,
@@ -201,7 +201,7 @@ class MemoryTarget(Target):
     def describe(self) -> dict[str, JSON]:
         """The endpoint's settings, secrets masked, and how the conversation is had."""
         described = EndpointTarget(self.endpoint).describe()
-        return {**described, "memory": {**_woven(self._settings), **self._made_of}}
+        return {**described, "memory": {**_interleaving(self._settings), **self._made_of}}
 
     # -- the end
 
@@ -279,8 +279,8 @@ def _described(test: Test) -> JSON:
     ]
 
 
-def _woven(settings: Settings) -> dict[str, JSON]:
-    """How tests are woven together, as data."""
+def _interleaving(settings: Settings) -> dict[str, JSON]:
+    """How tests are interleaved, as data."""
     return {
         "memory_span": settings.memory_span,
         "incompatibilities": [[*sorted(together)] for together in settings.incompatibilities],

@@ -136,11 +136,11 @@ def _is_number(value: object) -> bool:
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
     """By title, the titles that must not be at work beside it, its own among them."""
     by_title = {kind.title: kind for kind in kinds}
-    found = {title: {title} for title in by_title}
+    blocked = {title: {title} for title in by_title}
     for together in declared:
-        for title in together & found.keys():
-            found[title] |= together & found.keys()
+        for title in together & blocked.keys():
+            blocked[title] |= together & blocked.keys()
     if by_topics:
         for title, kind in by_title.items():
-            found[title] |= {other.title for other in by_title.values() if other.topics & kind.topics}
-    return found
+            blocked[title] |= {other.title for other in by_title.values() if other.topics & kind.topics}
+    return blocked

@@ -92,7 +92,7 @@ _TEXTS_KEPT = 64
 class CountingOnce:
     """A tokenizer that does not count again what it has just counted.
 
-    The scheduler, the agent's window and the books each need the tokens of the same message.
+    The scheduler, the agent's window and the session's state each need the tokens of the same message.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

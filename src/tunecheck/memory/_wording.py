@@ -41,7 +41,7 @@ _PLACEHOLDERS: Mapping[tuple[str, str], str] = {
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """The template with `{name}` replaced by its value; nothing within a value is replaced, other braces stay."""
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
+    return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def load_wording(path: Path | str | None = None) -> Wording:
 
 
 def _read(path: Path | str) -> dict[str, Any]:
-    """The texts that a file has, the menu's file found beside it."""
+    """The texts that a file has, the menu's file match beside it."""
     document = yamltext.read(path)
     texts: dict[str, Any] = msgspec.to_builtins(read_as(document.value, _File, document.where))
     for (section, name), placeholders in _PLACEHOLDERS.items():

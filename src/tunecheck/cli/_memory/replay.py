@@ -52,7 +52,7 @@ def replay(options: ReplayOptions, invocation: Invocation) -> int:
     """Replay a logged run: the same replies must give the same events.
 
     Every message, filler included, wait, callback and end is compared, in order. Exits with 0 when all are the same,
-    else with 3 and the first difference. Runs that were interrupted and taken up again are replayed by the rules of
+    else with 3 and the first difference. Runs that were interrupted and resumed again are replayed by the rules of
     the reference.
     """
     from tunecheck.memory._filler import load_filler
@@ -90,7 +90,7 @@ def _report(legacy: LegacyRun, replayed: Replayed, same: bool, size: int) -> dic
         "events": replayed.events,
         "logged_events": len(legacy.log.events),
         "messages": replayed.messages,
-        "taken_up": replayed.taken_up,
+        "taken_up": replayed.resumed,
         "memory_span": legacy.memory_span,
         "isolated": legacy.isolated,
         "max_message_tokens": size,
@@ -128,8 +128,8 @@ def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
     from tunecheck._messages import counted
 
     notes = ["" if legacy.isolated else f"memory span {legacy.memory_span:,} from {legacy.span_from}"]
-    if replayed.taken_up:
-        notes.append(f"interrupted and taken up {counted(replayed.taken_up, 'time')}")
+    if replayed.resumed:
+        notes.append(f"interrupted and resumed {counted(replayed.resumed, 'time')}")
     if legacy.log.torn:
         notes.append("the last line of the log broke off")
     said = "; ".join(filter(None, notes))

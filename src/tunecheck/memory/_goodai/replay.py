@@ -32,7 +32,7 @@ from tunecheck.memory._goodai.run import LegacyRun
 from tunecheck.memory._kind import Scene
 from tunecheck.memory._kinds.jokes import Jokes
 from tunecheck.memory._model import Definition, Say, Step, Wait
-from tunecheck.memory._scheduler import MAX_MESSAGE_TOKENS, Course, Settings
+from tunecheck.memory._scheduler import MAX_MESSAGE_TOKENS, Scheduler, Settings
 from tunecheck.memory._tasks import Task, Test
 from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording
@@ -64,17 +64,17 @@ class Saved:
 
 
 class Walk:
-    """Drives a course along the events from `place` on; afterwards `place` is that of the first that differs.
+    """Drives a scheduler along the events from `place` on; afterwards `place` is that of the first that differs.
 
     `difference` is None where both came to their end together.
     """
 
-    def __init__(self, course: Course, stream: Schedule, events: Sequence[LogEvent], place: int) -> None:
+    def __init__(self, scheduler: Scheduler, stream: Schedule, events: Sequence[LogEvent], place: int) -> None:
         self.place = place
         self.difference: Difference | None = None
-        self._course = course
+        self._scheduler = scheduler
         self._events = events
-        self._states = deque([(Saved(course.tokens, course.draws.getstate()), True)], maxlen=_MOST_STATES)
+        self._states = deque([(Saved(scheduler.tokens, scheduler.draws.getstate()), True)], maxlen=_MOST_STATES)
         self._drive(stream)
 
     def may_be_saved(self) -> Iterator[Saved]:
@@ -97,20 +97,20 @@ class Walk:
             outcome = self._outcome(effect)
             if outcome is None:
                 return
-            draws = self._course.draws.getstate()  # before those of filler that may come next
+            draws = self._scheduler.draws.getstate()  # before those of filler that may come next
             try:
                 following = stream.send(outcome)
             except StopIteration:
                 following = None
             if isinstance(effect, (Send, Waiting)):
-                self._states.append((Saved(self._course.tokens, draws), not _is_filler(effect)))
+                self._states.append((Saved(self._scheduler.tokens, draws), not _is_filler(effect)))
             effect = following
         if self.place < len(self._events):
             self.difference = Difference(self._events[self.place], None)
 
     def _outcome(self, effect: Effect) -> Outcome | None:
         """What the log says that the effect came to; None where it says something else."""
-        now_us = self._course.now_us
+        now_us = self._scheduler.now_us
         if isinstance(effect, Jump):
             return self._in_time(Outcome(effect.until_us))
         if isinstance(effect, ResetAgent):
@@ -139,7 +139,7 @@ class Walk:
     def _logged_outcome(self, effect: Effect) -> Outcome:
         event = self._event(1 if isinstance(effect, Send) else 0)
         if event is None:
-            return Outcome(self._course.now_us)
+            return Outcome(self._scheduler.now_us)
         return Outcome(event.at_us, event.text if isinstance(effect, (Send, Consult)) else None)
 
     def _event(self, further: int) -> LogEvent | None:
@@ -163,23 +163,25 @@ def _content(event: LogEvent) -> tuple[object, ...]:
     return event.type, event.test, text, event.question, event.tokens, event.seconds
 
 
-def resume(events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings, saved: Saved, now_us: int) -> Course:
-    """The course of a run whose log came to these events before it died, with what it had saved by then."""
+def resume(
+    events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings, saved: Saved, now_us: int
+) -> Scheduler:
+    """The scheduler of a run whose log came to these events before it died, with what it had saved by then."""
     # A process that takes a run up has read its definitions: each test's random numbers come from its id.
-    course = Course([replace(test, seed=None) for test in tests], settings)
-    course.tokens = saved.tokens
-    course.draws.setstate(cast("tuple[int, tuple[int, ...], float | None]", saved.draws))
+    scheduler = Scheduler([replace(test, seed=None) for test in tests], settings)
+    scheduler.tokens = saved.tokens
+    scheduler.draws.setstate(cast("tuple[int, tuple[int, ...], float | None]", saved.draws))
     for event in events:
-        if event.type is EventType.END and event.test in course.tasks:
-            course.has_ended(course.tasks[event.test])
-    past = _Past(course, events)
+        if event.type is EventType.END and event.test in scheduler.tasks:
+            scheduler.end(scheduler.tasks[event.test])
+    past = _Past(scheduler, events)
     for place, event in enumerate(events):
-        if (task := course.tasks.get(event.test)) is not None:
+        if (task := scheduler.tasks.get(event.test)) is not None:
             past.again(task, place)
-    for id_ in course.waiting:
-        course.is_at_work(course.tasks[id_])
-    course.now_us = now_us
-    return course
+    for id_ in scheduler.waiting:
+        scheduler.start(scheduler.tasks[id_])
+    scheduler.now_us = now_us
+    return scheduler
 
 
 def registered_again(events: Sequence[LogEvent], tests: Sequence[Test]) -> list[str]:
@@ -190,25 +192,25 @@ def registered_again(events: Sequence[LogEvent], tests: Sequence[Test]) -> list[
 
 
 class _Past:
-    """Tells the tests of a course what has already happened to them."""
+    """Tells the tests of a scheduler what has already happened to them."""
 
-    def __init__(self, course: Course, events: Sequence[LogEvent]) -> None:
-        self._course = course
+    def __init__(self, scheduler: Scheduler, events: Sequence[LogEvent]) -> None:
+        self._scheduler = scheduler
         self._events = events
         self._sent_us: dict[str, int] = {}
 
     def again(self, task: Task, place: int) -> None:
         """The event of this test at this place has happened."""
-        course, event = self._course, self._events[place]
-        course.now_us = event.at_us
-        course.waiting.pop(task.id, None)
+        scheduler, event = self._scheduler, self._events[place]
+        scheduler.now_us = event.at_us
+        scheduler.waiting.pop(task.id, None)
         match event.type:
             case EventType.BEGIN:
                 task.begun_at = event.tokens
             case EventType.SEND_MESSAGE:
                 self._sent(task, place)
             case EventType.RESPONSE_MESSAGE:
-                task.reply_tokens = course.settings.tokenizer.count(event.text or "")
+                task.reply_tokens = scheduler.settings.tokenizer.count(event.text or "")
                 task.came_to(event.text or "", self._sent_us.get(task.id, event.at_us))
             case EventType.LLM_CALL:
                 self._next(task)
@@ -221,17 +223,17 @@ class _Past:
         step = self._next(task)
         if isinstance(step, Say) and step.register:
             task.replies = [event.text or "" for event in self._events[place:] if event.answered]
-            self._course.callbacks[task.id] = task
+            self._scheduler.callbacks[task.id] = task
 
     def _waits(self, task: Task) -> None:
         step = self._next(task)
         wait = step if isinstance(step, Wait) else Wait(tokens=1)  # what a callback's test does after its script
-        self._course.waits(task, self._course.to_wait(task, wait), wait.seconds)
+        self._scheduler.set_waiting(task, self._scheduler.to_wait(task, wait), wait.seconds)
 
     def _next(self, task: Task) -> Step | None:
         """Its next step that a log knows of: isolated tests do not log their waits."""
         step = task.next()
-        while isinstance(step, Wait) and self._course.settings.isolated:
+        while isinstance(step, Wait) and self._scheduler.settings.isolated:
             step = task.next()
         return step
 
@@ -241,11 +243,11 @@ _DAY_US = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How far a replay came: events that are the same, messages among them, times the run was taken up again."""
+    """How far a replay came: events that are the same, messages among them, times the run was resumed."""
 
     events: int
     messages: int
-    taken_up: int
+    resumed: int
     difference: Difference | None = None
 
 
@@ -298,17 +300,17 @@ class _Replay:
         self._resets = [place for place, event in enumerate(events) if event.type is EventType.SUITE_RESET]
 
     def run(self) -> Replayed:
-        course = Course(self._tests, self._settings)
-        walk = Walk(course, course.run(), self._events, 0)
-        taken_up = 0
+        scheduler = Scheduler(self._tests, self._settings)
+        walk = Walk(scheduler, scheduler.run(), self._events, 0)
+        resumed = 0
         while (reset := self._interrupted_by(walk)) is not None:
-            following = self._taken_up(walk, reset)
+            following = self._resumed(walk, reset)
             if following.place <= reset:
                 break
             walk = following
-            taken_up += 1
+            resumed += 1
         messages = sum(event.sent for event in self._events[: walk.place])
-        return Replayed(walk.place, messages, taken_up, walk.difference)
+        return Replayed(walk.place, messages, resumed, walk.difference)
 
     def _interrupted_by(self, walk: Walk) -> int | None:
         """The reset that explains why a walk ended where it did: before it come only callbacks registered again."""
@@ -321,7 +323,7 @@ class _Replay:
             return None
         return reset
 
-    def _taken_up(self, before: Walk, reset: int) -> Walk:
+    def _resumed(self, before: Walk, reset: int) -> Walk:
         """Of all that the run may have saved before it died, go on from what explains most of what follows."""
         best: Walk | None = None
         for saved in before.may_be_saved():
@@ -335,16 +337,16 @@ class _Replay:
 
     def _go_on(self, place: int, reset: int, saved: Saved) -> Walk:
         past = self._events[:place]
-        course = resume(past, self._tests, self._settings, saved, self._events[reset].at_us)
-        return Walk(course, _taking_up(course, registered_again(past, self._tests)), self._events, place)
+        scheduler = resume(past, self._tests, self._settings, saved, self._events[reset].at_us)
+        return Walk(scheduler, _resumed_schedule(scheduler, registered_again(past, self._tests)), self._events, place)
 
 
-def _taking_up(course: Course, registered: Sequence[str]) -> Schedule:
-    """What is logged when a run is taken up, and the rest of the run."""
+def _resumed_schedule(scheduler: Scheduler, registered: Sequence[str]) -> Schedule:
+    """What is logged when a run is resumed, and the rest of the run."""
     for id_ in registered:
         yield Register(id_)
     yield SuiteReset()
-    yield from course.go_on()
+    yield from scheduler.go_on()
 
 
 _MOST_TRIES = 12

@@ -151,7 +151,7 @@ class LegacyRun:
         seed: int | None = None,
         max_message_tokens: int,
     ) -> Settings:
-        """How its tests are woven together; `seed` is the filler's where it is not the run's own."""
+        """How its tests are interleaved; `seed` is the filler's where it is not the run's own."""
         return Settings(
             memory_span=self.memory_span,
             wording=wording,
@@ -203,16 +203,16 @@ def read_legacy_run(
     log = read_log(run / LOG)
     if not log.events:
         raise DataError(f"{log.name}: holds no events")
-    found = read_definitions(made)
-    _check_tests(log, found, made)
+    tests = read_definitions(made)
+    _check_tests(log, tests, made)
     settings = LegacyConfiguration.find(configuration, made)
-    kinds = _kinds({definition.title for definition in found}, settings)
+    kinds = _kinds({definition.title for definition in tests}, settings)
     isolated = log.events[0].type is EventType.BEGIN
     span, span_from = _span(memory_span, settings, benchmark.name, isolated)
     spans = settings.spans(kinds.values()) if settings is not None and memory_span is None else {}
     return LegacyRun(
         log=log,
-        tests=[Test(each, kinds[each.title], spans.get(each.title)) for each in found],
+        tests=[Test(each, kinds[each.title], spans.get(each.title)) for each in tests],
         memory_span=span,
         span_from=span_from,
         incompatibilities=settings.incompatibilities(kinds.values()) if settings is not None else None,
@@ -226,14 +226,16 @@ def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None) -> dict[
     from tunecheck.memory._kinds.registry import Kinds
 
     installed = Kinds()
-    found: dict[str, Kind] = {kind.title: kind for kind in (settings.kinds_of_files() if settings is not None else ())}
+    by_title: dict[str, Kind] = {
+        kind.title: kind for kind in (settings.kinds_of_files() if settings is not None else ())
+    }
     for title in titles:
-        if title not in found:
+        if title not in by_title:
             try:
-                found[title] = installed.by_title(title, {})
+                by_title[title] = installed.by_title(title, {})
             except PluginError:
-                found[title] = ScriptedKind.of(title)
-    return found
+                by_title[title] = ScriptedKind.of(title)
+    return by_title
 
 
 def _check_tests(log: LogFile, definitions: Iterable[Definition], folder: Path) -> None:

@@ -116,12 +116,12 @@ class _Declared(Kind):
             return None
         right = _holds if self.declared.score == "words" else _is
         answers = [*given.responses, *[""] * len(given.expected)]
-        found = [right(answer, str(expected)) for answer, expected in zip(answers, given.expected, strict=False)]
+        answered = [right(answer, str(expected)) for answer, expected in zip(answers, given.expected, strict=False)]
         reasons = (
             f"{str(expected)[:80]!r} is {'' if each else 'not '}the answer"
-            for each, expected in zip(found, given.expected, strict=True)
+            for each, expected in zip(answered, given.expected, strict=True)
         )
-        return Score(sum(found) / len(found), tuple(reasons))
+        return Score(sum(answered) / len(answered), tuple(reasons))
 
     def definition(self, example: str, making: Making) -> Definition:
         declared = self.declared

@@ -90,19 +90,19 @@ def stem(word: str) -> str:
 
 def clauses(said: str) -> list[Clause]:
     """The sentences and lines of what was said; the items of a list order as the line above it does."""
-    found: list[Clause] = []
+    listed: list[Clause] = []
     listing = False
     for piece in _pieces(said):
         bullet = _BULLET.match(piece)
         text = _IN_PLACE.sub("", piece.lower())
         listing = listing if bullet else False
         cue = _cue(text)
-        follows = bool(found) and found[-1].orders and _GOES_ON.match(text) is not None
+        follows = bool(listed) and listed[-1].orders and _GOES_ON.match(text) is not None
         orders = cue is not None or follows or (listing and bullet is not None)
         wanted = text[cue.end() :] if cue is not None else text
-        found.append(Clause(text, wanted, orders, bool(_KEEPS.search(text)), "?" in text))
+        listed.append(Clause(text, wanted, orders, bool(_KEEPS.search(text)), "?" in text))
         listing = listing or (orders and text.rstrip().endswith(":"))
-    return found
+    return listed
 
 
 def _cue(text: str) -> re.Match[str] | None:
@@ -164,12 +164,12 @@ class Dishes:
         """The numbers of the entries that are named, in the order of the text; each word names one entry at most."""
         said = [stem(word) for word in words(text)[:_MOST_WORDS]]
         taken = [False] * len(said)
-        found: list[_Mention] = []
+        listed: list[_Mention] = []
         for mention in sorted(self._mentions(said), key=lambda one: (-one.weight, one.start, one.number)):
             if not any(taken[mention.start : mention.end]):
                 taken[mention.start : mention.end] = [True] * (mention.end - mention.start)
-                found.append(mention)
-        named = [mention.number for mention in sorted(found, key=lambda one: one.start)]
+                listed.append(mention)
+        named = [mention.number for mention in sorted(listed, key=lambda one: one.start)]
         named += [number for match in _NUMBER.finditer(text.lower()) if (number := int(match[1])) in self._names]
         return list(dict.fromkeys(named))
 

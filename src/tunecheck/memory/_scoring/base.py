@@ -59,8 +59,8 @@ def expected_texts(given: Given) -> list[str] | None:
 
 def expected_text(given: Given) -> str | None:
     """The last of the expected texts, which answers the last question; None where there is none."""
-    found = expected_texts(given)
-    return found[-1] if found and found[-1].strip() else None
+    expected = expected_texts(given)
+    return expected[-1] if expected and expected[-1].strip() else None
 
 
 def mentions(word: str, text: str, *, cased: bool = False) -> bool:

@@ -88,14 +88,14 @@ class Move:
 
 def marks(text: str) -> list[Mark]:
     """All distances and directions of a text, in order."""
-    found: list[Mark] = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
-    taken = {mark.start for mark in found}
+    marked: list[Mark] = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
+    taken = {mark.start for mark in marked}
     for match in _BARE_NUMBER.finditer(text):
         if match.start() not in taken:
-            found.append(Distance(float(match[1]), match.start(), match.end(1)))
-    distances = sorted((mark for mark in found if isinstance(mark, Distance)), key=lambda mark: mark.start)
-    found += [mark for mark in _short_directions(text) if _is_near(mark, distances, text)]
-    return sorted(found, key=lambda mark: mark.start)
+            marked.append(Distance(float(match[1]), match.start(), match.end(1)))
+    distances = sorted((mark for mark in marked if isinstance(mark, Distance)), key=lambda mark: mark.start)
+    marked += [mark for mark in _short_directions(text) if _is_near(mark, distances, text)]
+    return sorted(marked, key=lambda mark: mark.start)
 
 
 def _mark(match: re.Match[str]) -> Mark | None:
@@ -147,17 +147,17 @@ def _is_near(mark: Direction, distances: Sequence[Distance], text: str) -> bool:
 
 def moves(text: str) -> list[Move]:
     """The distances of a text, each with the direction that belongs to it, and what is left without the other."""
-    found = marks(text)
+    marked = marks(text)
     pairs: list[Move] = []
     waiting: Direction | None = None
     at = 0
-    while at < len(found):
-        mark = found[at]
-        following = found[at + 1] if at + 1 < len(found) else None
+    while at < len(marked):
+        mark = marked[at]
+        following = marked[at + 1] if at + 1 < len(marked) else None
         if isinstance(mark, Direction):
             pairs += _alone(waiting)
             waiting = mark
-        elif isinstance(following, Direction) and _goes_on(waiting, mark, following, found[at + 2 : at + 3], text):
+        elif isinstance(following, Direction) and _goes_on(waiting, mark, following, marked[at + 2 : at + 3], text):
             pairs += _alone(waiting)
             pairs.append(Move(mark.kilometers, following.eighths, mark.start, following.end))
             waiting, at = None, at + 1

@@ -23,9 +23,9 @@ def score_prospective(given: Given, compat: bool) -> Verdict:
     if not replies:
         return Undecided("the replies since the question are not known")
     quote, turn = wanted
-    found = [number for number, reply in enumerate(replies, 1) if quote in _letters(reply)]
-    right = found == [turn]
-    said = f"the quote is in reply {', '.join(map(str, found[:8]))}" if found else "the quote is in no reply"
+    numbers = [number for number, reply in enumerate(replies, 1) if quote in _letters(reply)]
+    right = numbers == [turn]
+    said = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
     return Score(float(right), (said + ("" if right else f", not in reply {turn} alone"),))
 
 
@@ -81,9 +81,9 @@ def score_trigger(given: Given, compat: bool) -> Verdict:
 
 
 def _threshold(given: Given) -> float:
-    found = given.args.get("rouge_score_threshold") if isinstance(given.args, dict) else None
-    is_share = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 < found <= 1
-    return float(found) if is_share and isinstance(found, (int, float)) else THRESHOLD
+    threshold = given.args.get("rouge_score_threshold") if isinstance(given.args, dict) else None
+    is_share = isinstance(threshold, (int, float)) and not isinstance(threshold, bool) and 0 < threshold <= 1
+    return float(threshold) if is_share and isinstance(threshold, (int, float)) else THRESHOLD
 
 
 def _said(wanted: str, reply: str, threshold: float, compat: bool) -> bool:
@@ -100,8 +100,8 @@ def _said(wanted: str, reply: str, threshold: float, compat: bool) -> bool:
 def _position(wanted: str, reply: str) -> int | None:
     """Where the sentence's words stand one after another, whatever stands between them."""
     words = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_words(wanted))[:100]))
-    found = re.search(rf"\b{words}\b", reply, re.I)
-    return found.start() if found else None
+    match = re.search(rf"\b{words}\b", reply, re.I)
+    return match.start() if match else None
 
 
 def _is_denied(before: str) -> bool:
