@@ -45,10 +45,10 @@ def test_the_pool_that_ships_holds_hundreds_of_questions() -> None:
     [
         ("", "holds no questions"),
         ("hello", "line 1: not JSON"),
-        ('{"question": "Q", "answer": "A"}\n{"question": "Q"}', "line 2: needs the texts 'question' and 'answer'"),
-        ('{"question": "Q", "answer": 5}', "line 1: needs the texts"),
-        ('{"Data": [{"Question": "Q"}]}', r"Data\[0\]: needs the texts 'Question' and 'AnswerValue'"),
-        ("[1, 2]", "line 1: needs"),
+        ('{"question": "Q", "answer": "A"}\n{"question": "Q"}', "line 2: answer is missing"),
+        ('{"question": "Q", "answer": 5}', "line 1: answer: must be a text, not 5"),
+        ('{"Data": [{"Question": "Q"}]}', r"Data\[0\]: AnswerValue is missing"),
+        ("[1, 2]", "line 1: must be a mapping"),
     ],
 )
 def test_a_file_that_is_no_pool_is_refused_with_its_line(tmp_path: Path, content: str, problem: str) -> None:

@@ -58,7 +58,7 @@ def test_a_line_that_broke_off_in_the_middle_is_an_error(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("[]", "must be a mapping, not a list"),
+        ("[]", "must be a mapping, not an empty list"),
         ('{"type": 11, "timestamp": 1}', "type: 11 is none of 0, 1, 10, 2"),
         ('{"type": "6", "timestamp": 1}', "type: must be"),
         ('{"type": true, "timestamp": 1}', "type: must be"),

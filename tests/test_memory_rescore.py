@@ -72,7 +72,7 @@ def test_words_stand_in_where_the_benchmark_asks_a_model(tmp_path: Path) -> None
     [
         ("{not JSON}\n", ""),
         ("[1, 2]\n", "a row must be an object, not a list"),
-        ("3\n", "a row must be an object, not a number"),
+        ("3\n", "a row must be an object, not 3"),
         ('{"dataset": "Colours"}\n', 'no list of "responses"'),
         ('{"responses": ["Red"]}\n', '"dataset" must be a text'),
         (b'{"dataset": "\xff"}\n', "not UTF-8"),

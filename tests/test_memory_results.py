@@ -46,14 +46,14 @@ def test_the_score_is_the_sum_of_the_data_sets_means() -> None:
 
 def test_deviations_are_those_of_a_population() -> None:
     figures = run_figures([*scored("Colours", 1.0, 0.0), *scored("Shopping", 0.2, 0.4, 0.6)], [])
-    assert figures.datasets[0].deviation == pytest.approx(0.5)
-    assert figures.datasets[1].deviation == pytest.approx(math.sqrt(0.08 / 3))
+    assert next(iter(figures.datasets.values())).deviation == pytest.approx(0.5)
+    assert [*figures.datasets.values()][1].deviation == pytest.approx(math.sqrt(0.08 / 3))
     assert figures.deviation == pytest.approx(0.5 + math.sqrt(0.08 / 3))
 
 
 def test_tests_without_a_score_are_counted_and_do_not_lower_any_mean() -> None:
     figures = run_figures([*scored("Colours", 1.0, None), *scored("Locations", None)], [])
-    assert [(each.tests, each.scored, each.mean) for each in figures.datasets] == [(2, 1, 1.0), (1, 0, None)]
+    assert [(each.tests, each.scored, each.mean) for each in figures.datasets.values()] == [(2, 1, 1.0), (1, 0, None)]
     assert (figures.score, figures.most) == (1.0, 1)
 
 

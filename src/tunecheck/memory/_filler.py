@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
+from tunecheck._describe import read_as
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.memory._tokens import Tokenizer
@@ -61,37 +64,37 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
     return FillerPool(pairs, file.name)
 
 
+class _Line(msgspec.Struct):
+    question: str
+    answer: str
+
+
+class _Trivia(msgspec.Struct, rename={"question": "Question", "answer": "AnswerValue"}):
+    question: str
+    answer: str
+
+
 def _pairs(raw: bytes, name: str) -> Iterator[tuple[str, str]]:
-    whole = _value(raw)
+    try:
+        whole = loads(raw)
+    except ValueError:
+        whole = None  # JSON Lines
     if isinstance(whole, dict) and isinstance(entries := whole.get("Data"), list):
         for place, entry in enumerate(entries):
-            yield _pair(entry, "Question", "AnswerValue", f"{name}, Data[{place}]")
+            yield _pair(entry, _Trivia, f"{name}, Data[{place}]")
         return
     for number, line in enumerate(raw.split(b"\n"), 1):
         if line.strip():
-            yield _pair(_line(line, f"{name}, line {number}"), "question", "answer", f"{name}, line {number}")
+            where = f"{name}, line {number}"
+            try:
+                yield _pair(loads(line), _Line, where)
+            except ValueError as error:
+                raise DataError(f"{where}: not JSON: {error}") from None
 
 
-def _value(raw: bytes) -> JSON:
-    """The file's one value, if it is one."""
-    try:
-        return loads(raw)
-    except ValueError:
-        return None
-
-
-def _line(line: bytes, where: str) -> JSON:
-    try:
-        return loads(line)
-    except ValueError as error:
-        raise DataError(f"{where}: not JSON: {error}") from None
-
-
-def _pair(entry: JSON, question: str, answer: str, where: str) -> tuple[str, str]:
-    pair = (entry.get(question), entry.get(answer)) if isinstance(entry, dict) else (None, None)
-    if isinstance(pair[0], str) and isinstance(pair[1], str):
-        return pair[0], pair[1]
-    raise DataError(f"{where}: needs the texts {question!r} and {answer!r}")
+def _pair(entry: JSON, form: type[_Line] | type[_Trivia], where: str) -> tuple[str, str]:
+    read: _Line | _Trivia = read_as(entry, form, where, error=DataError)
+    return read.question, read.answer
 
 
 class FillerWriter:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck._json import JSON, loads, plain
+from tunecheck._files.versions import NewerFileError, read_object, versioned
+from tunecheck._json import JSON, plain
 from tunecheck.memory._configuration import Configuration, DataSet, read_configuration
 from tunecheck.memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
 from tunecheck.memory._kind import Making
@@ -70,13 +71,10 @@ def make_definitions(
         DataError: a definition cannot be read or written.
         EndpointError: the generator failed for good.
     """
-    workshop = _Workshop(configuration, folder, making)
-    if mode != "regenerate":
-        if mode is None:
-            workshop.check_record()
-        result = workshop.complete()
-    else:
-        result = workshop.renew()
+    maker = _Maker(configuration, folder, making)
+    if mode is None:
+        maker.check_record()
+    result = maker.renew() if mode == "regenerate" else maker.complete()
     if not result.definitions:
         reasons = "; ".join(f"{each.title}: {each.reason}" for each in result.left_out)
         raise ConfigurationError(f"{configuration.path}: no data set is left to run ({reasons})")
@@ -86,7 +84,7 @@ def make_definitions(
 
 
 @dataclass(frozen=True)
-class _Workshop:
+class _Maker:
     """Makes the definitions of one configuration in one folder."""
 
     configuration: Configuration
@@ -114,7 +112,7 @@ class _Workshop:
         elif new:
             recipes = _recipes(self.configuration)
             self._write_record({**(self._record() or {}), **{title: recipes[title] for title in new}})
-        return self._made({**stored, **self._kept(new)}, tuple(new), left_out)
+        return self._made({**stored, **self._written(new)}, tuple(new), left_out)
 
     def renew(self) -> Made:
         """Everything made anew; what was there goes once all is made. What cannot be made now stays as it was."""
@@ -125,7 +123,7 @@ class _Workshop:
             self._remove(keep={title for title, definitions in stored.items() if definitions})
         self._write_record(_recipes(self.configuration))
         missing = [each for each in left_out if not stored[each.title]]
-        return self._made({**stored, **self._kept(new)}, tuple(new), missing)
+        return self._made({**stored, **self._written(new)}, tuple(new), missing)
 
     def _remove(self, keep: set[str]) -> None:
         for file in self.folder.glob(f"*/*{SUFFIX}"):
@@ -168,7 +166,7 @@ class _Workshop:
     def _has_definitions(self) -> bool:
         return any(any((self.folder / each.title).glob(f"*{SUFFIX}")) for each in self.configuration.data_sets)
 
-    def _kept(self, new: dict[str, list[Definition]]) -> dict[str, list[Definition]]:
+    def _written(self, new: dict[str, list[Definition]]) -> dict[str, list[Definition]]:
         """Write the data sets, each of which appears whole; what their files say, as the next run will find it."""
         building = self.folder / f".making-{os.getpid()}"
         try:
@@ -206,7 +204,7 @@ class _Workshop:
         with _writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_file(self.folder / CONFIG, text.encode())
-            write_file(self.folder / RECORD, dumps_readably(recipes))
+            write_file(self.folder / RECORD, dumps_readably(versioned(recipes)))
 
     def _record(self) -> dict[str, JSON] | None:
         """What the definitions that are there were made of, by title."""
@@ -253,12 +251,13 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def _read_record(path: Path) -> dict[str, JSON]:
     try:
-        value = loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}; {_ANSWER}") from None
-    if not isinstance(value, dict):
-        raise ConfigurationError(f"{path}: is not a record of what definitions were made of; {_ANSWER}")
-    return value
+        record = read_object(path)
+    except NewerFileError:
+        raise
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}; {_ANSWER}") from None
+    record.pop("format_version", None)
+    return record
 
 
 def _recipes(configuration: Configuration) -> dict[str, JSON]:

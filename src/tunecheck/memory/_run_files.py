@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+import msgspec
+
 from tunecheck._errors import RunError
 from tunecheck._files.versions import versioned
 from tunecheck._json import JSON
@@ -87,22 +89,19 @@ class Scored:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetFigures:
+class DatasetFigures(msgspec.Struct, frozen=True, rename={"deviation": "std"}):
     """A data set's tests: how many there are, how many have a score, its mean and population standard deviation."""
 
-    title: str
     tests: int
     scored: int
     mean: float | None
     deviation: float | None
 
-    def data(self) -> dict[str, JSON]:
-        return {"tests": self.tests, "scored": self.scored, "mean": self.mean, "std": self.deviation}
+
+_RENAMED = {"most": "max_score", "deviation": "std", "span": "memory_span", "longest": "longest_span"}
 
 
-@dataclass(frozen=True, slots=True)
-class RunFigures:
+class RunFigures(msgspec.Struct, frozen=True, rename=_RENAMED):
     """A run, all sessions together.
 
     score: the sum of the data sets' means, of at most `most`, one for each data set that has a score.
@@ -114,40 +113,23 @@ class RunFigures:
     tokens, messages, fillers: of one session, on average. `longest` is the longest span of a test.
     """
 
-    datasets: Sequence[DatasetFigures]
     score: float
-    deviation: float
     most: int
+    deviation: float
+    accuracy: float | None
     tokens_per_second: float | None
     verbosity: float
     span: float | None
+    longest: int
     tokens: float
     messages: float
     fillers: float
-    longest: int
     sessions: int
-
-    @property
-    def accuracy(self) -> float | None:
-        """The score's share of the most there was to have."""
-        return self.score / self.most if self.most else None
+    datasets: dict[str, DatasetFigures]
 
     def data(self) -> dict[str, JSON]:
-        return {
-            "score": self.score,
-            "max_score": self.most,
-            "std": self.deviation,
-            "accuracy": self.accuracy,
-            "tokens_per_second": self.tokens_per_second,
-            "verbosity": self.verbosity,
-            "memory_span": self.span,
-            "longest_span": self.longest,
-            "tokens": self.tokens,
-            "messages": self.messages,
-            "fillers": self.fillers,
-            "sessions": self.sessions,
-            "datasets": {each.title: each.data() for each in self.datasets},
-        }
+        data: dict[str, JSON] = msgspec.to_builtins(self)
+        return data
 
 
 def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> RunFigures:
@@ -156,15 +138,16 @@ def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> Ru
     by_title: dict[str, list[Scored]] = {}
     for test in tests:
         by_title.setdefault(test.title, []).append(test)
-    datasets = [_dataset(title, each) for title, each in by_title.items()]
-    means = [each.mean for each in datasets if each.mean is not None]
+    datasets = {title: _dataset(each) for title, each in by_title.items()}
+    means = [each.mean for each in datasets.values() if each.mean is not None]
     milliseconds = math.fsum(state.generated_ms for state in states)
     generated = sum(state.generated_tokens for state in states)
     perfect = [test.tokens for test in tests if test.score is not None and test.score >= 1]
     return RunFigures(
         datasets=datasets,
         score=math.fsum(means),
-        deviation=math.fsum(each.deviation or 0.0 for each in datasets),
+        accuracy=math.fsum(means) / len(means) if means else None,
+        deviation=math.fsum(each.deviation or 0.0 for each in datasets.values()),
         most=len(means),
         tokens_per_second=1000 * generated / milliseconds if milliseconds > 0 else None,
         verbosity=_mean([state.agent_tokens for state in states]) or 0.0,
@@ -177,11 +160,11 @@ def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> Ru
     )
 
 
-def _dataset(title: str, tests: Sequence[Scored]) -> DatasetFigures:
+def _dataset(tests: Sequence[Scored]) -> DatasetFigures:
     scores = [test.score for test in tests if test.score is not None]
     mean = _mean(scores)
     deviation = None if mean is None else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-    return DatasetFigures(title, len(tests), len(scores), mean, deviation)
+    return DatasetFigures(len(tests), len(scores), mean, deviation)
 
 
 def _mean(values: Sequence[float]) -> float | None:

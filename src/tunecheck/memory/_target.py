@@ -77,7 +77,7 @@ class MemoryTarget(Target):
         self.name = endpoint.name
         self.simulated = endpoint.simulated
         self.answers_can_be_reused = False
-        self.columns = frozenset(OUTPUT_COLUMNS)
+        self.columns = OUTPUT_COLUMNS
         self.states: dict[int, SessionState] = {}
         """By repetition, what the tests came to in the sessions that this process had."""
         self._tests = {test.id: test for test in tests}
@@ -301,26 +301,9 @@ def _wording_hash(wording: Wording) -> str:
     return content_hash([plain(texts), hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""])
 
 
-OUTPUT_COLUMNS = (
-    "response",
-    "responses",
-    "questions",
-    "since_question",
-    "points",
-    "reasons",
-    "own_score",
-    "log",
-    "session",
-    "began",
-    "ended",
-    "tokens",
-    "characters",
-    "needles",
-    "usage",
-    "share",
-    "judged",
-    "latency_ms",
-    "simulated",
+OUTPUT_COLUMNS = frozenset(
+    "response responses questions since_question points reasons own_score log session began ended tokens characters "
+    "needles usage share judged latency_ms simulated".split()
 )
 
 
@@ -389,10 +372,10 @@ def _own_score(state: TestState, test: Test) -> Score | None:
     """The score by a kind's own rules; what is raised there becomes the row's error."""
     if type(test.kind).score is Kind.score:
         return None
-    found: object = test.kind.score(given_of(state, test))
-    if found is not None and not isinstance(found, Score):
-        raise TypeError(f"the score of {state.id} is a {type(found).__name__}; expected a Score, or None")
-    return found
+    score: object = test.kind.score(given_of(state, test))
+    if score is not None and not isinstance(score, Score):
+        raise TypeError(f"the score of {state.id} is a {type(score).__name__}; expected a Score, or None")
+    return score
 
 
 def share_of(output: Mapping[str, JSON], column: str) -> tuple[int, int | None, int | None]:

@@ -51,9 +51,9 @@ def _print_datasets(figures: RunFigures) -> None:
     table.add_column("data set")
     for name in ("tests", "scored", "mean", "std"):
         table.add_column(name, justify="right")
-    for each in figures.datasets:
+    for title, each in figures.datasets.items():
         scores = [_score(each.mean), _score(each.deviation)]
-        table.add_row(clean(each.title), str(each.tests), str(each.scored), *scores)
+        table.add_row(clean(title), str(each.tests), str(each.scored), *scores)
     console(sys.stdout).print(table)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.memory._model import Given
@@ -28,15 +29,11 @@ _OURS = ("our_score", "our_reasons", "our_error")
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """One row as it is written; `error` says why it could not be scored at all."""
+    """One row as it is written, and our score; `error` says why it could not be scored at all."""
 
     row: dict[str, JSON]
+    score: float | None = None
     error: str | None = None
-
-    @property
-    def score(self) -> float | None:
-        found = self.row["our_score"]
-        return found if isinstance(found, float) else None
 
 
 @dataclass(slots=True)
@@ -107,7 +104,11 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
     whole = not out.exists() or out.is_file()
     part = out.with_name(f"{out.name}.{os.getpid()}.part") if whole else out
     summary = Summary()
-    with _opened(path) as rows:
+    try:
+        rows = path.open("rb")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
+    with rows:
         try:
             _write(rows, part, path, summary, compat)
             if whole:
@@ -118,13 +119,6 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
             if whole:
                 part.unlink(missing_ok=True)
     return summary
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _write(rows: BinaryIO, part: Path, path: Path, summary: Summary, compat: bool) -> None:
@@ -158,7 +152,7 @@ def rescore_line(line: bytes | None, *, where: str, compat: bool = False) -> Res
             raise DataError(f"longer than {MAX_LINE_BYTES >> 20} MiB")
         row = loads(line)
         if not isinstance(row, dict):
-            raise DataError(f"a row must be an object, not {_kind(row)}")
+            raise DataError(f"a row must be an object, not {shown_value(row)}")
         dumps_line(row)  # what cannot be written again is said here, not when the file is half written
     except (DataError, ValueError, TypeError) as error:
         return _failed({}, f"{where}: {error}")
@@ -171,23 +165,24 @@ def rescore_row(row: Mapping[str, JSON], *, where: str = "row", compat: bool = F
     In the compatible mode, the rules of this project stand in where the benchmark asks a model or breaks down; the
     reasons then say so.
     """
-    kept = {name: value for name, value in row.items() if name not in _OURS}
+    own = {name: value for name, value in row.items() if name not in _OURS}
     try:
-        given = given_of_row(kept)
+        given = given_of_row(own)
     except DataError as error:
-        return _failed(kept, f"{where}: {error}")
-    found = judge_by_words(given, compat=compat)
+        return _failed(own, f"{where}: {error}")
+    scored = judge_by_words(given, compat=compat)
     reasons: tuple[str, ...] = ()
-    if compat and isinstance(found, Undecided):
-        reasons = (f"compatible: {found.reason}",)
-        found = judge_by_words(given)
-    if isinstance(found, Undecided):
-        return Rescored({**kept, "our_score": None, "our_reasons": [found.reason]})
-    return Rescored({**kept, "our_score": float(found.score), "our_reasons": [*found.reasons, *reasons]})
+    if compat and isinstance(scored, Undecided):
+        reasons = (f"compatible: {scored.reason}",)
+        scored = judge_by_words(given)
+    if isinstance(scored, Undecided):
+        return Rescored({**own, "our_score": None, "our_reasons": [scored.reason]})
+    score = float(scored.score)
+    return Rescored({**own, "our_score": score, "our_reasons": [*scored.reasons, *reasons]}, score)
 
 
 def _failed(row: dict[str, JSON], error: str) -> Rescored:
-    return Rescored({**row, "our_score": None, "our_reasons": [], "our_error": error}, error)
+    return Rescored({**row, "our_score": None, "our_reasons": [], "our_error": error}, error=error)
 
 
 def given_of_row(row: Mapping[str, JSON]) -> Given:
@@ -219,8 +214,7 @@ def _texts(value: JSON) -> Sequence[str]:
 
 def _agent_lines(log: JSON) -> Sequence[str]:
     """The agent's replies of a task log."""
-    found = [(line, _AGENT.match(line)) for line in _texts(log)]
-    return [line[agent.end() :] for line, agent in found if agent is not None]
+    return [line[agent.end() :] for line in _texts(log) if (agent := _AGENT.match(line)) is not None]
 
 
 def _recorded(row: Mapping[str, JSON]) -> float | None:
@@ -228,8 +222,3 @@ def _recorded(row: Mapping[str, JSON]) -> float | None:
     if isinstance(score, bool) or not isinstance(score, (int, float)) or abs(score) > 1e9:
         return None
     return float(score)
-
-
-def _kind(value: JSON) -> str:
-    names = {type(None): "null", bool: "true or false", str: "a text", list: "a list"}
-    return names.get(type(value), "a number")
