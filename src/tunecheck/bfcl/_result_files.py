@@ -107,17 +107,17 @@ def find_results(path: Path) -> ResultTree:
         DataError: there is none; or a model has two of the same category.
     """
     if path.is_file():
-        found = [path]
+        paths = [path]
         if _NAME.fullmatch(path.name) is None:
             raise DataError(f"{path}: a result file is called BFCL_v4_<category>_result.json")
     else:
-        found = sorted(each for each in path.rglob("*_result.json") if _NAME.fullmatch(each.name))
-    if not found:
+        paths = sorted(each for each in path.rglob("*_result.json") if _NAME.fullmatch(each.name))
+    if not paths:
         what = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
         raise DataError(f"{path}: {what}")
-    known = {each: category for each in found if (category := _category(each)) is not None}
+    known = {each: category for each in paths if (category := _category(each)) is not None}
     if not known:
-        raise DataError(f"{path}: none of its categories is checked here: {', '.join(each.name for each in found[:5])}")
+        raise DataError(f"{path}: none of its categories is checked here: {', '.join(each.name for each in paths[:5])}")
     folders = {each: _model_folder(each) for each in known}
     names = _model_names(path, set(folders.values()))
     models: dict[str, list[ResultFile]] = {}
@@ -130,7 +130,7 @@ def find_results(path: Path) -> ResultTree:
     order = list(CATEGORIES)
     for files in models.values():
         files.sort(key=lambda file: order.index(file.category.name))
-    return ResultTree(models, [each for each in found if each not in known])
+    return ResultTree(models, [each for each in paths if each not in known])
 
 
 def asked_in_mode(files: Sequence[ResultFile]) -> Mode:

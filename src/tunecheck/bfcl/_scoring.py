@@ -155,5 +155,5 @@ def _read_reply(file: ResultFile, reply: bytes) -> CategoryScore:
 
 
 def _worker_environment() -> dict[str, str]:
-    """The same modules are found where ours were, however that was said."""
+    """Workers import the same modules from the same places, however this process was told of them."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -78,15 +78,15 @@ def _tokens_of(text: str, *, java: bool) -> list[_Token]:
     place = 0
     while place < len(text):
         begins = not tokens or (tokens[-1].kind == "sign" and tokens[-1].text not in (")", "]", "}"))
-        found = (_REGEX.match(text, place) if begins and not java else None) or _TOKEN.match(text, place)
-        if found is None:
+        match = (_REGEX.match(text, place) if begins and not java else None) or _TOKEN.match(text, place)
+        if match is None:
             raise UndecodableError(f"not readable: {text[place : place + 20]!r}")
-        kind = found.lastgroup or "number"
-        if kind == "sign" and (found[0] in "\"'`" or text.startswith("/*", place)):
+        kind = match.lastgroup or "number"
+        if kind == "sign" and (match[0] in "\"'`" or text.startswith("/*", place)):
             raise UndecodableError("a text or comment that is not closed")
         if kind != "space":
-            tokens.append(_Token(kind, found[0], found.start(), found.end()))
-        place = found.end()
+            tokens.append(_Token(kind, match[0], match.start(), match.end()))
+        place = match.end()
     return tokens
 
 
@@ -379,15 +379,15 @@ class _Reader(_Recogniser):
         return whole[0] if whole else None
 
     def _arguments(self, parts: Sequence[tuple[int, int]]) -> dict[str, object]:
-        found: dict[str, object] = {}
+        arguments: dict[str, object] = {}
         for first, last in parts:
             name, value = self._argument(first, last)
             if name == "" and value is None:
                 continue
-            if name in found:
+            if name in arguments:
                 raise UndecodableError("an argument is given twice")
-            found[name] = value
-        return found
+            arguments[name] = value
+        return arguments
 
     def _argument(self, first: int, last: int) -> tuple[str, object]:
         """An argument's name and text; a bare name has none, anything else without a name is passed over."""

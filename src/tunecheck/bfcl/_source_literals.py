@@ -116,9 +116,9 @@ class _Scanner:
         """The calls in `{{ add(1); add(2); }}`."""
         if not self._take(_BLOCK):
             return
-        while found := self._take(_ADD):
+        while method_call := self._take(_ADD):
             arguments = self._items(")")
-            if found[1] != method or len(arguments) != count:
+            if method_call[1] != method or len(arguments) != count:
                 raise _NotReadError
             yield method, arguments
             self._skip(";")
@@ -151,9 +151,9 @@ class _Scanner:
     def _simple(self) -> object:
         start = self._place
         for pattern, read in ((_STRING, _unescaped), (_NUMBER, _number), (_WORD, _word)):
-            found = self._take(pattern)
-            if found and self._ends_here():
-                return read(found)
+            literal = self._take(pattern)
+            if literal and self._ends_here():
+                return read(literal)
             self._place = start
         self._expression()
         text = self._text[start : self._place].strip()
@@ -184,17 +184,17 @@ class _Scanner:
         return pattern.match(self._text, self._place) is not None
 
     def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self._text, self._place)
-        if found is None or found.end() == self._place:
+        match = pattern.match(self._text, self._place)
+        if match is None or match.end() == self._place:
             return None
-        self._place = found.end()
-        return found
+        self._place = match.end()
+        return match
 
     def _required(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        found = self._take(pattern)
-        if found is None:
+        match = self._take(pattern)
+        if match is None:
             raise _NotReadError
-        return found
+        return match
 
     def _at(self, token: str) -> bool:
         self._take(_SPACE)
@@ -221,29 +221,29 @@ def _key(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    inner = next(group for group in found.groups() if group is not None)
+def _unescaped(match: re.Match[str]) -> str:
+    inner = next(group for group in match.groups() if group is not None)
     return _ESCAPE.sub(_plain, inner)
 
 
-def _plain(found: re.Match[str]) -> str:
-    code = found[1]
+def _plain(match: re.Match[str]) -> str:
+    code = match[1]
     return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
 
-def _number(found: re.Match[str]) -> int | float:
-    suffix = found[1]
-    digits = found[0].removesuffix(suffix).replace("_", "") if suffix else found[0].replace("_", "")
+def _number(match: re.Match[str]) -> int | float:
+    suffix = match[1]
+    digits = match[0].removesuffix(suffix).replace("_", "") if suffix else match[0].replace("_", "")
     if len(digits) > _MOST_DIGITS:
         raise _NotReadError
     if digits.lstrip("+-")[:2].lower() == "0x":
-        return int(found[0].replace("_", ""), 16)
+        return int(match[0].replace("_", ""), 16)
     whole = digits.lstrip("+-").isdigit() and suffix not in ("f", "F", "d", "D")
     return int(digits) if whole else float(digits)
 
 
-def _word(found: re.Match[str]) -> bool | None:
-    return {"true": True, "false": False}.get(found[0])
+def _word(match: re.Match[str]) -> bool | None:
+    return {"true": True, "false": False}.get(match[0])
 
 
 def source_calls(text: str) -> Decoded:
@@ -257,13 +257,13 @@ def source_calls(text: str) -> Decoded:
     calls: list[NestedCall] = []
     place = 0
     while body[place:].strip(" \t\r\n;"):
-        found = _CALL.match(body, place)
-        if found is None:
+        opening = _CALL.match(body, place)
+        if opening is None:
             return Decoded(problem="the answer holds no call")
-        arguments, end = _arguments(body, found.end())
+        arguments, end = _arguments(body, opening.end())
         if arguments is None:
-            return Decoded(problem=f"a call of {found[1][:60]!r} whose arguments cannot be read")
-        calls.append(NestedCall(found[1], arguments))
+            return Decoded(problem=f"a call of {opening[1][:60]!r} whose arguments cannot be read")
+        calls.append(NestedCall(opening[1], arguments))
         rest = body[end:].lstrip()
         place = len(body) - len(rest) + (rest[:1] in (",", ";"))
         if rest and rest[0] not in ",;":

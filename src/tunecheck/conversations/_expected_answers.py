@@ -1,4 +1,4 @@
-"""What would be right in each step, from the ground truth: what a simulated model answers, or gets wrong."""
+"""The answer that the ground truth expects in each step: what a simulated model answers, or gets wrong."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def _plain(value: JSON) -> JSON:
 
 def _parameters(tools: Tools) -> dict[str, list[str]]:
     """The names of each function's parameters, in their order."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for tool in tools:
         function = tool.get("function")
         schema = function.get("parameters") if isinstance(function, dict) else None
         properties = schema.get("properties") if isinstance(schema, dict) else None
         if isinstance(function, dict):
-            found[str(function.get("name"))] = list(properties) if isinstance(properties, dict) else []
-    return found
+            names[str(function.get("name"))] = list(properties) if isinstance(properties, dict) else []
+    return names

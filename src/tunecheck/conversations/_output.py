@@ -92,7 +92,7 @@ def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *,
 def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     """The line of a result file for a row (or its id) and its answer, conversation or single call.
 
-    BFCL's scripts add the counts up: what nobody counted is 0 there.
+    BFCL's scripts add the counts up: what was not counted is 0 there.
     """
     line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
     for name in _BY_STEP:
@@ -141,7 +141,7 @@ def write_result_files(rows: Iterable[Mapping[str, JSON]], folder: Path, model: 
     """Write the result rows of a finished run below `folder`, one file a category, and say where.
 
     A row that ended in an error has a line that says so, as BFCL's own files do, and is wrong; but it is left out where
-    a model is right by not calling, and whoever counts would take the error for a right answer.
+    not calling is correct, and a count of calls would take the error for a correct answer.
     """
     written: dict[Path, BinaryIO] = {}
     with contextlib.ExitStack() as opened:
@@ -164,6 +164,6 @@ def _line(row: Mapping[str, JSON]) -> dict[str, JSON]:
     row_id = str(row.get("row_id"))
     error = row.get("error.target")
     if error is not None:
-        told = error if isinstance(error, dict) else {}
-        return error_line(row_id, f"{told.get('type')}: {told.get('message')}")
+        fields = error if isinstance(error, dict) else {}
+        return error_line(row_id, f"{fields.get('type')}: {fields.get('message')}")
     return result_line(row_id, {name: row.get(f"outputs.{name}") for name in OUTPUT_COLUMNS})

@@ -54,7 +54,7 @@ class Scenario:
 
     @property
     def adds_functions(self) -> bool:
-        """Whether some turn only adds functions, and nobody says so in the data."""
+        """Whether some turn only adds functions, and the data holds no message that says so."""
         return any(turn < len(self.turns) and not self.turns[turn] for turn in self.held_out)
 
 
@@ -122,12 +122,12 @@ def _object(value: JSON, column: str) -> Mapping[str, JSON]:
 
 
 def _held_out(values: Mapping[str, JSON], column: str) -> dict[int, list[JSON]]:
-    found: dict[int, list[JSON]] = {}
+    held_out: dict[int, list[JSON]] = {}
     for turn, items in _object(values.get(column), column).items():
         if not turn.isdecimal() or not isinstance(items, list):
             raise ValueError(f"{column} must map numbers of turns to lists of functions; {turn[:60]!r} does not")
-        found[int(turn)] = items
-    return found
+        held_out[int(turn)] = items
+    return held_out
 
 
 def _added(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[str, Tool]) -> Offer:
@@ -149,10 +149,10 @@ def _document(tool: JSON | Tool) -> JSON:
 
 
 def _operations(names: Sequence[str], backends: Backends) -> dict[str, Tool]:
-    found: dict[str, Tool] = {}
+    operations: dict[str, Tool] = {}
     for name in names:
         for definition in backends.find(name).tool_definitions():
             function = definition.get("function")
             if isinstance(function, dict):
-                found[str(function.get("name"))] = definition
-    return found
+                operations[str(function.get("name"))] = definition
+    return operations

@@ -79,7 +79,7 @@ class EndpointModel:
         return completion
 
     def _step_row(self, turn: int, step: int) -> Row:
-        """The row, for endpoints that look at it; a simulated one finds in it what is right in this step."""
+        """The row, for endpoints that look at it; a simulated one finds in it the expected answer of this step."""
         return step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row
 
 
@@ -93,13 +93,13 @@ class RecordedModel:
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        found = _at(self._turns, turn, step)
-        if found is None:
+        recorded_step = _at(self._turns, turn, step)
+        if recorded_step is None:
             return None
         seconds = real_number(_at(self._counts["latency"], turn, step))
         return Completion(
-            text=found if isinstance(found, str) else None,
-            tool_calls=tuple(_tool_calls(found, f"{turn}_{step}")),
+            text=recorded_step if isinstance(recorded_step, str) else None,
+            tool_calls=tuple(_tool_calls(recorded_step, f"{turn}_{step}")),
             usage=Usage(
                 whole_number(_at(self._counts["input_token_count"], turn, step)),
                 whole_number(_at(self._counts["output_token_count"], turn, step)),

@@ -59,7 +59,7 @@ class ConversationTarget(Target):
     The output columns:
         result: by turn, the steps: `[{"name": "<arguments as JSON>"}, …]`, or text, as in BFCL's result files.
         inference_log: see `inference_log.py`.
-        input_token_count, output_token_count, latency: by turn and step; seconds; None where nobody said.
+        input_token_count, output_token_count, latency: by turn and step; seconds; None where unknown.
         response, text, tool_calls: the last answer; `response` is its OpenAI tool calls, else its text.
         usage, latency_ms: sums over all steps.
         finish_reason, request_id: of the last answer.
@@ -161,7 +161,7 @@ class ConversationTarget(Target):
         try:
             wording = self._wording_for(row, needs_copy=True)
         except DataError:
-            wording = OwnWording()  # it only shows in the log: nobody is asked
+            wording = OwnWording()  # it only shows in the log: no request is sent
         conversation = self._conversation(row, scenario, model, user, mode, wording, None)
         steps = await conversation.run(context)
         columns = output_columns(steps, conversation.log.entries)
@@ -199,7 +199,7 @@ class ConversationTarget(Target):
         return self._copy.wording if needs_copy and is_bfcl(row) else OwnWording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:
-        """The requests that a row takes if the model answers as the ground truth does: for estimates, asking nobody."""
+        """The requests of a row whose model answers as the ground truth does: for estimates, none is sent."""
         if row.values.get("turns") is None:
             return [self._single.request(row)]
         scenario = read_scenario(row, self._backends)

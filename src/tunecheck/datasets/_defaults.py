@@ -55,8 +55,8 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     document = read(path)
     if document.value is None:
         return DatasetDefaults()
-    found = read_as(document.value, Sidecar, document.where)
-    return DatasetDefaults(found.column_mapping or {}, found.evaluators or [], found.target, found.group_key)
+    sidecar = read_as(document.value, Sidecar, document.where)
+    return DatasetDefaults(sidecar.column_mapping or {}, sidecar.evaluators or [], sidecar.target, sidecar.group_key)
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:

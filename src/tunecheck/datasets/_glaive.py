@@ -288,8 +288,8 @@ def _tool_use(call: FunctionCall) -> JSON:
 def _text(raw: dict[object, object], key: str) -> str:
     value = raw.get(key)
     if not isinstance(value, str):
-        found = "is missing" if key not in raw else f"is a {type(value).__name__}, not text"
-        raise ConversationError(f"{key!r} {found}")
+        problem = "is missing" if key not in raw else f"is a {type(value).__name__}, not text"
+        raise ConversationError(f"{key!r} {problem}")
     return value
 
 

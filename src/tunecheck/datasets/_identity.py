@@ -61,8 +61,8 @@ class IdCheck:
 def _insert(slots: array[int], value: int) -> bool:
     mask = len(slots) - 1
     at = value & mask
-    while found := slots[at]:
-        if found == value:
+    while held := slots[at]:
+        if held == value:
             return False
         at = (at + 1) & mask
     slots[at] = value

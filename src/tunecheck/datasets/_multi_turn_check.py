@@ -20,7 +20,7 @@ from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
-from tunecheck.datasets._multi_turn_replay import AlreadyThere, Replay, Step, collision
+from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Step, collision
 from tunecheck.datasets._sources import one_line
 from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._base import Simulator
@@ -44,7 +44,7 @@ PROBLEMS: Final = {
     "default_configuration": "a simulator starts from its own defaults, for want of a configuration",
     "unused_configuration": "a part of the configuration is for nothing",
 }
-"""What can be found, in words; the last two are remarks."""
+"""The problems of an entry, in words; the last two are remarks."""
 
 _REMARKS = ("default_configuration", "unused_configuration")
 
@@ -131,7 +131,7 @@ def _guarded(name: str, check: _EntryCheck) -> Iterator[Finding]:
         yield Finding(name, "simulator", one_line(str(error)))
     except DataError as error:
         yield Finding(name, "configuration", one_line(str(error)))
-    except Exception as error:  # noqa: BLE001 - somebody's simulator loads, or gives its state, and may raise anything
+    except Exception as error:  # noqa: BLE001 - a user's simulator loads, or gives its state, and may raise anything
         yield Finding(name, "simulator", one_line(f"{type(error).__name__}: {error}"))
 
 
@@ -143,11 +143,11 @@ class _EntryCheck:
         self._backends = backends
         self._classes: dict[str, type[Simulator]] = {}
         self._long_context = long_context
-        self._already_there = AlreadyThere(entry.config, self._replay)
+        self._search = ConfigurationSearch(entry.config, self._replay)
         self._made: list[tuple[FunctionCall, bool]] = []
 
     def findings(self) -> Iterator[Finding]:
-        """All that is found, the configuration's first, then by turn."""
+        """The findings, the configuration's first, then by turn."""
         self._classes = {name: self._backends.find(name) for name in dict.fromkeys(self._entry.simulators)}
         replay = self._replay(self._entry.config)
         yield from self._configuration()
@@ -214,7 +214,7 @@ class _EntryCheck:
             yield self._finding("no_effect", "the calls of this turn neither change nor read anything", turn)
 
     def _call(self, turn: int, call: FunctionCall, text: str, step: Step, start: object) -> Iterator[Finding]:
-        held = None if step.has_effect and not step.result.error else self._already_there.explains(call, self._made)
+        held = None if step.has_effect and not step.result.error else self._search.explains(call, self._made)
         if held is None and not step.result.error:
             held = collision(call, step, start)
         if held is not None:
@@ -313,12 +313,12 @@ def _messages(value: JSON, what: str) -> list[JSON]:
 
 
 def _held_out(value: object) -> dict[int, list[JSON]]:
-    found: dict[int, list[JSON]] = {}
+    held_out: dict[int, list[JSON]] = {}
     for turn, items in as_object({} if value is None else value, "held_out").items():
         if not (turn.isascii() and turn.isdigit() and len(turn) < 10 and str(int(turn)) == turn):
             refuse(f"held_out maps numbers of turns to functions; {turn[:60]!r} is none")
-        found[int(turn)] = as_list(items, f"held_out[{turn}]")
-    return found
+        held_out[int(turn)] = as_list(items, f"held_out[{turn}]")
+    return held_out
 
 
 def _names(items: list[JSON]) -> frozenset[str]:

@@ -40,7 +40,7 @@ class Step:
 
     @property
     def has_effect(self) -> bool:
-        """Whether it changed something, or told something: then it read it."""
+        """Whether it changed something, or answered with something, and so read it."""
         return bool(self.changes) or self.result.value not in (None, "", (), [], {})
 
 
@@ -110,7 +110,7 @@ MAX_TRIALS = 20
 Start = Callable[[dict[str, JSON]], Replay]
 
 
-class AlreadyThere:
+class ConfigurationSearch:
     """Looks for it in one entry: `start` makes a replay from a configuration."""
 
     def __init__(self, config: dict[str, JSON], start: Start) -> None:
@@ -135,7 +135,7 @@ class AlreadyThere:
     def _works_without(self, path: Path, call: FunctionCall, before: Sequence[tuple[FunctionCall, bool]]) -> bool:
         try:
             replay = self._start(_without(self._config, path))
-        except Exception:  # noqa: BLE001 - somebody's simulator cannot do without that part, and may raise anything
+        except Exception:  # noqa: BLE001 - a user's simulator cannot do without that part, and may raise anything
             return False
         for earlier, failed in before:
             if replay.call(earlier).result.error and not failed:

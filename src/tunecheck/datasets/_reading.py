@@ -206,18 +206,18 @@ def _loaded(
     if not callable(loader):
         raise PluginError(f"the data set plugin {name!r} is not callable; it must take the text after the colon")
     try:
-        found: object = loader(argument)
+        data: object = loader(argument)
     except TunecheckError:
         raise
     except Exception as error:  # a plugin's own code may raise anything
         raise DataError(
             f"{reference}: the loader failed with {type(error).__name__}: {one_line(str(error))}"
         ) from error
-    if isinstance(found, (str, PathLike)):
-        return _file(os.fspath(found), folders, limit)
-    if isinstance(found, Dataset):
-        return found.limited(limit)
-    return Dataset(_in_memory(found, reference), limit=limit)
+    if isinstance(data, (str, PathLike)):
+        return _file(os.fspath(data), folders, limit)
+    if isinstance(data, Dataset):
+        return data.limited(limit)
+    return Dataset(_in_memory(data, reference), limit=limit)
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:
@@ -294,8 +294,8 @@ def exists(path: Path) -> bool:
 
 def _regular(path: Path) -> Path:
     if path.is_dir():
-        found = sorted(_data_files(path))
-        hint = f", such as {str(path / found[0])!r}" if found else ""
+        names = sorted(_data_files(path))
+        hint = f", such as {str(path / names[0])!r}" if names else ""
         raise DataError(f"{path} is a folder; give one of the data files in it{hint}")
     if not path.is_file():
         raise DataError(f"{path} is not a regular file")

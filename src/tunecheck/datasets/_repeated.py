@@ -31,12 +31,12 @@ class RepeatedDataset(Dataset):
 
     def scan(self) -> Scan:
         """What the data set itself found; with as many rows as there are trials, and their columns."""
-        found = self._inner.scan()
-        taken = sorted(found.columns & {TRIAL, SOURCE_ID})
+        scan = self._inner.scan()
+        taken = sorted(scan.columns & {TRIAL, SOURCE_ID})
         if taken:
             raise ConfigurationError(f"repeat: the data has a column {taken[0]!r}, which trials add; rename it")
-        rows = None if found.rows is None else found.rows * self.times
-        return replace(found, rows=rows, columns=found.columns | {TRIAL, SOURCE_ID})
+        rows = None if scan.rows is None else scan.rows * self.times
+        return replace(scan, rows=rows, columns=scan.columns | {TRIAL, SOURCE_ID})
 
     def rows(self) -> Iterator[Row]:
         """The trials in order."""

@@ -86,10 +86,10 @@ class FileSource(Source):
 
     def state(self) -> object:
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError:
             return None
-        return found.st_size, found.st_mtime_ns
+        return status.st_size, status.st_mtime_ns
 
     def open(self) -> IO[bytes]:
         """The file, unbuffered."""
@@ -153,7 +153,7 @@ def _looks_like_utf16(chunk: bytes) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Somebody else's text as part of an error: without line breaks, and not endless."""
+    """Text from outside as part of an error: on one line, and not endless."""
     return " ".join(text.split())[:MAX_ERROR]
 
 

@@ -77,8 +77,8 @@ class CsvSource(FileSource):
         if twice:
             self.refuse(f"the header has the column {twice[0]!r} {header.count(twice[0])} times; rename one", number)
 
-    def _ragged(self, found: int, expected: int, number: int) -> NoReturn:
-        cells = f"{found} cell" + "s" * (found != 1)
+    def _ragged(self, count: int, expected: int, number: int) -> NoReturn:
+        cells = f"{count} cell" + "s" * (count != 1)
         self.refuse(
             f"has {cells}, the header {expected}; quote a cell that holds a comma or line break, fill in blank ones",
             number,

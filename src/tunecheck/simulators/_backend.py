@@ -143,7 +143,7 @@ class Backend:
             return failure(f"{operation.name} did not return within {self.time_limit_s:g} seconds")
         except (SimulatorError, ArgumentError) as error:
             return failure(str(error))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody's simulator with a model's arguments
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's simulator with a model's arguments
             return failure(_described(operation.name, error))
 
     def states(self) -> dict[str, dict[str, object]]:

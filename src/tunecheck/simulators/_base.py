@@ -98,12 +98,12 @@ class Operation:
 @functools.cache
 def operations_of(simulator: type) -> Mapping[str, Operation]:
     """The operations of a simulator's class by name."""
-    found: dict[str, Operation] = {}
+    operations: dict[str, Operation] = {}
     for owner in simulator.__mro__:
         for name, method in vars(owner).items():
-            if getattr(method, TOOL_MARK, False) and name not in found and getattr(simulator, name) is method:
-                found[name] = _operation(name, method)
-    return types.MappingProxyType(found)
+            if getattr(method, TOOL_MARK, False) and name not in operations and getattr(simulator, name) is method:
+                operations[name] = _operation(name, method)
+    return types.MappingProxyType(operations)
 
 
 def _operation(name: str, method: Callable[..., object]) -> Operation:
@@ -185,9 +185,9 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     for line in section.splitlines():
         if not line.startswith(" "):
             break
-        found = _ARGUMENT.fullmatch(line.strip())
-        if found and len(line) - len(line.lstrip()) <= 4:
-            current, arguments[found[1]] = found[1], found[2]
+        argument = _ARGUMENT.fullmatch(line.strip())
+        if argument and len(line) - len(line.lstrip()) <= 4:
+            current, arguments[argument[1]] = argument[1], argument[2]
         elif current:
             arguments[current] = f"{arguments[current]} {line.strip()}".strip()
     return description, arguments
@@ -220,7 +220,7 @@ class Simulator:
     """
 
     bounded: ClassVar[bool] = False
-    """Whether every operation is known to end soon, whatever its arguments; then calls need no watched thread."""
+    """Whether every operation is known to end soon, whatever its arguments; then calls need no thread of their own."""
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
         """Start from this configuration; what is kept of it is copied.

@@ -199,7 +199,7 @@ class GorillaFileSystem(Simulator):
             name: Text that the name must contain; without it everything is found.
         """
         below = descendants(self._volume.at(path), path.rstrip("/"))
-        return {"matches": [found for found, entry in below if name is None or name in entry.name]}
+        return {"matches": [place for place, entry in below if name is None or name in entry.name]}
 
     @tool
     def rm(self, file_name: str) -> dict[str, str]:
@@ -322,9 +322,9 @@ def _text(file: File) -> str:
 
 def _last_lines(text: str, lines: int) -> str:
     """The last lines without the final line feed; of a negative number, all but so many from the start."""
-    found = text.splitlines()
-    start = -len(found) if lines > len(found) else -lines
-    return "\n".join(found[start:])
+    listed = text.splitlines()
+    start = -len(listed) if lines > len(listed) else -lines
+    return "\n".join(listed[start:])
 
 
 def _counted(text: str, mode: str) -> dict[str, int | str]:

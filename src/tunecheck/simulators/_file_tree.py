@@ -95,8 +95,8 @@ def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | N
         entries += 1 + inner[0]
         characters += len(name) + inner[1]
         height = max(height, inner[2])
-    known[id(node.contents)] = found = (entries, characters, height + 1)
-    return found
+    known[id(node.contents)] = size = (entries, characters, height + 1)
+    return size
 
 
 def _endless() -> NoReturn:
@@ -113,17 +113,17 @@ def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]
     open_directories = [(prefix, iter(directory.contents.items()))]
     while open_directories:
         above, listing = open_directories[-1]
-        found = next(listing, None)
-        if found is None:
+        entry = next(listing, None)
+        if entry is None:
             open_directories.pop()
             continue
-        path = f"{above}/{found[0]}"
+        path = f"{above}/{entry[0]}"
         room, entries = room - len(path), entries - 1
         if room < 0 or entries < 0:
             raise SimulatorError("there is too much below this directory to go through")
-        yield path, found[1]
-        if isinstance(found[1], Directory):
-            open_directories.append((path, iter(found[1].contents.items())))
+        yield path, entry[1]
+        if isinstance(entry[1], Directory):
+            open_directories.append((path, iter(entry[1].contents.items())))
 
 
 def plain(directory: Directory) -> dict[str, object]:
@@ -228,7 +228,7 @@ class Volume:
         self.add(copied, directory)
 
     def move(self, name: str, node: Node, directory: Directory, new_name: str) -> None:
-        """Move an entry of the current directory; whoever is still in a moved directory goes on working in the new."""
+        """Move an entry of the current directory; a moved directory shares its entries with the node that it was."""
         here, before = self.current.contents, dict(self.current.contents)
         del here[name]
         try:

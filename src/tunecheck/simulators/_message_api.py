@@ -138,10 +138,10 @@ class MessageAPI(Simulator):
         self._check_login()
         wanted = _lower(keyword)
         sent = [next(iter(message.items())) for message in self._inbox]
-        found: list[JSON] = [
+        matches: list[JSON] = [
             {"receiver_id": receiver, "message": text} for receiver, text in sent if wanted in _lower(text)
         ]
-        return {"results": found}
+        return {"results": matches}
 
     @tool
     def get_message_stats(self) -> Fields:
@@ -194,10 +194,10 @@ def _messages() -> list[dict[str, JSON]]:
 
 def _ids(config: Mapping[str, JSON]) -> list[int]:
     none: list[int] = []
-    found = taken(config, "MessageAPI", "generated_ids", none)
-    if not all(isinstance(each, int) for each in found):
+    ids = taken(config, "MessageAPI", "generated_ids", none)
+    if not all(isinstance(each, int) for each in ids):
         raise DataError("initial_config.MessageAPI.generated_ids: whole numbers are needed")
-    return found
+    return ids
 
 
 def _listed(value: JSON) -> list[JSON]:

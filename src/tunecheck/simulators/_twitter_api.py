@@ -228,12 +228,12 @@ class TwitterAPI(Simulator):
 
 
 def _tweets(config: dict[str, JSON]) -> dict[int, Fields]:
-    found: dict[int, Fields] = {}
+    tweets: dict[int, Fields] = {}
     for key, tweet in config.items():
         if not key.isdecimal() or not isinstance(tweet, dict):
             raise DataError(f"initial_config.TwitterAPI.tweets.{key[:60]}: objects by their ids are needed")
-        found[int(key)] = tweet
-    return found
+        tweets[int(key)] = tweet
+    return tweets
 
 
 def _matches(tweet: Fields, keyword: str) -> bool:

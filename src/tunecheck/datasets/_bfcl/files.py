@@ -1,4 +1,4 @@
-"""Where BFCL's files are: the user's copy, found in the cache or where they say it is, and the names of what is in it.
+"""Where BFCL's files are: the user's copy, in the cache or in a folder that they name, and what is in it.
 
 A copy is the package's own layout: a folder `bfcl_eval` with `data/` and, beside it, the few files whose constants and
 texts are read. `tunecheck datasets get bfcl` makes one; an unpacked package or a clone of the repository is one too.
@@ -53,7 +53,7 @@ _PLACES = (
     Path(),
     Path("berkeley-function-call-leaderboard", _PACKAGE),
 )
-"""Where the package's folder may be below one that somebody gives."""
+"""Where the package's folder may be below the one given."""
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,11 @@ class Wording:
     @classmethod
     def read(cls, package: Path) -> Wording:
         """The words of a copy of BFCL; ours for each that it does not have."""
-        found: dict[str, str] = {}
+        words: dict[str, str] = {}
         for path in (package / HINTS, package / TOOL_HINTS):
             if path.is_file():
-                found |= dict(_recognised(text_constants(path)))
-        return cls(**found)
+                words |= dict(_recognised(text_constants(path)))
+        return cls(**words)
 
 
 # What each text is known by: the words that it must hold, in this order, from its start to its end.

@@ -110,7 +110,7 @@ class RowBuilder:
         if simulator not in self._documents:
             records = JsonLinesSource(self._files.function_docs(simulator)).records()
             self._documents[simulator] = dumps([record for _, record in records])
-        # Read anew for each row: rows share nothing, whatever somebody does to one of them.
+        # Read anew for each row: rows share nothing, so that changing one leaves the others as they are.
         return _documents(loads(self._documents[simulator]), "the function documents")
 
 
@@ -206,7 +206,7 @@ def _function(document: Document, wording: Wording) -> JSON:
 
 
 def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
-    """A schema's parts with their types converted; its own type is left to whoever holds it."""
+    """A schema's parts with their types converted; its own type is left to the caller."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return schema
     converted = dict(schema)
