@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +122,12 @@ def test_a_title_is_readable(code: str, name: str) -> None:
 
 def test_every_code_has_a_title() -> None:
     assert all(title(code) == name for code, name in CODES.items())
+
+
+def test_every_code_is_documented() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "own-evaluators.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert documented == {code.partition(".")[0] for code in CODES}
 
 
 def test_a_failing_verdict_has_its_faults_and_a_sentence_made_from_them() -> None:

@@ -41,13 +41,11 @@ def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) 
     row = _row.get()
     if row is None:
         return make()
-    key: list[Hashable] = [task]
     for value in values:
-        place = id(value)
-        if place not in row.values and value is not None:
+        if value is not None and id(value) not in row.values:
             return make()
-        key.append(place)
-    made = row.made.get(tuple(key), _NOTHING)
+    key = (task, *map(id, values))
+    made = row.made.get(key, _NOTHING)
     if made is _NOTHING:
-        made = row.made[tuple(key)] = make()
+        made = row.made[key] = make()
     return cast("_Made", made)

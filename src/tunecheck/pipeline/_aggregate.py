@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, plain
-from tunecheck.pipeline._results import ResultRow, RowState, RowsView
+from tunecheck.pipeline._results import RowsSelection, RowState, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator, Output
 from tunecheck.pipeline._verdicts import RESULT, WORDS, counted_metric
 
@@ -156,14 +156,16 @@ class Aggregator:
             for value, cells in by_value.items()
         }
 
-    def _metrics(self, cells: Sequence[_Cell], rows: Iterable[ResultRow], counted: Sequence[str | None]) -> Metrics:
+    def _metrics(
+        self, cells: Sequence[_Cell], rows: RowsView | RowsSelection, counted: Sequence[str | None]
+    ) -> Metrics:
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]
             found = _evaluator_metrics(evaluator.name, tallies, counted[position])
             metrics |= found
             if found[f"{evaluator.name}.scored_count"]:
-                metrics |= _own_aggregate(evaluator, rows)
+                metrics |= _own_aggregate(evaluator, rows, _keys(tallies))
         return metrics
 
     def _counted(self) -> list[str | None]:
@@ -252,8 +254,8 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     They are read from the rows as they are iterated; what is asked for by index is kept from then on.
     """
 
-    def __init__(self, name: str, rows: Iterable[ResultRow]) -> None:
-        self._prefix = f"outputs.{name}."
+    def __init__(self, name: str, rows: RowsView | RowsSelection, keys: Iterable[str]) -> None:
+        self._columns = {f"outputs.{name}.{key}": key for key in keys}
         self._rows = rows
         self._kept: list[EvaluatorRow] | None = None
 
@@ -261,14 +263,9 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return iter(self._kept) if self._kept is not None else self._read()
 
     def _read(self) -> Iterator[EvaluatorRow]:
-        cut = len(self._prefix)
-        shapes: dict[tuple[str, ...], list[str]] = {}
-        for row in self._rows:
-            shape = tuple(row)
-            if shape not in shapes:
-                shapes[shape] = [key for key in shape if key.startswith(self._prefix)]
-            if own := shapes[shape]:
-                yield EvaluatorRow((key[cut:], row[key]) for key in own)
+        for row in self._rows.picked([*self._columns]):
+            if row:
+                yield EvaluatorRow((self._columns[column], value) for column, value in row.items())
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:
@@ -282,11 +279,11 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return self._all()[index]
 
 
-def _own_aggregate(evaluator: BoundEvaluator, rows: Iterable[ResultRow]) -> Metrics:
+def _own_aggregate(evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Iterable[str]) -> Metrics:
     if evaluator.aggregate is None:
         return {}
     try:
-        found = evaluator.aggregate(EvaluatorRows(evaluator.name, rows))
+        found = evaluator.aggregate(EvaluatorRows(evaluator.name, rows, keys))
         return {f"{evaluator.name}.{key}": plain(value, path=str(key)) for key, value in found.items()}
     except Exception as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
         return {f"{evaluator.name}.aggregate_error": f"{type(error).__name__}: {error}"}

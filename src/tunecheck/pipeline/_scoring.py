@@ -256,7 +256,7 @@ def as_output(result: object, name: str) -> Output:
     if isinstance(result, Mapping):
         if all(type(key) is str for key in result):
             return {
-                key: value if _is_plain(value) else plain(value, path=f"{name}.{key}", depth=1)
+                key: value if _is_plain(value) else _plain_value(value, f"{name}.{key}")
                 for key, value in result.items()
             }
         converted = plain(dict(result), path=name)
@@ -269,6 +269,12 @@ def as_output(result: object, name: str) -> Output:
     if result is None or not isinstance(number, (bool, int, float, type(None))):
         raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
     return {name: number}
+
+
+def _plain_value(value: object, path: str) -> JSON:
+    if type(value) is dict and all(type(key) is str and _is_plain(item) for key, item in value.items()):
+        return value.copy()
+    return plain(value, path=path, depth=1)
 
 
 def _is_plain(value: object) -> bool:
