@@ -216,14 +216,12 @@ def _defined(*values: object) -> None:
             str(value)  # says itself what is undefined
 
 
-def _widths(budget: Budget, value: object, *args: object, **kwargs: object) -> None:
-    for number in (*args, *kwargs.values()):
-        budget.at_most(_MAX_WIDTH, number, "a width")
+def _numbers_up_to(most: int, what: str) -> Callable[..., None]:
+    def check(budget: Budget, value: object, *args: object, **kwargs: object) -> None:
+        for number in (*args, *kwargs.values()):
+            budget.at_most(most, number, what)
 
-
-def _precision(budget: Budget, value: object, *args: object, **kwargs: object) -> None:
-    for number in (*args, *kwargs.values()):
-        budget.at_most(_MAX_PRECISION, number, "a precision")
+    return check
 
 
 def _indent(budget: Budget, value: object, width: object = 4, *_: object, **__: object) -> None:
@@ -263,9 +261,12 @@ def _format(budget: Budget, value: object, *args: object, **kwargs: object) -> N
     budget.allow(len(text) + text.count("%") * (longest + (_MAX_WIDTH if widths else _LONGEST_NUMBER)))
 
 
+_widths = _numbers_up_to(_MAX_WIDTH, "a width")
+
 _CHECKS: Mapping[str, Callable[..., None]] = MappingProxyType(
-    {"batch": _widths, "slice": _widths, "center": _widths, "truncate": _widths, "indent": _indent, "round": _precision,
-     "replace": _replace, "join": _join, "sum": _sum, "tojson": _tojson, "format": _format}
+    {"batch": _widths, "slice": _widths, "center": _widths, "truncate": _widths, "indent": _indent,
+     "round": _numbers_up_to(_MAX_PRECISION, "a precision"), "replace": _replace, "join": _join, "sum": _sum,
+     "tojson": _tojson, "format": _format}
 )  # fmt: skip
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tunecheck._json import JSON
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion, normal_quantile, wilson
+from tunecheck.statistics._results import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Kappa:
+class Kappa(Result):
     """Cohen's kappa: 1 is full agreement, 0 what chance would give.
 
     `value` is None where it is not defined; `standard_error` goes with it. `low` and `high` are None, too, where the
@@ -21,20 +21,10 @@ class Kappa:
     """
 
     value: float | None
-    standard_error: float | None
     low: float | None
     high: float | None
+    standard_error: float | None
     remark: str | None = None
-
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "standard_error": self.standard_error,
-            "remark": self.remark,
-        }
 
 
 class Agreement:
@@ -85,9 +75,9 @@ class Agreement:
         value = float(kappa)
         if error == 0:
             remark = self._one_class() or "no interval: at an end of its scale kappa has an asymptotic error of 0"
-            return Kappa(value, error, None, None, remark)
+            return Kappa(value, None, None, error, remark)
         low, high = max(-1.0, value - z * error), min(1.0, value + z * error)
-        return Kappa(value, error, low, high, self._one_class())
+        return Kappa(value, low, high, error, self._one_class())
 
     def _variance(self, kappa: Fraction, expected: Fraction) -> Fraction:
         """In exact arithmetic, so that full agreement has an error of 0 and no rounding ever gives less."""

@@ -6,25 +6,21 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from tunecheck._json import JSON
+from tunecheck.statistics._results import Result
 
 CONFIDENCE = 0.95
 """What intervals cover unless somebody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proportion:
+class Proportion(Result):
     """`hits` of `of` rows, and the interval from `low` to `high`; of no rows at all, the three figures are None."""
 
-    hits: int
-    of: int
     value: float | None
     low: float | None
     high: float | None
-
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {"value": self.value, "low": self.low, "high": self.high, "hits": self.hits, "of": self.of}
+    hits: int
+    of: int
 
 
 def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
@@ -38,14 +34,14 @@ def wilson(hits: int, of: int, confidence: float = CONFIDENCE) -> Proportion:
     """
     z = normal_quantile(confidence)
     if of == 0:
-        return Proportion(hits, of, None, None, None)
+        return Proportion(None, None, None, hits, of)
     share, shrink = hits / of, 1 + z * z / of
     centre = (share + z * z / (2 * of)) / shrink
     half = z / shrink * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     # At the ends the bound is exactly 0 or 1; rounding must not move it.
     low = 0.0 if hits == 0 else max(0.0, centre - half)
     high = 1.0 if hits == of else min(1.0, centre + half)
-    return Proportion(hits, of, share, low, high)
+    return Proportion(share, low, high, hits, of)
 
 
 def normal_quantile(confidence: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from tunecheck._json import JSON
 
 
-class _Result:
+class Result:
     """A dataclass that writes itself as JSON."""
 
     __slots__ = ()
@@ -18,7 +18,7 @@ class _Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(_Result):
+class Estimate(Result):
     """A figure and its two-sided interval, in the metric's own unit (a pass rate: 0 to 1; a difference: new − base).
 
     `n` counts rows, `clusters` the groups they came in (None: rows are taken as independent). `method` names the
@@ -37,7 +37,7 @@ class Estimate(_Result):
 
 
 @dataclass(frozen=True, slots=True)
-class PairedBinary(_Result):
+class PairedBinary(Result):
     """Verdicts of two runs on the same rows.
 
     `b` rows passed in the base only, `c` in the new run only. `p_value` is that of `test`, and is `p_mid`; `p_exact` is
@@ -58,7 +58,7 @@ class PairedBinary(_Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Wilcoxon(_Result):
+class Wilcoxon(Result):
     """The signed-rank test: `statistic` is the smaller of the two rank sums, `n` the rows whose scores differ."""
 
     statistic: float
@@ -68,7 +68,7 @@ class Wilcoxon(_Result):
 
 
 @dataclass(frozen=True, slots=True)
-class PairedScores(_Result):
+class PairedScores(Result):
     """Scores of two runs on the same rows; of `n` rows `changed` differ, `higher` of them upwards.
 
     `p_value` is that of `test`, a permutation test that counts sums just as large by half; in `p_exact` they count
@@ -90,7 +90,7 @@ class PairedScores(_Result):
 
 
 @dataclass(frozen=True, slots=True)
-class NonInferiority(_Result):
+class NonInferiority(Result):
     """Is the new run shown to be worse by less than `margin`? `bound` is the one-sided limit of the difference.
 
     `bound` is in the metric's unit, and the worst difference that the data does not rule out at `alpha`; `shown` is
@@ -105,7 +105,7 @@ class NonInferiority(_Result):
 
 
 @dataclass(frozen=True, slots=True)
-class SmallestDifference(_Result):
+class SmallestDifference(Result):
     """The smallest true difference that these rows would have shown with this power, tested two-sided at `alpha`."""
 
     value: float | None
@@ -115,7 +115,7 @@ class SmallestDifference(_Result):
 
 
 @dataclass(frozen=True, slots=True)
-class PassEstimate(_Result):
+class PassEstimate(Result):
     """pass@k or pass^k over items of several trials; `short` items had fewer than k trials and count for nothing."""
 
     k: int

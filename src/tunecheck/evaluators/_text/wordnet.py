@@ -14,7 +14,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -59,7 +59,7 @@ class WordNet:
         self._text = data[at : at + text].decode("ascii")
         self._exceptions = _read_exceptions(data[at + text : at + text + exceptions].decode("ascii"))
         self._bounds = dict(zip("nvar", zip(firsts, [*firsts[1:], synsets], strict=True), strict=True))
-        self._lemmas = _Lemmas(self._text, self._lemma_starts)
+        self._places = range(lemmas)
 
     def synsets(self, word: str) -> list[Synset]:
         """All synsets that hold the word or a base form of it, by part of speech."""
@@ -77,7 +77,10 @@ class WordNet:
 
     def lemmas(self) -> list[str]:
         """All lemmas of the table, sorted."""
-        return [self._lemmas[place] for place in range(len(self._lemmas))]
+        return [*map(self._lemma, self._places)]
+
+    def _lemma(self, place: int) -> str:
+        return self._text[self._lemma_starts[place] : self._lemma_starts[place + 1]]
 
     def _bases(self, form: str, part: str) -> dict[str, None]:
         irregular = self._exceptions[part].get(form)
@@ -86,29 +89,15 @@ class WordNet:
         return dict.fromkeys((form, *irregular))
 
     def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
-        place = bisect_left(self._lemmas, lemma)
-        if place < len(self._lemmas) and self._lemmas[place] == lemma:
+        place = bisect_left(self._places, lemma, key=self._lemma)
+        if place in self._places and self._lemma(place) == lemma:
             first, last = self._bounds[part]
             senses = self._senses[self._sense_starts[place] : self._sense_starts[place + 1]]
             yield from (number for number in senses if first <= number < last)
 
     def _synset_names(self, number: int) -> tuple[str, ...]:
         places = self._names[self._name_starts[number] : self._name_starts[number + 1]]
-        return tuple(self._lemmas[place] for place in places)
-
-
-class _Lemmas:
-    """The sorted lemmas, cut out of their text when asked for."""
-
-    def __init__(self, text: str, starts: Sequence[int]) -> None:
-        self._text = text
-        self._starts = starts
-
-    def __len__(self) -> int:
-        return len(self._starts) - 1
-
-    def __getitem__(self, place: int) -> str:
-        return self._text[self._starts[place] : self._starts[place + 1]]
+        return tuple(map(self._lemma, places))
 
 
 def _numbers(data: bytes) -> array[int]:
