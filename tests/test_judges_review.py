@@ -338,7 +338,7 @@ def test_a_runs_own_judges_keep_their_model_when_its_answers_are_scored_again(wo
         definition = f"{{kind: openai, url: '{server.address}/v1', model: m}}"
         (workspace / "endpoints" / "judge.yaml").write_text(definition)
         options = Options(dataset="data.jsonl", response_column="response", evaluators=["difference"], judge="judge")
-        result = prepare(options).run(None)
+        result = prepare(options).run()
     judge = prepare(Options(run=result.run_dir.name)).evaluators["difference"]
     assert isinstance(judge, DifferenceEvaluator)
     assert judge.endpoint.name == "judge"

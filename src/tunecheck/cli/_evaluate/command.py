@@ -19,7 +19,7 @@ def evaluate(options: Options, invocation: Invocation) -> int:
 
     Ctrl-C stops in order and prints the command that resumes; a second one leaves at once.
     """
-    from tunecheck.cli._evaluate.job_command import run_job
+    from tunecheck.cli._evaluate.run import run_job
 
     return run_job(options, invocation)
 
@@ -30,6 +30,6 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
 
     Exit codes: as of evaluate.
     """
-    from tunecheck.cli._evaluate.job_command import run_job
+    from tunecheck.cli._evaluate.run import run_job
 
     return run_job(Options.of_score(options), invocation)

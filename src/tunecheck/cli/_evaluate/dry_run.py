@@ -32,70 +32,68 @@ _MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_ou
 
 
 @dataclass(slots=True)
-class JudgeEstimate:
-    """What an evaluator that asks a model would ask at most: rows that need no model are not known beforehand."""
+class ModelCalls:
+    """What a model would be asked, in estimated tokens: a quarter of the characters of what is sent and received."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
     currency: str = ""
+
+    def price(self, endpoint: Endpoint) -> None:
+        """Set the cost, where the endpoint has a price."""
+        from tunecheck.endpoints._base import Usage
+        from tunecheck.pipeline._costs import cost_of
+
+        if endpoint.price is not None:
+            self.cost = cost_of(Usage(self.input_tokens, self.output_tokens), endpoint.price)
+            self.currency = endpoint.price.currency
 
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
         counts: dict[str, JSON] = {"calls": self.calls, "input_tokens": self.input_tokens}
         return {**counts, "output_tokens": self.output_tokens, "cost": self.cost, "currency": self.currency or None}
 
-    def line(self, name: str) -> str:
-        """For people."""
-        price = "" if self.cost is None else f", {self.cost:,.2f} {self.currency}"
-        tokens = f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} out"
-        return f"{clean(name)}: at most {counted(self.calls, 'call')} of its model, {tokens}{price}"
-
 
 @dataclass(slots=True)
 class Estimate:
-    """What would be asked. `unaskable` counts the rows that no request can be made of; `problem` is the first's.
+    """What would be asked of the endpoint, and at most of each judge: which rows need one is not known beforehand.
 
-    Tokens are estimates: a quarter of the characters of messages and tools; for answers the most that may come
-    (`output_is_limit`), else the length of the ground truth.
+    An answer counts as the most that may come (`output_is_limit`), else as long as the ground truth. `unaskable` counts
+    the rows that no request can be made of; `problem` is the first's.
     """
 
     rows: int = 0
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
+    asked: ModelCalls = field(default_factory=ModelCalls)
     output_is_limit: bool = False
-    cost: float | None = None
-    currency: str = ""
     unaskable: int = 0
     problem: str = ""
-    judges: dict[str, JudgeEstimate] = field(default_factory=dict)
+    judges: dict[str, ModelCalls] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
         return {
             "dry_run": True,
             "rows": self.rows,
-            "calls": self.calls,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cost": self.cost,
-            "currency": self.currency or None,
+            **self.asked.as_json(),
             "unaskable_rows": self.unaskable,
             "judges": {name: judge.as_json() for name, judge in self.judges.items()},
         }
 
     def lines(self, *, at_most: bool) -> Iterator[str]:
-        """For people; `at_most`: another run's answers will be taken over, nobody knows yet how many."""
-        most = " at most" if at_most else ""
-        yield f"{counted(self.rows, 'row')}, {counted(self.calls, 'call')}{most}"
-        if self.calls:
+        """For people; `at_most`: another run's answers will be reused, nobody knows yet how many."""
+        asked = self.asked
+        yield f"{counted(self.rows, 'row')}, {counted(asked.calls, 'call')}{' at most' if at_most else ''}"
+        if asked.calls:
             how = "their limit" if self.output_is_limit else "by the ground truth"
-            yield f"about {self.input_tokens:,} tokens in, {self.output_tokens:,} tokens out ({how})"
-        if self.cost is not None:
-            yield f"about {self.cost:,.2f} {self.currency}"
-        yield from (judge.line(name) for name, judge in self.judges.items())
+            yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out ({how})"
+        if asked.cost is not None:
+            yield f"about {asked.cost:,.2f} {asked.currency}"
+        for name, judge in self.judges.items():
+            price = "" if judge.cost is None else f", {judge.cost:,.2f} {judge.currency}"
+            tokens = f"about {judge.input_tokens:,} tokens in, {judge.output_tokens:,} out"
+            yield f"{clean(name)}: at most {counted(judge.calls, 'call')} of its model, {tokens}{price}"
         if self.unaskable:
             yield f"{counted(self.unaskable, 'row')} cannot be asked, such as {clean(self.problem)}"
         yield "nothing was asked, nothing written"
@@ -114,11 +112,11 @@ def estimate(job: Job) -> Estimate:
     layers = _check(job, target)
     dataset = job.source.dataset
     if target is None or job.source.endpoint is None:
-        found = Estimate(rows=sum(1 for _ in dataset.rows()))
+        estimated = Estimate(rows=sum(1 for _ in dataset.rows()))
     else:
-        found = _asked(dataset, job.source.endpoint, target, layers)
-    found.judges = _judged(job, dataset, layers, target is not None)
-    return found
+        estimated = _asked(dataset, job.source.endpoint, target, layers)
+    estimated.judges = _judged(job, dataset, layers, target is not None)
+    return estimated
 
 
 def _target(job: Job) -> Target | None:
@@ -164,34 +162,22 @@ def _check(job: Job, target: Target | None) -> MappingLayers:
 def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: MappingLayers) -> Estimate:
     ground_truth = _ground_truth_reader(layers)
     limit = _output_limit(endpoint)
-    found = Estimate(output_is_limit=limit is not None)
+    estimated = Estimate(output_is_limit=limit is not None)
+    asked = estimated.asked
     for row in dataset.rows():
-        found.rows += 1
-        _add(found, row, target, limit, ground_truth)
-    price = endpoint.price
-    if price is not None:
-        tokens_cost = found.input_tokens * price.input_per_million + found.output_tokens * price.output_per_million
-        found.cost, found.currency = tokens_cost / 1_000_000, price.currency
-    return found
-
-
-def _add(
-    found: Estimate,
-    row: Row,
-    target: Target,
-    limit: int | None,
-    ground_truth: Callable[[Mapping[str, JSON]], object],
-) -> None:
-    try:
-        requests = _requests(target, row)
-    except ValueError as error:
-        found.unaskable += 1
-        found.problem = found.problem or f"{row.id}: {error}"
-        return
-    found.calls += len(requests)
-    found.input_tokens += sum(_tokens([list(each.messages), list(each.tools or ())]) for each in requests)
-    expected = ground_truth(row.values)
-    found.output_tokens += limit * len(requests) if limit is not None else _tokens(expected) if expected else 0
+        estimated.rows += 1
+        try:
+            requests = _requests(target, row)
+        except ValueError as error:
+            estimated.unaskable += 1
+            estimated.problem = estimated.problem or f"{row.id}: {error}"
+            continue
+        asked.calls += len(requests)
+        asked.input_tokens += sum(_tokens([list(each.messages), list(each.tools or ())]) for each in requests)
+        expected = ground_truth(row.values)
+        asked.output_tokens += limit * len(requests) if limit is not None else _tokens(expected) if expected else 0
+    asked.price(endpoint)
+    return estimated
 
 
 def _requests(target: Target, row: Row) -> Sequence[ChatRequest]:
@@ -205,14 +191,14 @@ def _requests(target: Target, row: Row) -> Sequence[ChatRequest]:
     return [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]
 
 
-def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -> dict[str, JudgeEstimate]:
+def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -> dict[str, ModelCalls]:
     """What evaluators that ask models would ask: the answer is not known yet, so it counts as the ground truth does."""
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.pipeline._scoring import bind_evaluator
 
     judges = {name: each for name, each in job.evaluators.items() if isinstance(each, PromptyEvaluator)}
     bound = {name: bind_evaluator(name, each, layers[name]) for name, each in judges.items()}
-    found = {name: JudgeEstimate() for name in judges}
+    estimated = {name: ModelCalls() for name in judges}
     ground_truth = _ground_truth_reader(layers)
     for row in dataset.rows() if judges else ():
         expected = ground_truth(row.values)
@@ -221,27 +207,18 @@ def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -
             with contextlib.suppress(Exception):  # a row that cannot be judged: the run will say so
                 request = judge.expected_request(**bound[name].bind(row.values, _UNKNOWN_ANSWER if answered else {}))
                 if request is not None:
-                    _add_judgement(found[name], judge, request, length)
+                    _add_judgement(estimated[name], judge, request, length)
     for name, judge in judges.items():
-        _set_cost(found[name], judge.endpoint)
-    return found
+        estimated[name].price(judge.endpoint)
+    return estimated
 
 
-def _add_judgement(found: JudgeEstimate, judge: PromptyEvaluator, request: ChatRequest, answer: int) -> None:
-    found.calls += judge.samples
-    found.input_tokens += judge.samples * (answer + _tokens([dict(message) for message in request.messages]))
+def _add_judgement(judged: ModelCalls, judge: PromptyEvaluator, request: ChatRequest, answer: int) -> None:
+    judged.calls += judge.samples
+    judged.input_tokens += judge.samples * (answer + _tokens([dict(message) for message in request.messages]))
     limits = (request.parameters.get(name) for name in _MOST_TOKENS)
     most = next((value for value in limits if isinstance(value, int)), None) or _output_limit(judge.endpoint)
-    found.output_tokens += judge.samples * (most or USUAL_JUDGEMENT)
-
-
-def _set_cost(found: JudgeEstimate, endpoint: Endpoint) -> None:
-    from tunecheck.endpoints._base import Usage
-    from tunecheck.pipeline._costs import cost_of
-
-    if endpoint.price is not None:
-        found.cost = cost_of(Usage(found.input_tokens, found.output_tokens), endpoint.price)
-        found.currency = endpoint.price.currency
+    judged.output_tokens += judge.samples * (most or USUAL_JUDGEMENT)
 
 
 def _tokens(value: object) -> int:

@@ -17,11 +17,11 @@ from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.baseline import Base, RowKey, check_margin, read_base
 from tunecheck.cli._gates.files import check_folders
 from tunecheck.cli._gates.gates import Gate, parse_gate
-from tunecheck.cli._stored_options import as_recorded, command_of, read_config, recorded_options, resumed
+from tunecheck.cli._running import run_arguments
+from tunecheck.cli._stored_options import command_of, read_config, recorded_options, resumed
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
-    from tunecheck._progress import ProgressCallback
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
 
@@ -71,7 +71,7 @@ class Job:
             found.append("--judge has no effect here: none of the evaluators asks a model")
         return found
 
-    def run(self, progress: ProgressCallback | None) -> EvaluationResult:
+    def run(self) -> EvaluationResult:
         """Run it.
 
         Raises:
@@ -90,21 +90,17 @@ class Job:
                 reuse=options.reuse,
                 repeat=options.repeat or 1,
             )
+            title = self.source.dataset.name
         else:
             assert self.recorded is not None
-            run = partial(score, self.recorded.folder)
+            run, title = partial(score, self.recorded.folder), self.label
         return run(
             evaluators=self.evaluators,
             evaluator_config=self.config,
             evaluation_name=options.name,
-            concurrency=options.concurrency,
             workers=options.workers,
-            resume=options.resume,
-            progress=progress or False,
-            results_dir=options.folder,
             group_by=options.group_by or (),
-            max_cost=options.max_cost,
-            command=as_recorded(options),
+            **run_arguments(options, title, max_cost=options.max_cost),
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._console import console, print_json, progress_bar, stop_writing
+from tunecheck.cli._console import console, print_json, stop_writing
 from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Options
@@ -17,12 +17,12 @@ from tunecheck.cli._evaluate.summary import SIMULATED, Summary, show
 from tunecheck.cli._gates.files import write_files
 from tunecheck.cli._gates.gates import Outcome, check_error_rate
 from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._running import every_row_failed
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.runs._failures import Failures, read_failures
 from tunecheck.runs._manifest import evaluators_of
 
 if TYPE_CHECKING:
-    from tunecheck._progress import ProgressBar
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.upload._uploader import Uploaded
 
@@ -46,7 +46,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
         _show_estimate(job, estimate(job))
         return DONE
     uploads = _uploads(job)
-    result = job.run(_progress(job))
+    result = job.run()
     invocation.finished = str(result.run_dir)
     summary = _summary(job, result)
     write_files(job.options, summary, job.allowed_error_rate, result.run_dir)
@@ -58,7 +58,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
         stop_writing()
     if failure is not None:
         raise failure
-    return _exit_code(summary)
+    return _exit_code(summary, result)
 
 
 def _uploads(job: Job) -> list[Upload]:
@@ -66,21 +66,15 @@ def _uploads(job: Job) -> list[Upload]:
     if options.upload and options.project is None:
         raise ConfigurationError("--upload: where to? Give --project PROJECT of Azure AI Foundry")
     project = options.project if options.upload else None
-    allowed = bool(options.allow_simulated)
-    return prepare_uploads(project, options.mlflow, allow_simulated=allowed, simulated=job.simulated)
+    return prepare_uploads(project, options.mlflow, allow_simulated=options.allow_simulated, simulated=job.simulated)
 
 
-def _progress(job: Job) -> ProgressBar | None:
-    name = job.options.name or (job.source.dataset.name if job.source else job.label)
-    return progress_bar(name, job.options.quiet)
-
-
-def _show_estimate(job: Job, found: Estimate) -> None:
+def _show_estimate(job: Job, estimated: Estimate) -> None:
     if job.options.json:
-        print_json({**found.as_json(), "simulated": job.simulated})
+        print_json({**estimated.as_json(), "simulated": job.simulated})
         return
     print(clean(job.label), *([SIMULATED] if job.simulated else []), sep="\n")
-    print(*found.lines(at_most=bool(job.options.resume or job.options.reuse)), sep="\n")
+    print(*estimated.lines(at_most=bool(job.options.resume or job.options.reuse)), sep="\n")
 
 
 def _summary(job: Job, result: EvaluationResult) -> Summary:
@@ -135,9 +129,8 @@ def _outcomes(
     return [*outcomes, *compared, errors], remarks
 
 
-def _exit_code(summary: Summary) -> int:
-    if summary.rows and summary.failed_rows == summary.rows:
-        print("error: every row ended in an error", file=sys.stderr)
+def _exit_code(summary: Summary, result: EvaluationResult) -> int:
+    if every_row_failed(result, "row"):
         return FAILED
     return DONE if all(outcome.met for outcome in summary.gates) else GATE_NOT_MET
 
