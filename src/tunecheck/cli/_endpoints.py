@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tunecheck._messages import printable
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command
 
@@ -23,7 +24,6 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     """
     import asyncio
 
-    from tunecheck._messages import printable
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.endpoints._check import check_endpoint
 

@@ -32,16 +32,16 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
     Raises:
         ConfigurationError: a text without `=`, or two for the same name.
     """
-    found: dict[str, JSON] = {}
+    assignments: dict[str, JSON] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
         if not equals or not name:
             raise ConfigurationError(f"{option} {text!r}: write name=value")
-        if name in found:
+        if name in assignments:
             raise ConfigurationError(f"{option} gives {name!r} twice")
-        found[name] = _value(value)
-    return found
+        assignments[name] = _value(value)
+    return assignments
 
 
 def _value(text: str) -> JSON:
@@ -60,7 +60,7 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
         ConfigurationError: no evaluator of that name takes part, or an entry names no parameter.
     """
     known = list(evaluators)
-    found: dict[str, dict[str, JSON]] = {}
+    settings: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
         evaluator, dot, parameter = name.rpartition(".")
         if not dot or not evaluator or not parameter:
@@ -69,8 +69,8 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
             raise ConfigurationError(
                 f"set {name!r}: no evaluator {evaluator!r} takes part{did_you_mean(evaluator, known)}"
             )
-        found.setdefault(evaluator, {})[parameter] = value
-    return found
+        settings.setdefault(evaluator, {})[parameter] = value
+    return settings
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
@@ -80,12 +80,12 @@ def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> di
         ConfigurationError: an entry names an evaluator that does not take part.
     """
     known = [*evaluators, "target", "default"]
-    found: dict[str, dict[str, JSON]] = {}
+    layers: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
         layer, dot, parameter = name.rpartition(".")
         if dot and layer not in known:
             raise ConfigurationError(f"mapping {name!r}: no evaluator {layer!r} takes part{did_you_mean(layer, known)}")
         if not parameter:
             raise ConfigurationError(f"mapping {name!r}: write parameter=value or evaluator.parameter=value")
-        found.setdefault(layer or "default", {})[parameter] = value
-    return found
+        layers.setdefault(layer or "default", {})[parameter] = value
+    return layers

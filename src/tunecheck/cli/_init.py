@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._errors import ConfigurationError
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command
 
@@ -38,7 +39,6 @@ def init(options: InitOptions, invocation: Invocation) -> int:
 
     What is there already is left as it is.
     """
-    from tunecheck._errors import ConfigurationError
 
     folder = options.folder
     files = {name: _content(name) for name in _COPIED} | {".gitignore": _IGNORED}

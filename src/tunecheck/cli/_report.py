@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._errors import ConfigurationError
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, option
 from tunecheck.cli._shared_options import ResultsOptions
@@ -35,8 +36,6 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
 
 
 def _checked(path: Path) -> Path:
-    from tunecheck._errors import ConfigurationError
-
     if path.is_dir() or not path.parent.is_dir():
         raise ConfigurationError(f"--out {path}: its folder does not exist, or it is one itself")
     return path

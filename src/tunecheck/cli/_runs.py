@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import clean, counted
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import command, option
@@ -42,7 +44,6 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
-    from tunecheck._errors import ConfigurationError
     from tunecheck._files.versions import NewerFileError
     from tunecheck.cli._main_figures import main_figure
     from tunecheck.runs._manifest import evaluators_of
@@ -61,27 +62,26 @@ def _described(run: Run) -> dict[str, JSON]:
         described |= {"status": run.status(), "created": manifest.get("created"), "rows": rows}
         described |= {"simulated": manifest.get("simulated") is True, "parent": manifest.get("parent")}
         if described["status"] == "finished":
-            found = run.metrics()
-            metrics = found["metrics"] if isinstance(found.get("metrics"), dict) else {}
+            results = run.metrics()
+            metrics = results["metrics"] if isinstance(results.get("metrics"), dict) else {}
             assert isinstance(metrics, dict)
             figures = {
                 name: main_figure(name, evaluator, metrics) for name, evaluator in evaluators_of(manifest).items()
             }
-            described |= {"rows": found.get("rows"), "failed_rows": found.get("failed_rows"), "figures": dict(figures)}
+            counts = {key: results.get(key) for key in ("rows", "failed_rows")}
+            described |= {**counts, "figures": dict(figures)}
     except (ConfigurationError, OSError) as error:
         status = "unreadable" if isinstance(error, NewerFileError) else described["status"]
         described |= {"status": status, "problem": str(error)}
     return described
 
 
-def _show(found: list[dict[str, JSON]]) -> None:
+def _show(runs: list[dict[str, JSON]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tunecheck._messages import clean
-
     shown = console(sys.stdout)
-    for run in found:
+    for run in runs:
         shown.print(Text(clean(run["run"], 200), "bold"))
         table = Table.grid(padding=(0, 2))
         about = [str(run["status"]), *_facts(run)]
@@ -93,8 +93,6 @@ def _show(found: list[dict[str, JSON]]) -> None:
 
 
 def _facts(run: dict[str, JSON]) -> list[str]:
-    from tunecheck._messages import counted
-
     facts = [str(run["created"])] if run.get("created") else []
     rows, failed = run.get("rows"), run.get("failed_rows")
     facts += [counted(rows, "row")] if isinstance(rows, int) else []

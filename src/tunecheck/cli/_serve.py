@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, command, flag, option
@@ -60,7 +61,6 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
 
 def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
-    from tunecheck._errors import ConfigurationError
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.endpoints._replay import ReplayEndpoint

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from tunecheck._errors import TunecheckError
+from tunecheck._errors import ConfigurationError, TunecheckError
 from tunecheck._json import JSON
+from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
@@ -51,7 +52,6 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
 
     Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
     """
-    from tunecheck._errors import ConfigurationError
     from tunecheck.runs._store import find_run
 
     if options.project is None and options.mlflow is None:
@@ -107,8 +107,6 @@ def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], Tun
 
 def shown(done: Uploaded) -> Iterator[str]:
     """What an upload came to, in lines."""
-    from tunecheck._messages import clean, counted
-
     yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
     yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
     if done.left_out:

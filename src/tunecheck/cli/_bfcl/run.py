@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import clean
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import RUNNING, command, flag, option
@@ -78,7 +80,6 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or every row has an error
     2 wrong use or configuration
     """
-    from tunecheck._errors import ConfigurationError
 
     options = begin(options, invocation)
     if options.endpoint is None:
@@ -104,12 +105,10 @@ def _run(options: BfclRunOptions) -> BfclOutcome:
 
 def _ids(option: str | None) -> list[str]:
     """The ids between the commas of the option; none where it was not given."""
-    from tunecheck._errors import ConfigurationError
-
-    found = [each.strip() for each in (option or "").split(",") if each.strip()]
-    if option is not None and not found:  # all rows is the last thing that was meant
+    ids = [each.strip() for each in (option or "").split(",") if each.strip()]
+    if option is not None and not ids:  # all rows is the last thing that was meant
         raise ConfigurationError("--ids: names no row; ids are such as multi_turn_base_0")
-    return found
+    return ids
 
 
 def _target(options: BfclRunOptions) -> ConversationTarget:
@@ -130,7 +129,6 @@ def _target(options: BfclRunOptions) -> ConversationTarget:
 
 def _report(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     """Score the result files, write the verdicts beside them, show the table; gives the exit code."""
-    from tunecheck._messages import clean
     from tunecheck.bfcl._scoring import score_results
     from tunecheck.cli._bfcl.score import print_table, write_scores
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import dumps_line
+from tunecheck._messages import clean, did_you_mean
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, option
@@ -41,8 +44,6 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
     Writes `<category>.verdicts.jsonl`, one line for every row, and `summary.json`; with several models, into one
     folder each.
     """
-    from tunecheck._errors import ConfigurationError
-    from tunecheck._messages import did_you_mean
     from tunecheck.bfcl._scoring import score_results
 
     compat = options.compat
@@ -68,7 +69,6 @@ def write_scores(scores: Scores, folder: Path) -> dict[str, JSON]:
         ConfigurationError: the folder cannot be written.
     """
     from tunecheck._files.versions import versioned
-    from tunecheck._json import dumps_line
     from tunecheck.runs._store import dumps_readably, write_file
 
     mode = "bfcl" if scores.compat else "strict"
@@ -92,8 +92,6 @@ def write_scores(scores: Scores, folder: Path) -> dict[str, JSON]:
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Say in a line that a folder cannot be written."""
-    from tunecheck._errors import ConfigurationError
-
     try:
         yield
     except OSError as error:
@@ -105,8 +103,6 @@ def writing(folder: Path) -> Iterator[None]:
 def print_table(scores: Scores) -> None:
     """Print accuracies and figures, one column a model."""
     from rich.table import Table
-
-    from tunecheck._messages import clean
 
     models = list(scores.models.values())
     table = Table(box=None, pad_edge=False)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._messages import counted, did_you_mean, printable
 from tunecheck.cli._bfcl.score import writing
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command, flag, option
@@ -33,7 +35,6 @@ def show(options: ShowOptions, invocation: Invocation) -> int:
 
     Each turn's question, the calls, what the simulators answer, and what changes in them.
     """
-    from tunecheck._errors import ConfigurationError
     from tunecheck.datasets._bfcl.files import find_bfcl
 
     if bool(options.ids) == options.all:
@@ -55,8 +56,6 @@ def _every_row(files: BfclFiles, categories: str) -> Iterator[CheckRow]:
 
 
 def _chosen_rows(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
-    from tunecheck._errors import DataError
-    from tunecheck._messages import did_you_mean
     from tunecheck.bfcl._entries import read_entries
     from tunecheck.datasets._bfcl.categories import category_of
 
@@ -73,7 +72,6 @@ def _chosen_rows(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 
 
 def _show(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
-    from tunecheck._messages import counted, printable
     from tunecheck.bfcl._ground_truth import ground_truth_lines
     from tunecheck.bfcl._replay import Simulators
     from tunecheck.runs._store import write_file

@@ -9,6 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import DataError
+from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, flag, option
@@ -37,7 +39,6 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
     Turns count from 0. Exit code 3: something was found.
     """
-    from tunecheck._errors import DataError
     from tunecheck.datasets._bfcl.files import find_bfcl
     from tunecheck.datasets._multi_turn_check import findings
     from tunecheck.datasets._reading import open_dataset
@@ -47,9 +48,9 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     if not {"turns", "ground_truth"} <= dataset.scan().columns:
         raise DataError(f"{dataset.name}: has no columns turns and ground_truth, which a multi-turn data set has")
     constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
-    counted = _Counted(row.values for row in dataset.rows())
-    found = findings(counted, long_context=constants)
-    return _as_json(found, counted) if options.json else _as_text(found, counted, options.remarks)
+    rows = _Counted(row.values for row in dataset.rows())
+    listed = findings(rows, long_context=constants)
+    return _as_json(listed, rows) if options.json else _as_text(listed, rows, options.remarks)
 
 
 class _Counted:
@@ -65,12 +66,10 @@ class _Counted:
             yield row
 
 
-def _as_text(found: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
-    from tunecheck._messages import clean, counted
-
+def _as_text(findings: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
     kinds: Counter[bool] = Counter()
     entries: set[str] = set()
-    for entry, group in groupby(found, key=lambda finding: finding.entry):
+    for entry, group in groupby(findings, key=lambda finding: finding.entry):
         own = list(group)
         kinds.update(finding.is_remark for finding in own)
         shown = [finding for finding in own if remarks or not finding.is_remark]
@@ -95,9 +94,9 @@ def _line(finding: Finding) -> str:
     return f"{where}{PROBLEMS[finding.problem]}: {call}{finding.text}"
 
 
-def _as_json(found: Iterable[Finding], rows: _Counted) -> int:
-    findings = [*found]
-    problems = sum(not finding.is_remark for finding in findings)
-    listed: list[JSON] = [asdict(finding) for finding in findings]
-    print_json({"rows": rows.count, "problems": problems, "findings": listed})
+def _as_json(findings: Iterable[Finding], rows: _Counted) -> int:
+    listed = [*findings]
+    problems = sum(not finding.is_remark for finding in listed)
+    as_data: list[JSON] = [asdict(finding) for finding in listed]
+    print_json({"rows": rows.count, "problems": problems, "findings": as_data})
     return _NOT_MET if problems else _DONE

@@ -6,6 +6,8 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import clean, counted, did_you_mean
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command, flag, option
 
@@ -33,8 +35,6 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
 
     A conversation that cannot be read is reported by its number; the others go on.
     """
-    from tunecheck._errors import ConfigurationError
-    from tunecheck._messages import did_you_mean
     from tunecheck.datasets._glaive import convert_glaive
 
     if options.format not in FORMATS:
@@ -44,8 +44,6 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
 
 
 def _show(report: ConversionReport) -> None:
-    from tunecheck._messages import clean, counted
-
     left_out = len(report.unreadable)
     read = f"{report.conversations - left_out:,} of {counted(report.conversations, 'conversation')}"
     print(f"{read}: {counted(report.rows, 'row')}, {report.call_rows:,} with {counted(report.calls, 'function call')}")

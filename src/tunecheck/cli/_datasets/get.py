@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import counted, did_you_mean
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command, flag, option
 
@@ -37,8 +39,6 @@ def get(options: GetOptions, invocation: Invocation) -> int:
 
     With trivia: turn a file of questions and answers into filler for memory runs.
     """
-    from tunecheck._errors import ConfigurationError
-    from tunecheck._messages import did_you_mean
 
     if options.name not in BENCHMARKS:
         raise ConfigurationError(f"there is no benchmark {options.name!r}{did_you_mean(options.name, BENCHMARKS)}")
@@ -63,8 +63,6 @@ def _get_bfcl(to: Path | None, source: Path | None) -> int:
 
 
 def _get_trivia(to: Path | None, source: Path | None, overwrite: bool) -> int:
-    from tunecheck._errors import ConfigurationError
-    from tunecheck._messages import counted
     from tunecheck.datasets._trivia import convert_trivia
 
     if source is None:

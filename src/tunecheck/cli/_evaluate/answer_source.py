@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._messages import did_you_mean
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.evaluation._drivers import is_driver
 
@@ -67,8 +68,6 @@ def _as_conversations(dataset: Dataset) -> Dataset:
 
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
-    from tunecheck._messages import did_you_mean
-
     if options.endpoint is not None:
         raise ConfigurationError("--endpoint asks for answers, --response-column says where they are: give one of them")
     if "response" in (options.mapping or {}):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
-from tunecheck._messages import clean, counted
+from tunecheck._messages import clean, counted, did_you_mean
 from tunecheck._targets import Row
 from tunecheck.cli._evaluate.job import Job
 
@@ -136,7 +136,6 @@ def _target(job: Job) -> Target | None:
 
 def _check(job: Job, target: Target | None) -> MappingLayers:
     """What `evaluate()` checks before its first row."""
-    from tunecheck._messages import did_you_mean
     from tunecheck.pipeline._mapping import check_binding, read_layers
     from tunecheck.pipeline._scoring import bind_evaluator
 

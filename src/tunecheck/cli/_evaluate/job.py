@@ -62,14 +62,14 @@ class Job:
     def remarks(self) -> list[str]:
         """What a person should know about the choices made."""
         source = self.source
-        found = []
+        remarks = []
         if source is not None and not source.chosen and "response" in source.dataset.scan().columns:
-            found.append("the data has a column 'response': to judge that, add --response-column response")
+            remarks.append("the data has a column 'response': to judge that, add --response-column response")
         if self.options.seed is not None and not self.simulated:
-            found.append(f"--seed has no effect here: {self.label} is not simulated")
+            remarks.append(f"--seed has no effect here: {self.label} is not simulated")
         if self.options.judge is not None and not any(map(asks_models, self.evaluators.values())):
-            found.append("--judge has no effect here: none of the evaluators asks a model")
-        return found
+            remarks.append("--judge has no effect here: none of the evaluators asks a model")
+        return remarks
 
     def run(self) -> EvaluationResult:
         """Run it.

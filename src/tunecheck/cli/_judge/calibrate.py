@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from tunecheck.cli._console import print_json
+from tunecheck._errors import ConfigurationError
+from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import SCORING, SHOWING, command, option
 from tunecheck.cli._running import begin, run_arguments
@@ -63,7 +64,6 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or no row could be compared
     2 wrong use or configuration
     """
-    from tunecheck._errors import ConfigurationError
 
     options = begin(options, invocation)
     for name, value in (("labels FILE", options.labels), ("evaluator NAME", options.evaluator)):
@@ -80,8 +80,6 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
 
 
 def _check_out(out: str | None) -> None:
-    from tunecheck._errors import ConfigurationError
-
     if out is not None and (not Path(out).parent.is_dir() or Path(out).is_dir()):
         raise ConfigurationError(f"--out {out}: its folder does not exist, or it is one itself")
 
@@ -109,7 +107,6 @@ def _run(options: CalibrateOptions) -> Calibration:
 
 def _evaluator(options: CalibrateOptions, name: str) -> object:
     """The evaluator, made; the model that it asks has its price."""
-    from tunecheck._errors import ConfigurationError
     from tunecheck.cli._entries import settings_by_evaluator
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.cli._evaluate.evaluator_choice import asks_models, give_prices, make_evaluators
@@ -125,7 +122,6 @@ def _evaluator(options: CalibrateOptions, name: str) -> object:
 
 
 def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
-    from tunecheck._errors import ConfigurationError
     from tunecheck.cli._entries import mapping_layers
 
     layers = mapping_layers(options.mapping or {}, [name])
@@ -138,7 +134,6 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
 
 def _show(calibration: Calibration, options: CalibrateOptions) -> None:
     from tunecheck._files.versions import versioned
-    from tunecheck.cli._console import console
     from tunecheck.cli._judge.report import SIMULATED, show
     from tunecheck.runs._store import dumps_readably, write_file
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tunecheck._messages import clean
+from tunecheck.cli._console import console
 from tunecheck.cli._running import print_run, run_summary
 
 if TYPE_CHECKING:
@@ -43,9 +45,6 @@ def _print_figures(outcome: MemoryOutcome) -> None:
 
 def _print_datasets(figures: RunFigures) -> None:
     from rich.table import Table
-
-    from tunecheck._messages import clean
-    from tunecheck.cli._console import console
 
     table = Table(box=None, pad_edge=False)
     table.add_column("data set")

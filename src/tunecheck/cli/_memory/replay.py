@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, flag, option
@@ -107,8 +108,6 @@ def _report(legacy: LegacyRun, replayed: Replayed, same: bool, size: int) -> dic
 
 
 def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) -> None:
-    from tunecheck._messages import counted
-
     print(
         f"{'identical' if same else 'not identical'}: {counted(replayed.events, 'event')}, "
         f"{counted(replayed.messages, 'message')}{_notes(legacy, replayed)}"
@@ -125,8 +124,6 @@ def _print(legacy: LegacyRun, replayed: Replayed, same: bool, *, given: bool) ->
 
 
 def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
-    from tunecheck._messages import counted
-
     notes = ["" if legacy.isolated else f"memory span {legacy.memory_span:,} from {legacy.span_from}"]
     if replayed.resumed:
         notes.append(f"interrupted and resumed {counted(replayed.resumed, 'time')}")
@@ -137,8 +134,6 @@ def _notes(legacy: LegacyRun, replayed: Replayed) -> str:
 
 
 def _print_difference(legacy: LegacyRun, replayed: Replayed, same: bool) -> None:
-    from tunecheck._messages import clean
-
     assert replayed.difference is not None
     logged, ours = replayed.difference.logged, replayed.difference.ours
     where = f"line {logged.line}" if logged else "the end"

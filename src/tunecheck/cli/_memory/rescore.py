@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._messages import clean
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, flag, option
@@ -52,8 +53,6 @@ def rescore(options: RescoreOptions, invocation: Invocation) -> int:
 
 def _print_table(summary: Summary) -> None:
     from rich.table import Table
-
-    from tunecheck._messages import clean
 
     table = Table(box=None, pad_edge=False)
     for name in ("data set", "kind"):

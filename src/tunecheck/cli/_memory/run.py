@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._messages import clean
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._memory.options import UNFINISHED, MemoryRunOptions
@@ -39,7 +41,6 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or every test has an error
     2 wrong use or configuration
     """
-    from tunecheck._errors import ConfigurationError
 
     if options.resume is not None and options.fresh:
         raise ConfigurationError("--resume goes on with a run, --fresh begins a new one: give one of them")
@@ -71,8 +72,6 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
 
 def _name_unfinished(options: MemoryRunOptions, invocation: Invocation) -> None:
     """Say that there is an unfinished run of the same configuration, and how to go on with it."""
-    from tunecheck._messages import clean
-
     unfinished = _unfinished(options)
     if unfinished is not None:
         print(
@@ -84,7 +83,6 @@ def _name_unfinished(options: MemoryRunOptions, invocation: Invocation) -> None:
 
 def _unfinished(options: MemoryRunOptions) -> str | None:
     """The newest run that was begun with the same options, if it has not finished, nor is being written now."""
-    from tunecheck._errors import ConfigurationError
     from tunecheck.runs._store import list_runs
 
     for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
