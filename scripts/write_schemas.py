@@ -32,6 +32,15 @@ WRITTEN_BY_US = {
 
 WRITTEN_BY_PEOPLE = {
     "memory-configuration.yml": "tunecheck.memory._configuration:ConfigurationFile",
+    "endpoint-azure_ml.yaml": "tunecheck.endpoints._azure_ml:AzureMLConfig",
+    "endpoint-azure_openai.yaml": "tunecheck.endpoints._chat:AzureOpenAIConfig",
+    "endpoint-memory_agent.yaml": "tunecheck.endpoints._http_endpoint:HttpConfig",
+    "endpoint-openai.yaml": "tunecheck.endpoints._chat:OpenAIConfig",
+    "endpoint-python.yaml": "tunecheck.endpoints._python:PythonConfig",
+    "endpoint-replay.yaml": "tunecheck.endpoints._replay:ReplayConfig",
+    "endpoint-simulated.yaml": "tunecheck.endpoints._simulated.endpoint:SimulatedConfig",
+    "prices.yaml": "tunecheck.endpoints._prices:PriceFile",
+    "serve-script.yaml": "tunecheck.endpoints._serving.script:ScriptFile",
 }
 """Files that people write carry no version."""
 

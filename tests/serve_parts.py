@@ -15,7 +15,7 @@ from tunecheck._errors import TimedOutError
 from tunecheck._json import dumps_line
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.middleware import ServeOptions
+from tunecheck.endpoints._serving.middleware import ServerOptions
 from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 
@@ -59,7 +59,7 @@ async def servers() -> AsyncIterator[Starter]:
     async with AsyncExitStack() as stack:
 
         async def start(source: AnswerSource, **options: Any) -> str:
-            return await stack.enter_async_context(running(make_app(source, ServeOptions(**options))))
+            return await stack.enter_async_context(running(make_app(source, ServerOptions(**options))))
 
         yield start
 

@@ -13,6 +13,7 @@ from tests.cli_parts import here, replay, rows, workspace
 from tests.memory_kill_parts import serving
 
 from tunecheck._json import dumps, loads
+from tunecheck._yaml import load as yaml_load
 from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.runs._store import Run, find_run
 from tunecheck.upload._record import UploadRecord
@@ -95,3 +96,20 @@ def test_what_a_memory_run_writes_fits(
 def test_a_line_of_a_verdict_file_fits() -> None:
     verdict = Verdict(False, "value_error", 1, "a value")
     check("verdicts.jsonl", loads(dumps(verdict.as_line("simple_0"))))
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FOLDER.parent.parent / "endpoints").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_the_definitions_of_endpoints_that_are_shipped_fit(path: Path) -> None:
+    definition = yaml_load(path)
+    assert isinstance(definition, dict)
+    check(f"endpoint-{definition['kind']}.yaml", definition)
+
+
+def test_a_definition_with_an_unknown_key_does_not_fit() -> None:
+    schema: Any = json.loads((FOLDER / "endpoint-openai.yaml.schema.json").read_text())
+    definition = {"kind": "openai", "url": "https://a.b/v1", "model": "m"}
+    assert jsonschema_rs.validator_for(schema).is_valid(definition)
+    assert not jsonschema_rs.validator_for(schema).is_valid({**definition, "respnse": "x"})
+    assert not jsonschema_rs.validator_for(schema).is_valid({**definition, "limits": {"concurrency": 0}})

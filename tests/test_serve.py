@@ -25,7 +25,7 @@ from tunecheck._targets import Row
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.endpoints._serving.middleware import Served, ServeOptions, parse_faults
+from tunecheck.endpoints._serving.middleware import Served, ServerOptions, parse_faults
 from tunecheck.endpoints._serving.server import make_app, run_server
 from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 from tunecheck.endpoints._urls import is_loopback
@@ -276,15 +276,14 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     (tmp_path / "answers.jsonl").write_bytes(dumps_line({"messages": asking("talk"), "response": "hi"}))
     script = """
         from tunecheck.endpoints._replay import ReplayEndpoint
-        from tunecheck.endpoints._serving.server import serve
+        import asyncio
+        from tunecheck.endpoints._serving.middleware import ServerOptions
+        from tunecheck.endpoints._serving.server import key_from, run_server
         from tunecheck.endpoints._serving.sources import EndpointSource
 
-        serve(
-            EndpointSource(ReplayEndpoint("answers.jsonl")),
-            port=0,
-            key_env="SERVE_KEY",
-            on_ready=lambda url: print(url, flush=True),
-        )
+        source = EndpointSource(ReplayEndpoint("answers.jsonl"))
+        options = ServerOptions(key_from("SERVE_KEY"))
+        asyncio.run(run_server(source, options, port=0, on_ready=lambda url: print(url, flush=True)))
         print("stopped in order")
     """
     process = subprocess.Popen(
@@ -307,15 +306,15 @@ def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
 
 
 def test_a_key_that_is_not_set_is_an_error(recorded: AnswerSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tunecheck.endpoints._serving.server import serve
+    from tunecheck.endpoints._serving.server import key_from
 
     monkeypatch.delenv("SERVE_KEY", raising=False)
     with pytest.raises(ConfigurationError, match="SERVE_KEY, which should hold the key, is not set"):
-        serve(recorded, port=0, key_env="SERVE_KEY")
+        key_from("SERVE_KEY")
 
 
 def test_the_key_is_not_shown() -> None:
-    assert "secret" not in repr(ServeOptions(key="secret"))
+    assert "secret" not in repr(ServerOptions(key="secret"))
 
 
 def test_faults_are_written_as_status_and_rate() -> None:
@@ -327,4 +326,4 @@ def test_faults_are_written_as_status_and_rate() -> None:
 @pytest.mark.parametrize("faults", [{200: 0.5}, {429: 1.5}, {429: -0.1}, {429: 0.6, 500: 0.6}, {429: float("nan")}])
 def test_faults_that_cannot_be_are_refused(recorded: AnswerSource, faults: dict[int, float]) -> None:
     with pytest.raises(ConfigurationError):
-        make_app(recorded, ServeOptions(faults=faults))
+        make_app(recorded, ServerOptions(faults=faults))

@@ -14,7 +14,7 @@ import pytest
 from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._serving.middleware import ServeOptions
+from tunecheck.endpoints._serving.middleware import ServerOptions
 from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._serving.sources import EndpointSource
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
@@ -35,7 +35,7 @@ def rows() -> list[Row]:
 @pytest.fixture
 async def simulated_server(rows: list[Row]) -> AsyncIterator[str]:
     source = EndpointSource(SimulatedEndpoint(seed=4), rows)
-    async with running(make_app(source, ServeOptions(faults={500: 0.1}, seed=2))) as url:
+    async with running(make_app(source, ServerOptions(faults={500: 0.1}, seed=2))) as url:
         yield url
 
 

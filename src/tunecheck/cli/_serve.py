@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,20 +45,18 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
     With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md).
     """
-    from tunecheck.endpoints._serving.middleware import parse_faults
-    from tunecheck.endpoints._serving.server import serve as run
+    from tunecheck.endpoints._serving.middleware import ServerOptions, parse_faults
+    from tunecheck.endpoints._serving.server import key_from, run_server
 
-    run(
-        _source(options),
-        host=options.host,
-        port=options.port,
-        key_env=options.key_env,
+    served = ServerOptions(
+        key=key_from(options.key_env),
         latency_ms=options.latency_ms,
         faults=parse_faults(options.fault or []),
         seed=options.seed or 0,
-        on_ready=lambda url: _say_ready(url, options),
         on_request=None if options.quiet else _log,
     )
+    ready = functools.partial(_say_ready, options=options)
+    asyncio.run(run_server(_source(options), served, host=options.host, port=options.port, on_ready=ready))
     return 0
 
 

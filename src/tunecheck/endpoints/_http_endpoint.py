@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
@@ -73,11 +73,6 @@ class GivenSecrets:
     key: Secret | None = None
     headers: Mapping[str, Secret] = field(default_factory=dict)
 
-    def all(self) -> Iterator[Secret]:
-        """Each of them."""
-        yield from (() if self.key is None else (self.key,))
-        yield from self.headers.values()
-
 
 class HttpEndpoint(Endpoint, Generic[C]):
     """An endpoint that is asked over HTTP. A kind says what it sends (`_body`) and how a reply is read (`_answer`).
@@ -111,8 +106,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.concurrency = config.limits.concurrency
         self._redactor = Redactor()
         secrets = secrets or GivenSecrets()
-        for item in secrets.all():
-            self._redactor.add(item)
+        for item in (secrets.key, *secrets.headers.values()):
+            if item is not None:
+                self._redactor.add(item)
         self._url = self._address(checked_url(config.url, definition.at("url")), definition)
         self._parameters = cast(
             "dict[str, JSON]", resolved(config.parameters, definition.at("parameters"), self._redactor)

@@ -43,7 +43,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class ServeOptions:
+class ServerOptions:
     """How the server behaves.
 
     `key` is asked of every request but the health check; `latency_ms` is waited before each answer; `faults` gives
@@ -73,7 +73,7 @@ class Middleware:
         ConfigurationError: faults that cannot be.
     """
 
-    def __init__(self, options: ServeOptions) -> None:
+    def __init__(self, options: ServerOptions) -> None:
         self._options = options
         self._faults = FaultInjection(options.faults, options.seed)
         self._counts = _Counts()

@@ -30,8 +30,7 @@ from tunecheck.endpoints._serving.middleware import (
     REQUEST_ID,
     Middleware,
     ReplyStore,
-    Served,
-    ServeOptions,
+    ServerOptions,
     json_reply,
 )
 from tunecheck.endpoints._serving.sources import AnswerSource
@@ -50,13 +49,13 @@ MAX_BODY_BYTES = 16 << 20
 """Largest request that is read."""
 
 
-def make_app(source: AnswerSource | ServedAgent, options: ServeOptions | None = None) -> web.Application:
+def make_app(source: AnswerSource | ServedAgent, options: ServerOptions | None = None) -> web.Application:
     """The server of a model's answers, or of an agent with its own memory, as an aiohttp application.
 
     Raises:
         ConfigurationError: faults that cannot be.
     """
-    middleware = Middleware(options or ServeOptions())
+    middleware = Middleware(options or ServerOptions())
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
     if isinstance(source, ServedAgent):
         add_agent(app, source, middleware)
@@ -98,7 +97,7 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
 
 async def run_server(
     source: AnswerSource | ServedAgent,
-    options: ServeOptions | None = None,
+    options: ServerOptions | None = None,
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -112,7 +111,7 @@ async def run_server(
     Raises:
         ConfigurationError: the address cannot be taken, or others could reach it and no key is asked for.
     """
-    options = options or ServeOptions()
+    options = options or ServerOptions()
     if not is_loopback(host) and not options.key:
         raise ConfigurationError(f"serving on {host} would let others in: ask for a key (--key-env NAME)")
     stop = stop or asyncio.Event()
@@ -123,28 +122,12 @@ async def run_server(
             await stop.wait()
 
 
-def serve(
-    source: AnswerSource | ServedAgent,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8080,
-    key_env: str | None = None,
-    latency_ms: float = 0.0,
-    faults: Mapping[int, float] | None = None,
-    seed: int = 0,
-    on_ready: Callable[[str], None] | None = None,
-    on_request: Callable[[Served], None] | None = None,
-) -> None:
-    """Serve answers until the process is asked to end. `key_env` names the environment variable that holds the key.
+def key_from(variable: str | None) -> str | None:
+    """The key that an environment variable holds; None where none is named.
 
     Raises:
-        ConfigurationError: see `run_server`; or the variable is not set.
+        ConfigurationError: the variable is not set.
     """
-    options = ServeOptions(_key_from(key_env), latency_ms, faults or {}, seed, on_request)
-    asyncio.run(run_server(source, options, host=host, port=port, on_ready=on_ready))
-
-
-def _key_from(variable: str | None) -> str | None:
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()

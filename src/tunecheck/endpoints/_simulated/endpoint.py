@@ -81,8 +81,6 @@ class SimulatedEndpoint(Endpoint):
         self._rates = _checked(_default_rates() if rates is None else rates)
         self._columns = (ground_truth,) if ground_truth else GROUND_TRUTH_COLUMNS
         self._latency_ms = latency_ms
-        self._call_mistakes = _Draw(self._rates, CALL_MISTAKES)
-        self._answer_mistakes = _Draw(self._rates, ANSWER_MISTAKES)
 
     @classmethod
     def from_definition(cls, definition: Definition) -> SimulatedEndpoint:
@@ -141,8 +139,7 @@ class SimulatedEndpoint(Endpoint):
         if request.row is None:
             return Draft(text=_NO_ROW)
         truth = _ground_truth(request.row, self._columns)
-        draw = self._call_mistakes if truth.calls else self._answer_mistakes
-        mistake = draw(rng)
+        mistake = _drawn(self._rates, CALL_MISTAKES if truth.calls else ANSWER_MISTAKES, rng)
         wrong = mistake and mistake(truth, Situation.of(request.messages, request.tools), rng)
         return wrong or truth
 
@@ -151,17 +148,12 @@ class SimulatedEndpoint(Endpoint):
         return round(spread * (self._latency_ms or 180 + 12 * (usage.output_tokens or 0)), 1)
 
 
-class _Draw:
-    """Draws one mistake, or none, by their rates."""
-
-    def __init__(self, rates: Mapping[str, float], mistakes: Mapping[str, Mistake]) -> None:
-        chosen = [(rates[name], mistake) for name, mistake in mistakes.items() if rates.get(name)]
-        self._mistakes = [mistake for _, mistake in chosen]
-        self._limits = list(accumulate(rate for rate, _ in chosen))
-
-    def __call__(self, rng: Random) -> Mistake | None:
-        at = rng.random()
-        return next((mistake for mistake, limit in zip(self._mistakes, self._limits, strict=True) if at < limit), None)
+def _drawn(rates: Mapping[str, float], mistakes: Mapping[str, Mistake], rng: Random) -> Mistake | None:
+    """One mistake, or none, by their rates."""
+    at = rng.random()
+    chosen = [(rates[name], mistake) for name, mistake in mistakes.items() if rates.get(name)]
+    limits = accumulate(rate for rate, _ in chosen)
+    return next((mistake for (_, mistake), limit in zip(chosen, limits, strict=True) if at < limit), None)
 
 
 def _default_rates() -> Mapping[str, float]:
