@@ -39,7 +39,7 @@ def memory_agent(url: str, **values: Any) -> MemoryAgentEndpoint:
     endpoint = load_endpoint({"kind": "memory_agent", "url": url, **values})
     assert isinstance(endpoint, MemoryAgentEndpoint)
     for client in (endpoint._client, *endpoint._others.values()):
-        client._clock, client._rng = HandClock(), random.Random(0)
+        client.clock, client.rng = HandClock(), random.Random(0)
     return endpoint
 
 

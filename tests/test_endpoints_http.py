@@ -216,7 +216,7 @@ async def test_a_servers_words_are_one_clean_short_line() -> None:
     text = str(error)
     assert text.isprintable()
     assert len(text) < 300
-    assert "bad [31m red text" in text
+    assert "bad[31m red text" in text
 
 
 async def test_no_server_at_all_is_a_connection_error() -> None:

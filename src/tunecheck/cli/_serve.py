@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import sys
 from dataclasses import dataclass
@@ -45,6 +44,8 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
     With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md).
     """
+    import asyncio
+
     from tunecheck.endpoints._serving.middleware import ServerOptions, parse_faults
     from tunecheck.endpoints._serving.server import key_from, run_server
 

@@ -13,10 +13,11 @@ import msgspec
 
 from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
 from tunecheck._json import JSON, loads
+from tunecheck._messages import clean
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
-from tunecheck.endpoints._failures import Failure, answer_failure, is_page, one_line, reply_failure, request_id
+from tunecheck.endpoints._failures import Failure, answer_failure, is_page, reply_failure, request_id
 from tunecheck.endpoints._limits import AdaptiveGate, Backoff, Clock, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
@@ -61,37 +62,25 @@ class Exchange:
     request_id: str | None
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class Client:
     """Posts JSON to one address and reads JSON, with one session, retries and limits for all its calls.
 
-    After ten refused calls (401 or 403) in a row it sends nothing more: each further call raises StopRunError.
+    `who` is what its errors begin with. After ten refused calls (401 or 403) in a row it sends nothing more: each
+    further call raises StopRunError.
     """
 
-    def __init__(
-        self,
-        name: str,
-        url: str,
-        *,
-        auth: Auth,
-        headers: Mapping[str, str],
-        redactor: Redactor,
-        limits: Limits,
-        timeout_s: float,
-        backoff: Backoff,
-        clock: Clock | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        self._who = f"endpoint {name!r}"
-        self._url = url
-        self._auth = auth
-        self._headers = dict(headers)
-        self._redactor = redactor
-        self._limits = limits
-        self._timeout_s = timeout_s
-        self._backoff = backoff
-        self._clock = clock or Clock()
-        self._rng = rng or random.Random()
-        self._live: _Live | None = None
+    who: str
+    url: str
+    auth: Auth
+    headers: dict[str, str]
+    redactor: Redactor
+    limits: Limits
+    timeout_s: float
+    backoff: Backoff
+    clock: Clock
+    rng: random.Random
+    _live: _Live | None = None
 
     @property
     def concurrency_now(self) -> int | None:
@@ -100,13 +89,13 @@ class Client:
 
     def sign(self, user_agent: str) -> None:
         """Append to the User-Agent header of the calls to come."""
-        known = self._headers.get("User-Agent", "")
-        self._headers["User-Agent"] = f"{known} {one_line(user_agent, 200)}".strip()
+        known = self.headers.get("User-Agent", "")
+        self.headers["User-Agent"] = f"{known} {clean(user_agent, 200)}".strip()
 
     def at(self, url: str) -> Client:
         """A client for another address of the same service: with connections, limits and counts of its own."""
         other = copy.copy(self)
-        other._url, other._live, other._headers = url, None, dict(self._headers)
+        other.url, other._live, other.headers = url, None, dict(self.headers)
         return other
 
     async def post(
@@ -138,7 +127,7 @@ class Client:
             try:
                 exchange = await self._attempts(live, call)
             except RefusedError as error:
-                live.refused(self._who, error)
+                live.refused(self.who, error)
                 raise
             except EndpointError:
                 live.refusals = 0
@@ -155,8 +144,8 @@ class Client:
     def _opened(self) -> _Live:
         loop = asyncio.get_running_loop()
         if self._live is None or self._live.loop is not loop:
-            transport = Transport(self._url, connections=self._limits.concurrency, timeout_s=self._timeout_s)
-            self._live = _Live(loop, transport, self._limits, self._clock)
+            transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
+            self._live = _Live(loop, transport, self.limits, self.clock)
         return self._live
 
     async def _attempts(self, live: _Live, call: _Call) -> Exchange:
@@ -164,9 +153,9 @@ class Client:
         renewed = False
         while True:
             live.check()
-            identity = await self._auth.headers()
+            identity = await self.auth.headers()
             await live.take(call.tokens)
-            outcome = await self._attempt(live, call, {**self._headers, **identity, **call.headers})
+            outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
             live.use(_used(outcome, call.tokens) - call.tokens)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
@@ -174,32 +163,32 @@ class Client:
             failures += 1
             if outcome.overload:
                 live.gate.overloaded(outcome.retry_after_s)
-            if outcome.error.status == 401 and not renewed and self._auth.renew(identity):
+            if outcome.error.status == 401 and not renewed and self.auth.renew(identity):
                 renewed = True
                 continue
-            if not outcome.retry or failures > self._backoff.retries:
+            if not outcome.retry or failures > self.backoff.retries:
                 raise _final(outcome.error, failures)
-            await self._clock.sleep(self._backoff.wait_s(failures, outcome.retry_after_s, self._rng))
+            await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
 
     async def _attempt(self, live: _Live, call: _Call, headers: Mapping[str, str]) -> Exchange | Failure:
-        started = self._clock.now()
+        started = self.clock.now()
         try:
             reply = await live.transport.post(call.body, headers)
         except AttemptFailed as failed:
             return self._broken(failed)
-        return self._read(reply, (self._clock.now() - started) * 1000, call)
+        return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _broken(self, failed: AttemptFailed) -> Failure:
-        message = f"{self._who}: {one_line(self._redactor.text(str(failed)))}"
+        message = f"{self.who}: {clean(self.redactor.text(str(failed)), 200)}"
         kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
         return Failure(kind(message), failed.sort not in _FATAL)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call) -> Exchange | Failure:
-        wait_s = retry_after_s(reply.headers, self._clock.wall()) if reply.status >= 400 else None
-        failure = reply_failure(reply, self._who, self._redactor, wait_s)
+        wait_s = retry_after_s(reply.headers, self.clock.wall()) if reply.status >= 400 else None
+        failure = reply_failure(reply, self.who, self.redactor, wait_s)
         if failure is not None:
             return failure
-        id_ = request_id(reply.headers, self._redactor)
+        id_ = request_id(reply.headers, self.redactor)
         try:
             return Exchange(loads(reply.body), latency_ms, id_)
         except ValueError:
@@ -212,14 +201,12 @@ class Client:
 
     def _no_json(self, reply: Reply) -> Failure:
         if is_page(reply):
-            return answer_failure(
-                reply, self._who, "answered with a web page: is the url right?", self._redactor, False
-            )
+            return answer_failure(reply, self.who, "answered with a web page: is the url right?", self.redactor, False)
         if "event-stream" in reply.headers.get("content-type", ""):
             problem = "streams its answers; turn streaming off in the request's parameters"
-            return answer_failure(reply, self._who, problem, self._redactor, False)
-        said = one_line(self._redactor.text(reply.body[: 1 << 16].decode("utf-8", "replace")), 80)
-        return answer_failure(reply, self._who, f"answered with what is not JSON: {said or 'nothing'}", self._redactor)
+            return answer_failure(reply, self.who, problem, self.redactor, False)
+        said = clean(self.redactor.text(reply.body[: 1 << 16].decode("utf-8", "replace")), 80)
+        return answer_failure(reply, self.who, f"answered with what is not JSON: {said or 'nothing'}", self.redactor)
 
 
 class _Live:

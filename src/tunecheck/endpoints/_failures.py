@@ -9,11 +9,10 @@ from http import HTTPStatus
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, ThrottledError, TimedOutError
 from tunecheck._json import JSON, loads
+from tunecheck._messages import clean
 from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import Reply
-
-_EXCERPT = 200
 
 _REQUEST_IDS = (
     "x-request-id",
@@ -52,14 +51,8 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
     for name in _REQUEST_IDS:
         value = headers.get(name)
         if value:
-            return one_line(redactor.text(value), 128) or None
+            return clean(redactor.text(value), 128) or None
     return None
-
-
-def one_line(text: str, most: int = _EXCERPT) -> str:
-    """A server's text made safe to show: printable characters, single spaces, cut at `most`."""
-    cleaned = " ".join("".join(c if c.isprintable() else " " for c in text[: most * 20]).split())
-    return cleaned if len(cleaned) <= most else cleaned[: most - 1] + "…"
 
 
 def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float | None) -> Failure | None:
@@ -71,14 +64,14 @@ def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float
     body = _body(reply)
     filtered = _filter_reason(body)
     if filtered is not None:
-        text = one_line(redactor.text(filtered))
+        text = clean(redactor.text(filtered), 200)
         return Failure(ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False)
     said = _said(body, reply) if status not in range(300, 400) else _target(reply)
     advice = _ADVICE.get(301 if 300 <= status < 400 else status)
     message = f"{who} answered {_status_name(reply.status)}"
     if status != reply.status:
         message += f" (the model's own status: {_status_name(status)})"
-    message += f": {one_line(redactor.text(said))}" if said else ""
+    message += f": {clean(redactor.text(said), 200)}" if said else ""
     message += f" ({advice})" if advice else ""
     kind = _kind(status)
     return Failure(

@@ -14,13 +14,13 @@ import msgspec
 
 from tunecheck._errors import ContentFilterError, ReplyError
 from tunecheck._json import JSON, dumps
+from tunecheck._messages import clean
 from tunecheck._version import __version__
 from tunecheck.endpoints._answers import FilteredError, read_usage
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, time_text
 from tunecheck.endpoints._client import Client, Exchange, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
-from tunecheck.endpoints._failures import one_line
 from tunecheck.endpoints._limits import Backoff, Clock
 from tunecheck.endpoints._masking import (
     ENV_REFERENCE,
@@ -117,16 +117,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.depends_on_row = self._template is not None and "data" in self._template.references
         headers = _headers(config, definition.at("headers"), self._redactor)
         self._client = Client(
-            self.name,
-            self._url,
+            who=f"endpoint {self.name!r}",
+            url=self._url,
             auth=self._auth(definition, secrets.key, credential, clock),
             headers={**headers, **{name: item.reveal() for name, item in secrets.headers.items()}},
             redactor=self._redactor,
             limits=config.limits,
             timeout_s=config.timeout_s,
             backoff=Backoff(config.retries),
-            clock=clock,
-            rng=rng,
+            clock=clock or Clock(),
+            rng=rng or random.Random(),
         )
         self._data = dict(definition.data)
         if secrets.key is not None:
@@ -230,7 +230,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         except FilteredError as error:
             raise ContentFilterError(f"endpoint {self.name!r}: {error}", status=200, request_id=id_) from None
         except ValueError as error:
-            text = one_line(self._redactor.text(str(error)))
+            text = clean(self._redactor.text(str(error)), 200)
             raise ReplyError(f"endpoint {self.name!r}: {text}", status=200, request_id=id_) from None
 
 

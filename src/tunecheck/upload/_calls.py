@@ -19,9 +19,10 @@ import yarl
 
 from tunecheck._errors import EndpointError, RunError
 from tunecheck._json import JSON, dumps, loads
+from tunecheck._messages import clean
 from tunecheck.endpoints import _transport as transport
 from tunecheck.endpoints._auth import Auth
-from tunecheck.endpoints._failures import one_line, request_id
+from tunecheck.endpoints._failures import request_id
 from tunecheck.endpoints._limits import Backoff, Clock, is_passing, retry_after_s
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._urls import proxy_for
@@ -228,7 +229,7 @@ class Calls:
         )
 
     def _clean(self, text: str) -> str:
-        return one_line(self.redactor.text(text), 600)
+        return clean(self.redactor.text(text), 600)
 
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: Body | None, size: int

@@ -168,7 +168,7 @@ _RATE = re.compile(r"rate|percent|ratio|interest|tip|tax|discount", re.IGNORECAS
 
 def _change_one(draft: Draft, rng: Random, change: Callable[[Path, JSON], JSON]) -> Draft | None:
     changes = [(index, path, change(path, value)) for index, path, value in _places(draft)]
-    possible = [change for change in changes if change[2] is not None]
+    possible = [each for each in changes if each[2] is not None]
     return _with_value(draft, *rng.choice(possible)) if possible else None
 
 

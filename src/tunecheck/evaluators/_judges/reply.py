@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON, canonical, plain
+from tunecheck._messages import clean
 from tunecheck.calls._schemas.check import check
-from tunecheck.endpoints._failures import one_line
 from tunecheck.evaluators._judges.output import ResolvedOutput
 from tunecheck.prompts._judge_section import is_number
 
@@ -109,10 +109,10 @@ def is_refusal(text: str) -> bool:
 
 def shortened(text: str) -> str:
     """A reply as an error shows it: one line, its beginning and its end."""
-    line = one_line(text[: 4 * _SHOWN_HEAD], _SHOWN_HEAD)
+    line = clean(text[: 4 * _SHOWN_HEAD], _SHOWN_HEAD)
     if len(text) <= _SHOWN_HEAD:
         return line
-    return f"{line} [{len(text):,} characters] …{one_line(text[-_SHOWN_TAIL:], _SHOWN_TAIL)}"
+    return f"{line} [{len(text):,} characters] …{clean(text[-_SHOWN_TAIL:], _SHOWN_TAIL)}"
 
 
 def _without_thoughts(text: str) -> str:
