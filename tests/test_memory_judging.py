@@ -17,9 +17,10 @@ from tests.memory_restaurant_parts import GUEST_WORDS, ordered, visit
 from tunecheck._errors import ConfigurationError, EndpointError
 from tunecheck._json import JSON
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.memory._judging import EndpointJudge, Judge
+from tunecheck.memory._judging import EndpointJudge
 from tunecheck.memory._model import AskJudge
 from tunecheck.memory._restaurant.word_judge import WordJudge
+from tunecheck.memory._session import Judge
 from tunecheck.memory._wording import load_wording
 from tunecheck.prompts._loading import load_prompt
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._plugins import discover
-from tunecheck.memory._kinds.registry import Kinds, find_kind, kind_by_title
+from tunecheck.memory._kinds.registry import Kinds, find_kind
 
 DEFAULTS: dict[str, dict[str, JSON]] = {
     "colours": {"colour_changes": 3},
@@ -108,7 +108,7 @@ def test_an_unknown_name_or_title_is_answered_with_the_closest_one() -> None:
     with pytest.raises(PluginError, match="there is no data set 'colour'; did you mean 'colours'"):
         find_kind("colour")
     with pytest.raises(PluginError, match="has the title 'Joke'; did you mean 'Jokes'"):
-        kind_by_title("Joke")
+        Kinds().by_title("Joke", {})
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

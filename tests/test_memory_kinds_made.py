@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.memory_kinds_parts import DATA, SCRIPTED, replies_since, right_replies, test_of, tests_of
 
 from tunecheck.memory._kind import Making
-from tunecheck.memory._kinds.registry import find_kind, kind_by_title
+from tunecheck.memory._kinds.registry import Kinds, find_kind
 from tunecheck.memory._model import Definition, Given
 from tunecheck.memory._scoring.by_words import score_by_words
 
@@ -115,7 +115,7 @@ def _answered(test: Definition) -> Given:
 @pytest.mark.parametrize("name", SCRIPTED)
 def test_a_kind_is_found_by_its_title_as_well_as_by_its_name(name: str) -> None:
     kind = find_kind(name)
-    assert type(kind_by_title(kind.title)) is type(kind)
+    assert type(Kinds().by_title(kind.title, {})) is type(kind)
     assert kind.definitions(1, Making(0, 32_000))[0].title == kind.title
 
 

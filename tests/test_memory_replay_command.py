@@ -14,7 +14,7 @@ from tests.memory_core_parts import logged, run, settings
 from tunecheck.memory._definitions import write_definitions
 from tunecheck.memory._filler import load_filler
 from tunecheck.memory._goodai.log import LogEvent, log_line
-from tunecheck.memory._kinds.registry import kind_by_title
+from tunecheck.memory._kinds.registry import Kinds
 from tunecheck.memory._model import Definition, Wait
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import load_tokenizer
@@ -38,7 +38,7 @@ OURS = settings(500, wording=load_wording(), filler=load_filler(), tokenizer=loa
 
 
 def events(*definitions: Definition, memory_span: int = 500, **more: object) -> list[LogEvent]:
-    tests = [Test(each, kind_by_title(each.title)) for each in definitions]
+    tests = [Test(each, Kinds().by_title(each.title, {})) for each in definitions]
     return logged(run(tests, replace(OURS, memory_span=memory_span, **more)))  # type: ignore[arg-type]
 
 

@@ -30,7 +30,7 @@ from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
     from tunecheck.memory._run_files import RunFigures
-    from tunecheck.memory._session import Judging
+    from tunecheck.memory._session import Judge
 
 DEFINITIONS = Path("datasets") / "memory"
 """Where benchmarks' definitions are kept, each in a folder of its run name."""
@@ -173,7 +173,7 @@ def _tests(read: Configuration, made: Made) -> list[Test]:
     return tests
 
 
-def _judge(endpoint: Endpoint | None) -> Judging:
+def _judge(endpoint: Endpoint | None) -> Judge:
     from tunecheck.memory._judging import EndpointJudge
     from tunecheck.memory._restaurant.word_judge import WordJudge
 

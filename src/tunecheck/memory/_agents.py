@@ -50,7 +50,6 @@ class Window:
 
     @property
     def exchanges(self) -> int:
-        """How many exchanges it holds."""
         return len(self._kept) // 2
 
     def prompt(self, message: str) -> tuple[Mapping[str, JSON], ...]:
@@ -69,14 +68,12 @@ class Window:
             self._kept.popleft()
 
     def keep(self, message: str, reply: str) -> None:
-        """Take in an exchange, for whose message room was made."""
         if self._limit is not None:
             self._costs.append(self._message_cost(message) + self._cost(reply))
             self._used += self._costs[-1]
         self._kept += (_message("user", message), _message("assistant", reply))
 
     def clear(self) -> None:
-        """Forget all exchanges."""
         self._kept.clear()
         self._costs.clear()
         self._used = self._fixed

@@ -37,7 +37,6 @@ class Clock(ABC):
         self._now_us = start_us
 
     def now(self) -> int:
-        """What time it is."""
         return self._now_us
 
     def set(self, at_us: int) -> None:
@@ -78,7 +77,6 @@ class RealClock(Clock):
         self._sleep = sleep
 
     def now(self) -> int:
-        """What the machine's clock says; the latest that was recorded, if that one was ahead."""
         self.set(self._machine())
         return self._now_us
 
@@ -94,7 +92,6 @@ class RealClock(Clock):
 
 
 def make_clock(name: ClockName) -> Clock:
-    """The clock of that name."""
     if name not in CLOCKS:
         raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), CLOCKS)}")
     return RealClock() if name == "real" else VirtualClock(tells_agent=name == "mirrored")

@@ -92,7 +92,6 @@ class Configuration:
     incompatible_names: tuple[tuple[str, ...], ...] = ()
 
     def data_set(self, title: str) -> DataSet | None:
-        """The data set of this title, if there is one."""
         return next((each for each in self.data_sets if each.title == title), None)
 
     def settings(self) -> dict[str, JSON]:
@@ -132,7 +131,7 @@ class _Universal(msgspec.Struct, frozen=True):
     seed: Annotated[int, Meta(ge=-MAX_SEED, le=MAX_SEED)] = 0
 
 
-_UNIVERSAL = _Universal.__struct_fields__
+UNIVERSAL = _Universal.__struct_fields__
 
 
 class _Config(Written, frozen=True):
@@ -174,7 +173,7 @@ class _Reader:
         path = ("datasets", "args")
         given = content.datasets.args or {}
         shared = self._universal({**msgspec.to_builtins(_Universal()), **given}, path)
-        arguments = {key: value for key, value in given.items() if key not in _UNIVERSAL}
+        arguments = {key: value for key, value in given.items() if key not in UNIVERSAL}
         self._check_shared(arguments, content.datasets.datasets)
         data_sets: dict[str, DataSet] = {}
         for number, entry in enumerate(content.datasets.datasets):
@@ -215,7 +214,7 @@ class _Reader:
         universal = self._universal({**msgspec.to_builtins(shared), **own}, own_path)
         accepted = self._kinds.arguments(entry.name, where=self._document.where(*path))
         arguments = {key: value for key, value in arguments.items() if key in accepted}
-        arguments |= {key: value for key, value in own.items() if key not in _UNIVERSAL}
+        arguments |= {key: value for key, value in own.items() if key not in UNIVERSAL}
         self._refuse_old(arguments, accepted, own_path)
         return DataSet(
             name=entry.name,
@@ -241,7 +240,7 @@ class _Reader:
         known = {argument for entry in entries for argument in self._kinds.arguments(entry.name, where=where)}
         for key in arguments:
             if key not in known:
-                meant = did_you_mean(key, {*known, *_UNIVERSAL})
+                meant = did_you_mean(key, {*known, *UNIVERSAL})
                 self._refuse((*path, key), f"no data set here has an argument {key!r}{meant}")
 
     def _refuse_old(self, arguments: Mapping[str, JSON], accepted: frozenset[str], path: tuple[str | int, ...]) -> None:

@@ -138,7 +138,6 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
 
 
 def write_definition(definition: Definition, folder: Path | str) -> Path:
-    """Write one to its file below the folder; gives the file."""
     from tunecheck.runs._store import dumps_readably, write_file
 
     path = definition_path(folder, definition)

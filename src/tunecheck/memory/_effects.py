@@ -77,7 +77,6 @@ class Consult(_Effect, frozen=True, tag="consult"):
 
     @property
     def request(self) -> AskJudge:
-        """What the judge is asked."""
         return AskJudge(self.purpose, self.values)
 
 

@@ -17,7 +17,7 @@ from tunecheck.memory._model import Given, Points, Score
 from tunecheck.memory._scoring.by_words import Undecided, judge_by_words, plain_title
 
 if TYPE_CHECKING:
-    from tunecheck.memory._judging import MemoryJudges, Question
+    from tunecheck.memory._judging import MemoryJudges
 
 
 def read_test(
@@ -196,43 +196,45 @@ class MemoryEvaluator(Evaluator):
             points=points,
             reasons=reasons,
         )
-        found = self._by_words(test, own_score)
-        if isinstance(found, list):
-            assert self._judges is not None
-            return self._judged(test, found, self._judges.ask(test, found))
-        return found
+        result = self._by_words(test, own_score)
+        if not isinstance(result, list):
+            return result
+        assert self._judges is not None
+        judge = self._judges.judge(test)
+        return self._judged(test, [judge(**inputs) for inputs in result])
 
     async def call_with(self, calls: ModelCalls, /, **row: object) -> Verdict:
         """Score one test; `calls` asks the judge."""
         own_score = row.pop("own_score", None)
         test = read_test(**row)
-        found = self._by_words(test, own_score)
-        if isinstance(found, list):
-            assert self._judges is not None
-            return self._judged(test, found, await self._judges.ask_with(calls, test, found))
-        return found
+        result = self._by_words(test, own_score)
+        if not isinstance(result, list):
+            return result
+        assert self._judges is not None
+        judge = self._judges.judge(test)
+        return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
     # -- words first
 
-    def _by_words(self, test: Given, own_score: object) -> Verdict | list[Question]:
-        """The verdict, or what has to be asked of the judge."""
+    def _by_words(self, test: Given, own_score: object) -> Verdict | list[dict[str, object]]:
+        """The verdict, or the inputs of what has to be asked of the judge."""
         own = given(own_score)
         if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
             return self._verdict(test, Score(min(1.0, max(0.0, float(own))), ()), "rules")
-        found = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
-        if isinstance(found, Undecided):
+        score = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
+        if isinstance(score, Undecided):
             questions = self._judges.questions(test) if self._judges is not None else []
-            return questions or self._undecided(test, found)
+            return questions or self._undecided(test, score)
         if self._is_doubtful(test):  # decided to the letter: the score is that of the usual rules
-            found = judge_by_words(test)
-            assert isinstance(found, Score)
-        return self._verdict(test, found, "words" if test.points is None else "points")
+            score = judge_by_words(test)
+            assert isinstance(score, Score)
+        return self._verdict(test, score, "words" if test.points is None else "points")
 
     def _is_doubtful(self, test: Given) -> bool:
         return self._doubtful and self._judges is not None and plain_title(test.title) in _DOUBTFUL
 
-    def _undecided(self, test: Given, found: Undecided) -> Verdict:
-        reason = found.reason
+    def _undecided(self, test: Given, undecided: Undecided) -> Verdict:
+        reason = undecided.reason
         if self._judges is None:
             reason += ": give one with --judge ENDPOINT (in Python model_config=…)"
         return verdict(
@@ -243,9 +245,9 @@ class MemoryEvaluator(Evaluator):
             not_applicable=True,
         )
 
-    def _judged(self, test: Given, asked: Sequence[Question], verdicts: Sequence[Verdict]) -> Verdict:
+    def _judged(self, test: Given, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None
-        score, reasons, properties = self._judges.together(test, asked, verdicts)
+        score, reasons, properties = self._judges.together(test, verdicts)
         return self._verdict(test, Score(score, reasons), "judge", properties)
 
     def _verdict(self, test: Given, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
@@ -270,7 +272,7 @@ class MemoryEvaluator(Evaluator):
             properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)
             if isinstance(properties, dict) and isinstance(score, (int, float)):
                 scores.setdefault(_slug(str(properties.get("dataset"))), []).append(float(score))
-        means = {f"mean_{name}": math.fsum(found) / len(found) for name, found in scores.items()}
+        means = {f"mean_{name}": math.fsum(each) / len(each) for name, each in scores.items()}
         if not means:
             return {}
         total = math.fsum(means.values())

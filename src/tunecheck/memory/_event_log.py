@@ -30,7 +30,6 @@ FOLDER, EVENTS = "memory", "events.jsonl"
 
 
 def session_name(trial: object) -> str:
-    """What the session of a repetition is called."""
     return f"session-{trial}"
 
 
@@ -129,7 +128,6 @@ class EventLog:
         self._next += 1
 
     def close(self) -> None:
-        """Sync and release the file."""
         self._file.close()
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.memory._model import AskJudge, Given
@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 
 _WORKSPACE = Path("prompty")
 _MARK = "data_mark"
-
-
-class Judge(Protocol):
-    """Who answers the questions of tests that are judged while they run."""
-
-    async def ask(self, request: AskJudge, *, key: str) -> str:
-        """The judgement, as the text of a JSON object; `key` is the same whenever the same question is asked again.
-
-        Raises:
-            ConfigurationError: the judge does not know this question.
-            EndpointError: a model was asked, and the call failed for good.
-        """
-        ...
 
 
 class EndpointJudge:
@@ -144,15 +131,6 @@ _MOST_TOLD = 6_000
 _MOST_QUESTIONS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One question of a test with its right answer and the agent's reply."""
-
-    question: str
-    expected: str
-    response: str
-
-
 class MemoryJudges:
     """Asks one endpoint about the questions of tests, each with the prompt of its data set.
 
@@ -182,11 +160,10 @@ class MemoryJudges:
         }
 
     def described(self) -> dict[str, JSON]:
-        """All prompts with their settings, for fingerprints and the manifest."""
         return {name: judge.arguments for name, judge in self._judges.items()}
 
-    def questions(self, test: Given) -> list[Question]:
-        """What there is to ask about a test; nothing where no answer is expected, or none was given."""
+    def questions(self, test: Given) -> list[dict[str, object]]:
+        """The inputs of each question to the judge; none where no answer is expected, or none was given."""
         expected = [_as_text(each) for each in test.expected][:_MOST_QUESTIONS]
         replies = list(test.responses)[:_MOST_QUESTIONS]
         if not replies or not any(expected):
@@ -194,64 +171,43 @@ class MemoryJudges:
         if len(replies) == 1 and len(expected) > 1:  # one reply has to hold it all
             expected = ["\n".join(expected)]
         asked = [*test.questions, *[""] * len(expected)]
-        return [Question(*each) for each in zip(asked, expected, replies, strict=False)]
+        told = "\n".join(line for line in test.script if line not in test.questions)
+        told = told if len(told) <= _MOST_TOLD else f"{told[:_MOST_TOLD]}…"
+        return [
+            {"told": told, "question": question, "expected": answer, "response": reply}
+            for question, answer, reply in zip(asked, expected, replies, strict=False)
+        ]
 
-    def ask(self, test: Given, questions: Sequence[Question]) -> list[Verdict]:
-        """The judge's verdict on each."""
-        judge = self._judge(test)
-        return [judge(**_inputs(test, question)) for question in questions]
+    def judge(self, test: Given) -> PromptyEvaluator:
+        """The judge of a test's data set, which takes the inputs that `questions` gives."""
+        return self._judges[self._name(test)]
 
-    async def ask_with(self, calls: ModelCalls, test: Given, questions: Sequence[Question]) -> list[Verdict]:
-        """The same; `calls` asks the model."""
-        judge = self._judge(test)
-        return [await judge.call_with(calls, **_inputs(test, question)) for question in questions]
-
-    def together(
-        self, test: Given, asked: Sequence[Question], verdicts: Sequence[Verdict]
-    ) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
+    def together(self, test: Given, verdicts: Sequence[Verdict]) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
         """The share of answers that are right, the reasons, and what the judge took.
 
         A question that was never answered counts as wrong.
         """
         name = self._name(test)
-        scores = [_number(each.get(name)) for each in verdicts]
-        count = max(len(asked), len(test.expected) if len(asked) > 1 else 1)
+        scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
+        count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
         reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
         return sum(scores) / count, reasons, _taken(name, verdicts)
 
     async def close(self) -> None:
-        """Close all connections."""
         await asyncio.gather(*(judge.close() for judge in self._judges.values()))
 
     def _name(self, test: Given) -> str:
         return _PROMPTS.get(plain_title(test.title), _RECALL)
 
-    def _judge(self, test: Given) -> PromptyEvaluator:
-        return self._judges[self._name(test)]
-
-
-def _inputs(test: Given, question: Question) -> dict[str, object]:
-    told = "\n".join(line for line in test.script if line not in test.questions)
-    return {
-        "told": told if len(told) <= _MOST_TOLD else f"{told[:_MOST_TOLD]}…",
-        "question": question.question,
-        "expected": question.expected,
-        "response": question.response,
-    }
-
 
 def _taken(name: str, verdicts: Sequence[Verdict]) -> dict[str, JSON]:
     """Tokens of all calls, and the other properties of the first."""
-    each = [found for verdict in verdicts if isinstance(found := verdict.get(f"{name}_properties"), dict)]
+    each = [properties for verdict in verdicts if isinstance(properties := verdict.get(f"{name}_properties"), dict)]
     taken: dict[str, JSON] = dict(each[0]) if each else {}
     for key in ("input_tokens", "output_tokens"):
-        counts = [count for found in each if isinstance(count := found.get(key), int)]
+        counts = [count for properties in each if isinstance(count := properties.get(key), int)]
         taken |= {key: sum(counts)} if counts else {}
     return {**taken, "prompt": name}
-
-
-def _number(value: JSON) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def _as_text(value: JSON) -> str:

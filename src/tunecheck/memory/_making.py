@@ -92,7 +92,6 @@ class _Maker:
     making: Making
 
     def check_record(self) -> None:
-        """Refuse what was made of something else."""
         stored = self._record()
         if stored is None:
             if self._has_definitions():
@@ -146,7 +145,6 @@ class _Maker:
         return new, left_out
 
     def _made_of(self, data_set: DataSet, making: Making) -> list[Definition]:
-        """New definitions of one data set."""
         where = f"{self.configuration.path}: the data set {data_set.title!r} cannot be made"
         try:
             made: object = data_set.kind.definitions(data_set.examples, making)
@@ -216,7 +214,6 @@ class _Maker:
 
 
 def _checked(title: str, made: object) -> list[Definition]:
-    """The definitions that a kind of this title made."""
     if not isinstance(made, (list, tuple)):
         raise ConfigurationError(f"it made {made!r:.60}, and no list of definitions")
     known: set[str] = set()
@@ -236,7 +233,6 @@ def _checked(title: str, made: object) -> list[Definition]:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """The definitions of a data set's folder as they are."""
     return {file.name: file.read_bytes() for file in folder.glob(f"*{SUFFIX}")}
 
 

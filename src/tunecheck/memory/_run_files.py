@@ -133,7 +133,6 @@ class RunFigures(msgspec.Struct, frozen=True, rename=_RENAMED):
 
 
 def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> RunFigures:
-    """The figures of these tests, which were part of these sessions."""
     states = [*sessions]
     by_title: dict[str, list[Scored]] = {}
     for test in tests:
@@ -237,7 +236,6 @@ def _state(run: Run, target: MemoryTarget, trial: int) -> SessionState:
 
 
 def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacyScore]]:
-    """By repetition and test."""
     by_trial: dict[int, dict[str, LegacyScore]] = {}
     for row in rows:
         trial, test = row.get("inputs.trial", 1), row.get("inputs.source_id", row.get("row_id"))

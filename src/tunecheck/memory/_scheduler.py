@@ -108,7 +108,6 @@ class Scheduler:
             self._add(test)
 
     def run(self) -> Schedule:
-        """The run from its beginning."""
         settings = self.settings
         if settings.introduce and not settings.isolated:
             yield from self._say(Send("", settings.wording.introduction))
@@ -254,7 +253,6 @@ class Scheduler:
     # -- what it came to
 
     def count_exchange(self, send: Send, reply: str) -> None:
-        """Count a message and its reply."""
         reply_tokens = self._count(reply)
         self.tokens += self._count(send.message) + reply_tokens
         if send.test:
@@ -271,7 +269,6 @@ class Scheduler:
         self._blocks.update(self._conflicts[title])
 
     def set_callback(self, task: Task, reply: str) -> None:
-        """A test's callback looks on from this reply."""
         task.replies = [reply]
         self.callbacks[task.id] = task
 
@@ -285,7 +282,6 @@ class Scheduler:
         return max(0, tokens - task.reply_tokens) if tokens > 1 else tokens
 
     def set_waiting(self, task: Task, tokens: int, seconds: int) -> None:
-        """A test waits from now on, for so many tokens and seconds."""
         self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
     def end(self, task: Task) -> None:

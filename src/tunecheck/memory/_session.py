@@ -32,11 +32,16 @@ _YIELD_EVERY = 64
 _SHOWN = 160
 
 
-class Judging(Protocol):
-    """Who is asked by tests that consult a judge as they go."""
+class Judge(Protocol):
+    """Who answers the questions of tests that are judged while they run."""
 
     async def ask(self, request: AskJudge, *, key: str) -> str:
-        """The judgement's text."""
+        """The judgement, as the text of a JSON object; `key` is the same whenever the same question is asked again.
+
+        Raises:
+            ConfigurationError: the judge does not know this question.
+            EndpointError: a model was asked, and the call failed for good.
+        """
         ...
 
 
@@ -63,7 +68,7 @@ class Session:
         *,
         schedule: Callable[[], Schedule],
         agent: Agent,
-        judge: Callable[[], Judging],
+        judge: Callable[[], Judge],
         clock: Clock,
         log: EventLog,
         key: Callable[[int], str],
@@ -75,7 +80,7 @@ class Session:
         self._make = schedule
         self._agent = agent
         self._make_judge = judge
-        self._judge: Judging | None = None
+        self._judge: Judge | None = None
         self._clock = clock
         self._log = log
         self._key = key
@@ -191,7 +196,6 @@ class Session:
             stop.cancel()
 
     async def _asked(self, effect: Effect, key: str, at_us: int) -> Outcome:
-        """Ask whom an effect concerns."""
         try:
             if isinstance(effect, Send):
                 return await self._replied(effect, key, at_us)

@@ -56,7 +56,6 @@ class Spent:
             self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
 
     def data(self) -> dict[str, JSON]:
-        """As it stands in a row's `usage`."""
         return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, "calls": self.calls}
 
 
@@ -88,7 +87,6 @@ class TestState:
     registered: bool = False
 
     def note(self, what: str, moment: Moment, **values: JSON) -> None:
-        """Add an entry to the test's own log."""
         self.log.append({"what": what, **moment.data(), **values})
 
 
@@ -113,7 +111,6 @@ class SessionState:
         self._share = Spent()
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
-        """One more event; the test that it ended, if it did."""
         if isinstance(effect, Send):
             self._note_exchange(effect, outcome)
         elif isinstance(effect, Begin):

@@ -23,7 +23,7 @@ from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._event_log import EventLog, event_log_path, session_name
 from tunecheck.memory._kind import Kind
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._session import Judging, Session
+from tunecheck.memory._session import Judge, Session
 from tunecheck.memory._session_state import SessionState, TestState
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import CountingOnce
@@ -65,7 +65,7 @@ class MemoryTarget(Target):
         tests: Sequence[Test],
         settings: Settings,
         *,
-        judge: Callable[[], Judging],
+        judge: Callable[[], Judge],
         judged_by: Mapping[str, JSON],
         judge_endpoint: Endpoint | None = None,
         max_prompt_size: int | None = None,
@@ -195,7 +195,6 @@ class MemoryTarget(Target):
         }
 
     def fingerprint(self) -> str | None:
-        """A hash of the endpoint's settings and of everything that is said to it."""
         return content_hash([EndpointTarget(self.endpoint).fingerprint(), self._made_of])
 
     def describe(self) -> dict[str, JSON]:
@@ -240,7 +239,6 @@ class _Running:
         self._ended[state.id].set_result(state)
 
     async def ended(self, test: str) -> TestState:
-        """What a test came to, once it is over."""
         future = self._ended[test]
         await asyncio.wait((future, self._task), return_when=asyncio.FIRST_COMPLETED)
         if future.done():
@@ -267,7 +265,6 @@ def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> Cos
 
 
 def _described(test: Test) -> JSON:
-    """A test as data: its definition, its kind, and its own span and seed."""
     definition = test.definition
     return [
         definition.id,
@@ -280,7 +277,6 @@ def _described(test: Test) -> JSON:
 
 
 def _interleaving(settings: Settings) -> dict[str, JSON]:
-    """How tests are interleaved, as data."""
     return {
         "memory_span": settings.memory_span,
         "incompatibilities": [[*sorted(together)] for together in settings.incompatibilities],
@@ -308,7 +304,6 @@ OUTPUT_COLUMNS = frozenset(
 
 
 def given_of(state: TestState, test: Test) -> Given:
-    """What a finished test is scored by."""
     definition = test.definition
     return Given(
         title=definition.title,

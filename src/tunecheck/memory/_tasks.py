@@ -31,7 +31,6 @@ class Test:
 
     @property
     def id(self) -> str:
-        """What the test is called in logs."""
         return self.definition.id
 
 
@@ -65,7 +64,6 @@ class Task:
         return self.replies is not None and not self.over
 
     def next(self) -> Step | None:
-        """What it does next; None when it has come to its end."""
         if self._ended:
             return None
         try:
@@ -98,7 +96,6 @@ class Task:
 
 
 def _checked_step(step: object) -> Step:
-    """A test's next step, as it is."""
     if isinstance(step, Say):
         if not isinstance(step.message, str):
             raise ValueError(f"it says {step.message!r:.60}, which is no text")
@@ -119,7 +116,6 @@ def _checked_step(step: object) -> Step:
 
 
 def _checked_points(points: object) -> Points | None:
-    """What a test came to, as it is."""
     if points is None:
         return None
     if not isinstance(points, Points):

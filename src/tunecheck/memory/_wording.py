@@ -159,7 +159,7 @@ def load_wording(path: Path | str | None = None) -> Wording:
 
 
 def _read(path: Path | str) -> dict[str, Any]:
-    """The texts that a file has, the menu's file match beside it."""
+    """The texts that a file has, its menu's file as a path."""
     document = yamltext.read(path)
     texts: dict[str, Any] = msgspec.to_builtins(read_as(document.value, _File, document.where))
     for (section, name), placeholders in _PLACEHOLDERS.items():

@@ -32,7 +32,6 @@ class LegacyScore:
 
 
 def agent_folder(benchmark: Path, agent: str, trial: int) -> Path:
-    """Where the results of a repetition are, below a benchmark's folder."""
     return benchmark / "results" / (safe_name(agent) if trial == 1 else f"{safe_name(agent)} #{trial}")
 
 
@@ -84,7 +83,6 @@ class _Logs:
         self.full: list[JSON] = []
 
     def said(self, line: str) -> None:
-        """A message or a reply."""
         self.task.append(line)
         self.full.append(line)
 

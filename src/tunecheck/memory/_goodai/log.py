@@ -78,12 +78,10 @@ class LogEvent:
 
     @property
     def sent(self) -> bool:
-        """Whether it is a message to the agent."""
         return self.type in SENT
 
     @property
     def answered(self) -> bool:
-        """Whether it is a reply of the agent."""
         return self.type in ANSWERED
 
     def says(self) -> str:
@@ -158,7 +156,6 @@ def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[Log
 
 
 def log_line(event: LogEvent) -> bytes:
-    """The event as a line of the log."""
     return dumps_line(
         {
             "type": int(event.type),

@@ -213,7 +213,6 @@ def _texts(value: JSON) -> Sequence[str]:
 
 
 def _agent_lines(log: JSON) -> Sequence[str]:
-    """The agent's replies of a task log."""
     return [line[agent.end() :] for line in _texts(log) if (agent := _AGENT.match(line)) is not None]
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError, DataError, PluginError
 from tunecheck._json import JSON
+from tunecheck.memory._configuration import UNIVERSAL
 from tunecheck.memory._definitions import read_definitions
 from tunecheck.memory._filler import FillerPool
 from tunecheck.memory._goodai.log import EventType, LogFile, read_log
 from tunecheck.memory._kind import Kind, Making
+from tunecheck.memory._kinds.registry import Kinds, find_kind, is_kind_file
 from tunecheck.memory._model import Definition
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._tasks import Test
@@ -34,7 +36,6 @@ class LegacyConfiguration:
 
     @classmethod
     def find(cls, given: Path | str | None, definitions: Path) -> LegacyConfiguration | None:
-        """The configuration that is given, else the one beside the definitions, if there is one."""
         file = Path(given) if given is not None else definitions / "config.yml"
         if given is None and not file.is_file():
             return None
@@ -57,68 +58,52 @@ class LegacyConfiguration:
         ours = isinstance(_below(value, "config", "isolated"), bool)
         return seed if ours and isinstance(seed, int) and not isinstance(seed, bool) else 0
 
-    def spans(self, kinds: Iterable[Kind]) -> Mapping[str, int]:
-        """By title, the memory spans of data sets that have their own."""
-        titles = _titles(kinds)
+    def spans(self, titles: Mapping[str, str]) -> Mapping[str, int]:
+        """By title, the memory spans of data sets that have their own; `titles` are by the names of kinds."""
         spans = {}
-        for place, entry in enumerate(self._data_sets()):
+        for place, entry in enumerate(self._list("datasets", "datasets")):
             span = self._span(_below(entry, "args"), "datasets", "datasets", place, "args")
             title = titles.get(str(_below(entry, "name")))
             if span is not None and title is not None:
                 spans[title] = span
         return spans
 
-    def incompatibilities(self, kinds: Iterable[Kind]) -> list[frozenset[str]]:
+    def incompatibilities(self, titles: Mapping[str, str]) -> list[frozenset[str]]:
         """Sets of titles of which no two are at work at once; names that are none of these kinds' are passed over."""
-        titles = _titles(kinds)
-        return [frozenset(titles[name] for name in group if name in titles) for group in self._groups()]
-
-    def kinds_of_files(self) -> Iterator[Kind]:
-        """The kinds of data sets that are files, relative to a configuration that was given."""
-        from tunecheck.memory._kinds.registry import find_kind, is_kind_file
-
-        for place, entry in enumerate(self._data_sets() if self.given else ()):
-            name, arguments = _below(entry, "name"), _below(entry, "args")
-            if isinstance(name, str) and is_kind_file(name):
-                where = self.document.where("datasets", "datasets", place)
-                own = dict(arguments) if isinstance(arguments, dict) else {}
-                for universal in ("dataset_examples", "memory_span", "seed"):
-                    own.pop(universal, None)
-                yield find_kind(name, own, folder=Path(self.name).parent, where=where)
-
-    def _data_sets(self) -> list[JSON]:
-        return _list(_below(self.document.value, "datasets", "datasets"))
-
-    def _groups(self) -> Iterator[list[str]]:
-        for place, group in enumerate(_list(_below(self.document.value, "config", "incompatibilities"))):
+        groups = self._list("config", "incompatibilities")
+        for place, group in enumerate(groups):
             if not isinstance(group, list):
                 where = self.document.where("config", "incompatibilities", place)
                 raise ConfigurationError(f"{where}: incompatibilities are lists of data sets' names")
-            yield [str(name) for name in group]
+        lists = [group for group in groups if isinstance(group, list)]
+        return [frozenset(titles[str(name)] for name in group if str(name) in titles) for group in lists]
+
+    def kinds_of_files(self) -> Iterator[Kind]:
+        """The kinds of data sets that are files, relative to a configuration that was given."""
+        for place, entry in enumerate(self._list("datasets", "datasets") if self.given else ()):
+            name, arguments = _below(entry, "name"), _below(entry, "args")
+            if isinstance(name, str) and is_kind_file(name):
+                where = self.document.where("datasets", "datasets", place)
+                own = arguments if isinstance(arguments, dict) else {}
+                own = {key: value for key, value in own.items() if key not in UNIVERSAL}
+                yield find_kind(name, own, folder=Path(self.name).parent, where=where)
+
+    def _list(self, *path: str) -> list[JSON]:
+        value = _below(self.document.value, *path)
+        return value if isinstance(value, list) else []
 
     def _span(self, arguments: JSON, *path: str | int) -> int | None:
         span = _below(arguments, "memory_span")
-        if span is None:
-            return None
-        if isinstance(span, bool) or not isinstance(span, int) or span <= 0:
+        if span is not None and (isinstance(span, bool) or not isinstance(span, int) or span <= 0):
             where = self.document.where(*path, "memory_span")
             raise ConfigurationError(f"{where}: memory_span must be a whole number over 0")
         return span
-
-
-def _titles(kinds: Iterable[Kind]) -> dict[str, str]:
-    """Titles by the names that configurations have for them."""
-    return {kind.name: kind.title for kind in kinds}
 
 
 def _below(value: JSON, *path: str) -> JSON:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []
 
 
 LOG = "master_log.jsonl"
@@ -177,7 +162,6 @@ class ScriptedKind(Kind):
         return made()
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """Makes none."""
         raise ConfigurationError(f"{self.title!r} is known by its definitions only: none can be made")
 
 
@@ -207,15 +191,16 @@ def read_legacy_run(
     _check_tests(log, tests, made)
     settings = LegacyConfiguration.find(configuration, made)
     kinds = _kinds({definition.title for definition in tests}, settings)
+    titles = {kind.name: kind.title for kind in kinds.values()}
     isolated = log.events[0].type is EventType.BEGIN
     span, span_from = _span(memory_span, settings, benchmark.name, isolated)
-    spans = settings.spans(kinds.values()) if settings is not None and memory_span is None else {}
+    spans = settings.spans(titles) if settings is not None and memory_span is None else {}
     return LegacyRun(
         log=log,
         tests=[Test(each, kinds[each.title], spans.get(each.title)) for each in tests],
         memory_span=span,
         span_from=span_from,
-        incompatibilities=settings.incompatibilities(kinds.values()) if settings is not None else None,
+        incompatibilities=settings.incompatibilities(titles) if settings is not None else None,
         isolated=isolated,
         seed=settings.filler_seed if settings is not None else 0,
     )
@@ -223,8 +208,6 @@ def read_legacy_run(
 
 def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None) -> dict[str, Kind]:
     """The kinds of these titles: a user's own from the files that a given configuration names, else those installed."""
-    from tunecheck.memory._kinds.registry import Kinds
-
     installed = Kinds()
     by_title: dict[str, Kind] = {
         kind.title: kind for kind in (settings.kinds_of_files() if settings is not None else ())

@@ -46,18 +46,12 @@ class Passage(Protocol):
     """What is read out, how the next chapter begins, and other beginnings that are wrong."""
 
     @property
-    def context(self) -> str:
-        """The last pages before the chapter, beginning with a whole sentence."""
-        ...
+    def context(self) -> str: ...
 
     @property
-    def beginning(self) -> str:
-        """How the chapter begins."""
-        ...
+    def beginning(self) -> str: ...
 
-    def others(self, random: Random, count: int) -> list[str]:
-        """So many wrong beginnings, drawn at random."""
-        ...
+    def others(self, random: Random, count: int) -> list[str]: ...
 
 
 def find_passages(path: Path, split: str | None) -> Iterator[Passage]:

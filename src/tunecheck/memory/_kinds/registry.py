@@ -32,11 +32,6 @@ def find_kind(
     return Kinds(folder).make(name, arguments or {}, where=where)
 
 
-def kind_by_title(title: str, arguments: Mapping[str, JSON] | None = None) -> Kind:
-    """The kind whose tests stand in the folder of this title ("Spy Meeting")."""
-    return Kinds().by_title(title, arguments or {})
-
-
 class Kinds:
     """The kinds that there are; files are relative to `folder`, and what is installed is looked up once.
 
@@ -48,11 +43,9 @@ class Kinds:
         self._loaded: dict[str, type[Kind]] = {}
 
     def make(self, name: str, arguments: Mapping[str, JSON], *, where: str = "") -> Kind:
-        """The kind of this name or file, made with these arguments."""
         return _make(self.kind(name, where=where), arguments, where)
 
     def by_title(self, title: str, arguments: Mapping[str, JSON]) -> Kind:
-        """The kind of this title, made with these arguments."""
         titles, broken = self._titles
         if title not in titles:
             also = f"; {broken[0]}" if broken else ""
@@ -60,11 +53,9 @@ class Kinds:
         return _make(titles[title], arguments, "")
 
     def arguments(self, name: str, *, where: str = "") -> frozenset[str]:
-        """The names of the arguments that a kind takes."""
         return _argument_names(self.kind(name, where=where))
 
     def kind(self, name: str, *, where: str = "") -> type[Kind]:
-        """The class of this name or file."""
         if name not in self._loaded:
             try:
                 self._loaded[name] = self._load(name)
@@ -132,7 +123,6 @@ _YAML = (".yaml", ".yml")
 
 
 def is_kind_file(name: str) -> bool:
-    """Whether a data set's name in a configuration is that of a file."""
     return name.lower().endswith((".py", *_YAML))
 
 

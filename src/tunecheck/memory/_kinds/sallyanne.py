@@ -131,7 +131,6 @@ class _Turns:
         self.random.choice(happenings)()
 
     def _aside(self) -> None:
-        """Something that has nothing to do with it."""
         person, taste = self.random.choice(self.people), self.random.choice(self.tastes)
         self.world.lines.append(f"{person} {taste}.")
 

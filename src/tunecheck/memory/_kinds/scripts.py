@@ -49,7 +49,6 @@ class Fact(msgspec.Struct, frozen=True):
     answer: str
 
     def with_values(self, values: Mapping[str, str]) -> Fact:
-        """The same with values put in."""
         return Fact(fill(self.fact, values), fill(self.question, values), fill(self.answer, values))
 
 

@@ -37,7 +37,6 @@ class Leg:
 
     @property
     def back(self) -> Leg:
-        """The way back."""
         return Leg(self.end, self.kilometres, OPPOSITE[self.direction], self.start)
 
     def told(self, sentence: str) -> str:

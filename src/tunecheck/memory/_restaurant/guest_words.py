@@ -79,7 +79,6 @@ def spoken(reply: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case."""
     return _WORD.findall(text.lower())
 
 

@@ -132,7 +132,6 @@ class Restaurant(Kind):
     consults = True
 
     def check(self, wording: Wording) -> None:
-        """See Kind: the menu must be there."""
         menu = wording.restaurant.menu  # read when it is first asked for
         assert menu.dishes
 
@@ -141,7 +140,6 @@ class Restaurant(Kind):
         return Definition(self.title, example)
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
-        """The visit, which returns its points."""
         return _Visit(scene).steps()
 
 

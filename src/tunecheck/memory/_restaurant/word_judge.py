@@ -59,7 +59,6 @@ class WordJudge:
         return self.judge(request)
 
     def judge(self, request: AskJudge) -> str:
-        """As `ask`, without waiting."""
         answers = {
             "restaurant_follows_role": self._follows_role,
             "restaurant_extraction": self._extraction,

@@ -75,7 +75,6 @@ class Move:
 
     @property
     def is_complete(self) -> bool:
-        """Whether both are known."""
         return self.kilometers is not None and self.eighths is not None
 
     def vector(self) -> tuple[float, float]:

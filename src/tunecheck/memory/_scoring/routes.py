@@ -64,7 +64,6 @@ class Places:
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> list[Place]:
-        """Where they are named."""
         return [Place(self._number(found[0]), found.start(), found.end()) for found in self._pattern.finditer(text)]
 
     def _number(self, text: str) -> int:

@@ -34,7 +34,6 @@ def score_name(given: Given, compat: bool) -> Verdict:
 
 
 def score_key_value(given: Given, compat: bool) -> Verdict:
-    """Key-value pairs: the value stands in the reply."""
     reply, value = last_reply(given), expected_text(given)
     if reply is None or value is None:
         return NO_REPLY if reply is None else NO_EXPECTATION
