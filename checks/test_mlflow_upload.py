@@ -120,12 +120,12 @@ def test_the_command_logs_a_run(server: str, run: Run, capsys: pytest.CaptureFix
 
 
 def test_a_refusal_names_the_step_and_what_the_server_said(server: str, run: Run) -> None:
-    run.write(structs.replace(run.description(), tags={"": "no name"}))
+    run.write(structs.replace(run.manifest(), tags={"": "no name"}))
     with pytest.raises(
         UploadError, match=r"upload failed: write the tags: 400 Bad Request: \(INVALID_PARAMETER_VALUE\)"
     ):
         MlflowUploader(server).upload(run)
-    run.write(structs.replace(run.description(), tags={}))
+    run.write(structs.replace(run.manifest(), tags={}))
     MlflowUploader(server).upload(run)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tunecheck._files.run import EvaluatorEntry, MetricEntry
+from tunecheck._describe import read_fitting
+from tunecheck._files.run import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.cli._main_figures import lines_of, main_figure
-from tunecheck.runs._manifest import evaluators_of
 
 CALLS = EvaluatorEntry(primary="calls", metrics=[MetricEntry("calls", "binary")])
 TEXT = EvaluatorEntry(primary="bleu", metrics=[MetricEntry("bleu")])
@@ -97,8 +97,7 @@ def test_the_main_figure_is_the_pass_rate_else_the_mean() -> None:
 def test_what_a_manifest_declares_is_read_and_what_is_damaged_in_it_is_passed_over() -> None:
     metrics: list[JSON] = [{"name": "a", "kind": "binary"}, "rubbish"]
     manifest: dict[str, JSON] = {"evaluators": {"good": {"primary": "a", "metrics": metrics}, "bad": 5}}
-    assert evaluators_of(manifest) == {
+    assert read_fitting(manifest, RunFile, "run.json").evaluators == {
         "good": EvaluatorEntry(primary="a", metrics=[MetricEntry("a", "binary")]),
         "bad": EvaluatorEntry(),
     }
-    assert evaluators_of({}) == {}

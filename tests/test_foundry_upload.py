@@ -233,7 +233,7 @@ async def test_it_works_where_an_event_loop_runs_already(fake: Fake, run: Run) -
 
 
 def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:
-    run.write(structs.replace(run.description(), status="interrupted"))
+    run.write(structs.replace(run.manifest(), status="interrupted"))
     with pytest.raises(ConfigurationError, match="has not finished"):
         uploader(fake.project).upload(run)
 

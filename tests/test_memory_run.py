@@ -343,7 +343,7 @@ def test_a_run_says_so_when_only_the_judge_was_simulated() -> None:
 
     outcome = had(judge=Pretending())
     assert outcome.result.simulated
-    assert Run(outcome.result.run_dir).manifest()["simulated"] is True
+    assert Run(outcome.result.run_dir).manifest().simulated
     assert {row["row_id"] for row in rows_of(outcome) if row["outputs.simulated"]} == {
         "Restaurant - 0",
         "Restaurant - 1",

@@ -428,7 +428,7 @@ def test_stop_in_order_and_resume_comes_to_the_same_result(tmp_path: Path) -> No
         run(tmp_path, data, target=target, evaluators=evaluators)
     unfinished = only_run(tmp_path)
     assert unfinished.status() == "stopped"
-    assert unfinished.manifest()["reason"] == "10 refusals (401) in a row"
+    assert unfinished.manifest().reason == "10 refusals (401) in a row"
     assert not list(unfinished.folder.glob("*.partial"))
     answered = {record["id"] for record in records(unfinished, "answer")}
     refuse = False

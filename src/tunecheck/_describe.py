@@ -42,6 +42,8 @@ _WORDS = {
 }
 _BOUNDS = {">=": "of at least", "<=": "of at most", ">": "above", "<": "below"}
 _MOST_SHOWN = 40
+_MOST_MISTAKES = 100
+_GONE = object()
 
 
 class Written(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -66,6 +68,23 @@ def read_as(
     begin = where if isinstance(where, str) else where(*around, *path)
     shown = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in (*around, *path)).lstrip(".")
     raise error(f"{begin}: {shown}: {problem}" if shown else f"{begin}: {problem}") from None
+
+
+def read_fitting(value: object, kind: type[T], where: str) -> T:
+    """The same of a file of ours that somebody may have changed: parts that do not fit are passed over.
+
+    Raises:
+        ConfigurationError: nothing of it fits.
+    """
+    for _ in range(_MOST_MISTAKES):
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as mistake:
+            path, problem = _mistake(str(mistake), value, kind)
+        if not path or "…" in path:
+            break
+        value = _replaced(value, path, {} if problem.startswith("must be a mapping") else _GONE)
+    return read_as(value, kind, where)
 
 
 def shown_value(value: object) -> str:
@@ -162,6 +181,10 @@ def _replaced(value: object, path: _Path, part: object) -> object:
     """The value with another part at this path."""
     if not path:
         return part
+    if part is _GONE and len(path) == 1:
+        items = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
+        kept = {key: item for key, item in items if key != path[0]}
+        return kept if isinstance(value, dict) else [*kept.values()]
     copy = dict(value) if isinstance(value, dict) else list(value)  # type: ignore[call-overload]
     copy[path[0]] = _replaced(copy[path[0]], path[1:], part)
     return copy

@@ -55,7 +55,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     status: str | None = None
     dataset: DatasetEntry = DatasetEntry()
-    target: dict[str, JSON] | None = None
+    target: dict[str, JSON] | None = {}
     evaluators: dict[str, EvaluatorEntry] = {}
     mapping: dict[str, dict[str, JSON]] = {}
     group_by: list[str] = []

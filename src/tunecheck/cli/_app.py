@@ -221,7 +221,7 @@ def _unfinished_run(invocation: Invocation) -> str | None:
 
     for run in reversed(list(list_runs(Path(invocation.results_dir)))):
         with contextlib.suppress(TunecheckError, OSError):
-            if str(run.manifest().get("started")) >= invocation.started and run.status() == "killed":
+            if str(run.manifest().started) >= invocation.started and run.status() == "killed":
                 return run.id
     return None
 

@@ -36,7 +36,7 @@ def begin(options: T, invocation: Invocation) -> T:
     if options.resume is None:
         return options
     run = find_run(options.resume, options.folder)
-    return resumed(options, recorded_options(type(options), run.id, run.manifest().get("command")), run)
+    return resumed(options, recorded_options(type(options), run.id, run.manifest().command), run)
 
 
 def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArguments]) -> RunArguments:

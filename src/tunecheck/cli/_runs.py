@@ -46,7 +46,6 @@ def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
     from tunecheck._files.versions import NewerFileError
     from tunecheck.cli._main_figures import main_figure
-    from tunecheck.runs._manifest import evaluators_of
 
     described: dict[str, JSON] = {
         "run": run.id,
@@ -57,17 +56,13 @@ def _described(run: Run) -> dict[str, JSON]:
     }
     try:
         manifest = run.manifest()
-        dataset = manifest.get("dataset")
-        rows = dataset.get("rows") if isinstance(dataset, dict) else None
-        described |= {"status": run.status(), "created": manifest.get("created"), "rows": rows}
-        described |= {"simulated": manifest.get("simulated") is True, "parent": manifest.get("parent")}
+        described |= {"status": run.status(), "created": manifest.created, "rows": manifest.dataset.rows}
+        described |= {"simulated": manifest.simulated, "parent": manifest.parent}
         if described["status"] == "finished":
             results = run.metrics()
             metrics = results["metrics"] if isinstance(results.get("metrics"), dict) else {}
             assert isinstance(metrics, dict)
-            figures = {
-                name: main_figure(name, evaluator, metrics) for name, evaluator in evaluators_of(manifest).items()
-            }
+            figures = {name: main_figure(name, evaluator, metrics) for name, evaluator in manifest.evaluators.items()}
             counts = {key: results.get(key) for key in ("rows", "failed_rows")}
             described |= {**counts, "figures": dict(figures)}
     except (ConfigurationError, OSError) as error:

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.run import EvaluatorEntry
-from tunecheck._json import JSON
+from tunecheck._files.run import EvaluatorEntry, RunFile
 from tunecheck.comparison._bfcl_scores import files_below, find_scores
 from tunecheck.comparison._building import TableBuilder
 from tunecheck.comparison._rows import AzureFile, GivenRows, LinesFile
 from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
 from tunecheck.pipeline._mapping import Reference, parse_mapping
-from tunecheck.runs._manifest import evaluators_of
 from tunecheck.runs._store import Run, find_run
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
@@ -126,7 +124,7 @@ def _foreign(path: Path) -> _Opened | None:
     home = next(
         (each for each in (path.absolute(), *path.absolute().parents[:3]) if (each / "run.json").is_file()), None
     )
-    simulated = home is not None and Run(home).manifest().get("simulated") is True
+    simulated = home is not None and Run(home).manifest().simulated
     return _Opened(name or "scores", "bfcl", str(path), scores, scores.declared, simulated=simulated)
 
 
@@ -140,28 +138,27 @@ def _given(run: Mapping[str, object], name: str) -> _Opened:
 def _run_folder(run: Run) -> _Opened:
     manifest = run.manifest()
     if not run.results.is_file():
-        raise ConfigurationError(f"run {run.id} has no results: it {_ended(run, manifest)}")
-    created = manifest.get("created")
+        raise ConfigurationError(f"run {run.id} has no results: it {_ended(run)}")
     return _Opened(
         run.id,
         "run",
         str(run.folder),
         LinesFile(run.results),
-        evaluators_of(manifest) if isinstance(manifest.get("evaluators"), dict) else None,
-        _answer_columns(manifest) if manifest.get("target", "unknown") is None else None,
-        manifest.get("simulated") is True,
-        created if isinstance(created, str) else None,
+        manifest.evaluators or None,
+        _answer_columns(manifest) if manifest.target is None else None,
+        manifest.simulated,
+        manifest.created,
         _unfinished(run, manifest),
     )
 
 
-def _unfinished(run: Run, manifest: Mapping[str, JSON]) -> tuple[str, ...]:
+def _unfinished(run: Run, manifest: RunFile) -> tuple[str, ...]:
     """A run that was finished once and taken up again has its rows of then."""
-    status = run.status() if "status" in manifest else "finished"
+    status = run.status() if manifest.status else "finished"
     return () if status == "finished" else (f"{run.id} is not finished ({status}): its rows are those of before",)
 
 
-def _ended(run: Run, manifest: Mapping[str, JSON]) -> str:
+def _ended(run: Run) -> str:
     status = run.status()
     if status == "finished":
         return "is finished, and eval_results.jsonl is gone"
@@ -170,17 +167,15 @@ def _ended(run: Run, manifest: Mapping[str, JSON]) -> str:
     return f"is not finished ({status}); finish it with --resume {run.id}"
 
 
-def _answer_columns(manifest: Mapping[str, JSON]) -> frozenset[str]:
+def _answer_columns(manifest: RunFile) -> frozenset[str]:
     """The data's columns that hold answers, in a run that asked nobody: what `response` is mapped to.
 
     They are no part of the question: two iterations whose answers stand in the data are the same rows.
     """
     found = {"response"}
-    mapping = manifest.get("mapping")
-    for layer in mapping.values() if isinstance(mapping, dict) else ():
-        entry = layer.get("response") if isinstance(layer, dict) else None
+    for layer in manifest.mapping.values():
         try:
-            mapped = parse_mapping({"response": entry}, "mapping")["response"]
+            mapped = parse_mapping({"response": layer.get("response")}, "mapping")["response"]
         except ConfigurationError:
             continue
         if isinstance(mapped, Reference) and mapped.source == "data":

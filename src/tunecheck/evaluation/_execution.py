@@ -104,11 +104,11 @@ class Execution:
         if resume is not None:
             folder = find_run(resume, self.results_dir)
             reuses_answers = self.target is None or self.target.answers_can_be_reused
-            manifest = resumed(folder.id, folder.description(), described, reuses_answers=reuses_answers)
+            manifest = resumed(folder.id, folder.manifest(), described, reuses_answers=reuses_answers)
         else:
             parent = find_run(reuse, self.results_dir) if reuse is not None else None
             if parent is not None:
-                parent.description()  # what cannot be read is said before a folder is made
+                parent.manifest()  # what cannot be read is said before a folder is made
             folder = create_run(self.results_dir, self.name)
             manifest = replace(
                 described, id=folder.id, created=_time(), created_ns=time.time_ns(), parent=_reference(parent, folder)
@@ -263,7 +263,7 @@ class Execution:
         parent = None
         if manifest.parent:
             source = self._parent(run, manifest.parent, notes, resumed)
-            parent = _recorded(source, source.description(), manifest, notes, by_row=False) if source else None
+            parent = _recorded(source, source.manifest(), manifest, notes, by_row=False) if source else None
         return CachedResults(own, parent), list(dict.fromkeys(notes))
 
     def _parent(self, run: Run, parent: str, notes: list[str], resumed: bool) -> Run | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 from tunecheck._errors import EndpointError
+from tunecheck._files.run import DatasetEntry
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._reading import Dataset, Scan
@@ -32,38 +32,33 @@ class RecordedRun:
     @property
     def name(self) -> str:
         """The name that the run was given."""
-        return str(self._manifest.get("name"))
+        return str(self._manifest.name)
 
     def mapping(self, name: str) -> dict[str, object]:
         """What the run mapped by `default`, or beyond that for the evaluator of that name, if it had one."""
         if name == "target":
             return {}
-        default = self._layer("default")
+        default, own = self._manifest.mapping.get("default", {}), self._manifest.mapping.get(name, {})
         if name == "default":
-            return default
-        return {key: value for key, value in self._layer(name).items() if key not in default or default[key] != value}
-
-    def _layer(self, name: str) -> dict[str, object]:
-        mapping = self._manifest.get("mapping")
-        entry = mapping.get(name) if isinstance(mapping, dict) else None
-        return dict(entry) if isinstance(entry, dict) else {}
+            return dict(default)
+        return {key: value for key, value in own.items() if key not in default or default[key] != value}
 
     def dataset(self) -> Dataset:
         """The run's rows, under the ids they had."""
-        return _RecordedRows(self._rows, cast("dict[str, JSON]", self._manifest.get("dataset") or {}))
+        return _RecordedRows(self._rows, self._manifest.dataset)
 
     def target(self) -> Target | None:
         """Something that gives the recorded answers; None where the run had no target."""
-        target = self._manifest.get("target")
-        return _RecordedAnswers(self.run, self._rows, target) if isinstance(target, dict) else None
+        target = self._manifest.target
+        return _RecordedAnswers(self.run, self._rows, target) if target else None
 
 
 class _RecordedRows(Dataset):
-    def __init__(self, rows: RowsView, described: dict[str, JSON]) -> None:
+    def __init__(self, rows: RowsView, described: DatasetEntry) -> None:
         from tunecheck.datasets._memory import ListSource
 
         super().__init__(ListSource([]))
-        self.name = str(described.get("name"))
+        self.name = str(described.name)
         self._recorded = rows
         self._described = described
 
@@ -72,8 +67,7 @@ class _RecordedRows(Dataset):
         columns = {
             column.removeprefix(_INPUTS) for row in self._recorded for column in row if column.startswith(_INPUTS)
         }
-        sha256 = self._described.get("sha256")
-        return Scan(len(self._recorded), str(sha256) if sha256 else None, frozenset(columns), True)
+        return Scan(len(self._recorded), self._described.sha256, frozenset(columns), True)
 
     def rows(self) -> Iterator[Row]:
         """The rows as they were."""

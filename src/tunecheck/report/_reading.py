@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.run import EvaluatorEntry, MetricEntry
+from tunecheck._files.run import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
 from tunecheck.pipeline._verdicts import Verdict, VerdictReader, counted_metrics
-from tunecheck.runs._manifest import evaluators_of
 from tunecheck.runs._store import Run
 
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]
@@ -50,7 +49,7 @@ class ReportedRun:
     """A finished run. `folder` is where it lies, `metrics` what `metrics.json` says."""
 
     run: Run
-    manifest: Mapping[str, JSON]
+    manifest: RunFile
     metrics: Mapping[str, JSON]
     evaluators: Sequence[Evaluated]
     ground_truth: ValueReader
@@ -60,7 +59,7 @@ class ReportedRun:
     @property
     def simulated(self) -> bool:
         """Whether no model was asked."""
-        return self.manifest.get("simulated") is True
+        return self.manifest.simulated
 
 
 def read_run(run: Run) -> ReportedRun:
@@ -72,10 +71,9 @@ def read_run(run: Run) -> ReportedRun:
     manifest, found = run.manifest(), run.metrics()
     metrics = found.get("metrics")
     known = metrics if isinstance(metrics, dict) else {}
-    entries = evaluators_of(manifest)
+    entries = manifest.evaluators
     passing = {name: entry.primary for name, entry in entries.items() if f"{name}.binary_aggregate" in known}
     evaluators = evaluated(manifest, known, counted_metrics(run.rows(), passing) if passing else {})
-    groups = manifest.get("group_by")
     return ReportedRun(
         run,
         manifest,
@@ -83,15 +81,13 @@ def read_run(run: Run) -> ReportedRun:
         evaluators,
         _reader(manifest, "ground_truth", ("ground_truth", "answer")),
         _reader(manifest, "response", ("response",)),
-        [str(column) for column in groups] if isinstance(groups, list) else [],
+        manifest.group_by,
     )
 
 
-def evaluated(
-    manifest: Mapping[str, JSON], metrics: Mapping[str, JSON], counted: Mapping[str, str | None]
-) -> list[Evaluated]:
+def evaluated(manifest: RunFile, metrics: Mapping[str, JSON], counted: Mapping[str, str | None]) -> list[Evaluated]:
     """A run's evaluators in order; `counted` has the metric whose result counts, of those that have one."""
-    return [_evaluated(name, entry, metrics, counted.get(name)) for name, entry in evaluators_of(manifest).items()]
+    return [_evaluated(name, entry, metrics, counted.get(name)) for name, entry in manifest.evaluators.items()]
 
 
 def _evaluated(name: str, entry: EvaluatorEntry, metrics: Mapping[str, JSON], counted: str | None) -> Evaluated:
@@ -117,7 +113,7 @@ def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[MetricEnt
             yield MetricEntry(key)
 
 
-def _reader(manifest: Mapping[str, JSON], parameter: str, columns: Sequence[str]) -> ValueReader:
+def _reader(manifest: RunFile, parameter: str, columns: Sequence[str]) -> ValueReader:
     """How to find a parameter's value: as it was mapped for all evaluators or for one, else in a column of its name."""
     mapped = next(_mapped(manifest, parameter), None)
     if mapped is None:
@@ -129,13 +125,12 @@ def _reader(manifest: Mapping[str, JSON], parameter: str, columns: Sequence[str]
     return lambda data, target: reference.value_in(data, target)  # type: ignore[return-value]  # rows hold JSON
 
 
-def _mapped(manifest: Mapping[str, JSON], parameter: str) -> Iterator[Mapped]:
-    layers = manifest.get("mapping")
-    for name in dict.fromkeys(["default", *layers]) if isinstance(layers, dict) else ():
-        layer = layers.get(name) if isinstance(layers, dict) else None
-        if isinstance(layer, dict) and parameter in layer:
+def _mapped(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
+    layers = manifest.mapping
+    for name in dict.fromkeys(["default", *layers]):
+        if parameter in layers.get(name, {}):
             try:
-                yield from parse_mapping({parameter: layer[parameter]}, name).values()
+                yield from parse_mapping({parameter: layers[name][parameter]}, name).values()
             except ConfigurationError:  # written by another version
                 continue
 

@@ -48,7 +48,7 @@ def _described(run: Run) -> dict[str, JSON]:
     found: dict[str, JSON] = {"id": run.id, "status": "damaged", "finished": False, "figures": []}
     try:
         manifest = run.manifest()
-        found |= {"status": run.status(), "created": manifest.get("created"), "simulated": manifest.get("simulated")}
+        found |= {"status": run.status(), "created": manifest.created, "simulated": manifest.simulated}
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()
             metrics = summary.get("metrics")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -110,7 +110,7 @@ class _Report:
             "memory": memory_figures(run.run.folder),
             "blocks": {"rows": [*self._rows.starts], "shared": [*self._shared.starts], "count": self._rows.count},
             "against": None if self._base is None else self._compared(self._base),
-            "manifest": as_json(dict(run.manifest), readable=True),
+            "manifest": as_json(run.run.manifest_data(), readable=True),
         }
 
     def _compared(self, base: Base) -> dict[str, JSON]:
@@ -135,36 +135,27 @@ def _score(details: Details) -> float | None:
 def _facts(run: ReportedRun) -> Iterator[JSON]:
     """What was run, in a few words, as `[name, text]`."""
     manifest = run.manifest
-    dataset = _part(manifest, "dataset")
-    yield ["data", str(dataset.get("path") or dataset.get("name") or "?")]
-    target = _part(manifest, "target")
-    if target:
+    yield ["data", manifest.dataset.path or manifest.dataset.name or "?"]
+    if target := manifest.target:
         model = target.get("model") or target.get("deployment")
         kind = target.get("kind") or target.get("type")
         yield ["answers", " · ".join(str(part) for part in (target.get("name"), kind, model) if part)]
     else:
         yield ["answers", "as the data holds them"]
-    for name, key in (("begun", "created"), ("ended", "ended"), ("taken over from", "parent")):
-        if manifest.get(key):
-            yield [name, _moment(str(manifest[key]))]
+    for name, value in (("begun", manifest.created), ("ended", manifest.ended), ("reused from", manifest.parent)):
+        if value:
+            yield [name, _moment(value)]
     status = run.run.status()
-    if manifest.get("status") and status != "finished":
+    if manifest.status and status != "finished":
         yield ["state", f"not finished ({status}): the rows are those of before"]
-    tags = _part(manifest, "tags")
-    if tags:
-        yield ["tags", ", ".join(f"{name}={value}" for name, value in tags.items())]
-    version = _part(manifest, "versions").get("tunecheck")
-    if version:
-        yield ["tunecheck", str(version)]
+    if manifest.tags:
+        yield ["tags", ", ".join(f"{name}={value}" for name, value in manifest.tags.items())]
+    if version := manifest.versions.get("tunecheck"):
+        yield ["tunecheck", version]
 
 
 def _moment(text: str) -> str:
     return f"{text[:19].replace('T', ' ')} UTC" if text.endswith("+00:00") else text
-
-
-def _part(manifest: Mapping[str, JSON], key: str) -> Mapping[str, JSON]:
-    part = manifest.get(key)
-    return part if isinstance(part, dict) else {}
 
 
 def _texts(values: JSON) -> JSON:

@@ -7,9 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeVar
 
-import msgspec
 from msgspec import structs
 
 from tunecheck._errors import ConfigurationError
@@ -46,7 +44,7 @@ def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
         type=_public_name(kind),
         arguments=stable_arguments(function) if kind is not function else {},
         fingerprint=evaluator.fingerprint,
-        primary=evaluator.primary,
+        primary=evaluator.primary or None,
         metrics=[
             MetricEntry(metric.name, metric.kind, _bounds(metric), metric.higher_is_better)
             for metric in evaluator.metrics
@@ -69,35 +67,6 @@ def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
     if not isinstance(bounds, (list, tuple)) or not all(isinstance(bound, (int, float)) for bound in bounds):
         return None
     return [float(bound) for bound in bounds]
-
-
-def evaluators_of(manifest: Mapping[str, JSON]) -> dict[str, EvaluatorEntry]:
-    """A run's evaluators in order, as its `run.json` describes them; what of it is damaged is passed over."""
-    entries = manifest.get("evaluators")
-    return {name: _entry(entry) for name, entry in entries.items()} if isinstance(entries, dict) else {}
-
-
-def _entry(entry: JSON) -> EvaluatorEntry:
-    values = entry if isinstance(entry, dict) else {}
-    metrics = values.get("metrics")
-    listed = metrics if isinstance(metrics, list) else []
-    return EvaluatorEntry(
-        type=_undamaged(values.get("type"), str),
-        arguments=_undamaged(values.get("arguments"), dict[str, Any]),
-        fingerprint=_undamaged(values.get("fingerprint"), str),
-        primary=_undamaged(values.get("primary"), str) or None,
-        metrics=[metric for item in listed if (metric := _undamaged(item, MetricEntry)) is not None],
-    )
-
-
-_T = TypeVar("_T")
-
-
-def _undamaged(value: JSON, kind: type[_T]) -> _T | None:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return None
 
 
 def metric_of(evaluator: EvaluatorEntry, name: str | None) -> MetricEntry | None:

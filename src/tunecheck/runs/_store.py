@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._describe import read_as
+from tunecheck._describe import read_fitting
 from tunecheck._errors import ConfigurationError
 from tunecheck._files.run import RunFile
 from tunecheck._files.versions import NewerFileError, read_object
@@ -61,21 +61,17 @@ class Run:
         """What was run, and how it ended."""
         return self.folder / "run.json"
 
-    def manifest(self) -> Manifest:
-        """What `run.json` says.
+    def manifest(self) -> RunFile:
+        """What `run.json` says, as far as it can be understood.
 
         Raises:
             ConfigurationError: it is not there, or damaged, or a later version wrote it.
         """
+        return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
+
+    def manifest_data(self) -> Manifest:
+        """The same as it stands in the file."""
         return read_object(self.manifest_file, f"run {self.id} has no run.json")
-
-    def description(self) -> RunFile:
-        """The same as what it describes.
-
-        Raises:
-            ConfigurationError: as `manifest`.
-        """
-        return read_as(self.manifest(), RunFile, str(self.manifest_file))
 
     def metrics(self) -> dict[str, JSON]:
         """What `metrics.json` says: `metrics`, `by`, `rows`.
@@ -103,7 +99,7 @@ class Run:
     def _refuse_newer(self) -> None:
         """The version of the rows stands in `run.json`."""
         try:
-            self.manifest()
+            self.manifest_data()
         except NewerFileError:
             raise
         except ConfigurationError:  # rows can be read all the same
@@ -121,7 +117,7 @@ class Run:
 
     def status(self) -> str:
         """`finished`, `running`, or how it ended: `interrupted`, `stopped`, `failed`, `killed`; `unknown`."""
-        status = str(self.manifest().get("status") or "unknown")
+        status = self.manifest().status or "unknown"
         if status == "running" and not is_held(self.journal):
             return "killed"
         return status
@@ -201,10 +197,10 @@ def _started(folder: Path) -> str:
 def _created(folder: Path) -> tuple[int, str]:
     """When a run was made, for runs whose names have the same second."""
     try:
-        created = Run(folder).manifest().get("created_ns")
+        created = Run(folder).manifest().created_ns or 0
     except ConfigurationError:
-        created = None
-    return created if isinstance(created, int) else 0, folder.name
+        created = 0
+    return created, folder.name
 
 
 def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:

@@ -138,7 +138,7 @@ class Contents:
 
 def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -> Contents:
     """What is uploaded of a run, with these files, which are made only if it may be uploaded at all."""
-    manifest = run.manifest()
+    manifest = run.manifest_data()
     if manifest.get("status") != "finished":
         raise ConfigurationError(f"run {run.id} has not finished: finish it with --resume {run.id}, then upload it")
     summary = run.metrics()

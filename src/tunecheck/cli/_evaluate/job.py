@@ -22,6 +22,7 @@ from tunecheck.cli._stored_options import command_of, read_config, recorded_opti
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
+    from tunecheck._files.run import RunFile
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
 
@@ -124,7 +125,7 @@ def completed(given: Options) -> Options:
 
 def _resumed(options: Options, name: str) -> Options:
     run = find_run(name, options.folder)
-    command = run.manifest().get("command")
+    command = run.manifest().command
     begun_in_python = command_of(command) is None and options.dataset is not None
     recorded = Options() if begun_in_python else recorded_options(Options, run.id, command)
     return resumed(options, recorded, run)
@@ -132,7 +133,7 @@ def _resumed(options: Options, name: str) -> Options:
 
 def _reused(options: Options, name: str) -> Options:
     run = find_run(name, options.folder)
-    command = run.manifest().get("command")
+    command = run.manifest().command
     recorded = recorded_options(Options, run.id, command) if command else Options()
     if recorded.run is not None and options.dataset is None:
         return replace(options.over(recorded), run=str(run.folder), reuse=None)
@@ -144,13 +145,7 @@ def _reused(options: Options, name: str) -> Options:
                 f"run {run.id} was not started from the command line: say who answers, --endpoint or --response-column"
             )
         return replace(options, run=str(run.folder), reuse=None)
-    return replace(options, dataset=options.dataset or _path_of_data(run), reuse=str(run.folder))
-
-
-def _path_of_data(run: Run) -> str | None:
-    described = run.manifest().get("dataset")
-    path = described.get("path") if isinstance(described, dict) else None
-    return path if isinstance(path, str) else None
+    return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
 
 def prepare(options: Options) -> Job:
@@ -218,7 +213,7 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...]) -> Job:
     options = replace(_with_evaluators(options, run.id, manifest), run=run.id if at_home else str(run.folder))
     names = options.evaluators or []
     evaluators = _evaluators(options, names)
-    simulated = manifest.get("simulated") is True
+    simulated = manifest.simulated
     return Job(options, None, run, evaluators, _config(options, names, {}), gates, simulated)
 
 
@@ -236,18 +231,16 @@ def _evaluators(options: Options, names: Sequence[str]) -> dict[str, object]:
     return evaluators
 
 
-def _with_evaluators(options: Options, run_id: str, manifest: Mapping[str, JSON]) -> Options:
+def _with_evaluators(options: Options, run_id: str, manifest: RunFile) -> Options:
     """Where no evaluators are named: the run's own, with the settings, the mapping and the model that they had."""
     if options.evaluators is not None:
         return options
-    known = manifest.get("evaluators")
-    command = manifest.get("command")
-    begun = command_of(command)
-    if not isinstance(known, dict) or begun != Options.command:
+    known, begun = manifest.evaluators, command_of(manifest.command)
+    if begun != Options.command:
         how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
-        names = ",".join(known) if isinstance(known, dict) and begun else "a,b"
+        names = ",".join(known) if begun else "a,b"
         raise ConfigurationError(f"run {run_id} {how}: name the judges, --evaluators {names}")
-    before = recorded_options(Options, run_id, command)
+    before = recorded_options(Options, run_id, manifest.command)
     kept = Options(
         evaluators=list(known), set=before.set, mapping=before.mapping, judge=before.judge, prices=before.prices
     )

@@ -20,7 +20,6 @@ from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._running import every_row_failed
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.runs._failures import Failures, read_failures
-from tunecheck.runs._manifest import evaluators_of
 
 if TYPE_CHECKING:
     from tunecheck.evaluation._evaluate import EvaluationResult
@@ -81,7 +80,7 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     from tunecheck.runs._store import Run
 
     run = Run(result.run_dir)
-    evaluators = evaluators_of(run.manifest())
+    evaluators = run.manifest().evaluators
     primaries = {name: evaluator.primary for name, evaluator in evaluators.items()}
     metrics = result["metrics"]
     assert isinstance(metrics, dict)

@@ -87,7 +87,7 @@ def _unfinished(options: MemoryRunOptions) -> str | None:
 
     for run in islice(reversed([*list_runs(options.folder)]), _MOST_LOOKED_AT):
         try:
-            begun = recorded_options(MemoryRunOptions, run.id, run.manifest().get("command"))
+            begun = recorded_options(MemoryRunOptions, run.id, run.manifest().command)
             if begun.of_the_same() == options.of_the_same():
                 return None if run.status() in ("finished", "running") else run.id
         except ConfigurationError:  # of another command, or damaged

@@ -13,7 +13,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.pipeline._verdicts import RESULT, WORDS, counted_metric
-from tunecheck.runs._manifest import evaluators_of, metric_of
+from tunecheck.runs._manifest import metric_of
 from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion
@@ -184,7 +184,7 @@ class _Reading:
         self._labels = labels
         self.kind: LabelKind = labels.kind
         self.metric: str | None = None
-        declared = evaluators_of(run.manifest())
+        declared = run.manifest().evaluators
         if evaluator not in declared:
             raise ConfigurationError(f"the run has no evaluator {evaluator!r}{did_you_mean(evaluator, declared)}")
         self.metric = self._metric(metric, declared[evaluator].primary)
