@@ -46,11 +46,11 @@ class ResumableOptions(RunOptions):
     """Of commands that go on with runs that were cut off.
 
     `fixed` says whether options have to stay as they are when a run goes on, where they do not say so themselves;
-    `anew` is what starts a new run with others.
+    `anew` says how a new run with others is started.
     """
 
     fixed: ClassVar[bool] = False
-    anew: ClassVar[str] = "--reuse"
+    anew: ClassVar[str] = "with --reuse"
 
     resume: str | None = option(
         "Finish a run in its own folder, with the options it was started with. RUN: its id, the beginning of it, "

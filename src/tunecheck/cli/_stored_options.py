@@ -78,8 +78,7 @@ def resumed(options: R, recorded: R, run: Run) -> R:
         if described.description.recorded and fixed and value != getattr(recorded, name):
             kept = "keeps its name" if name == "name" else "goes on as it was begun"
             raise ConfigurationError(
-                f"{described.flag}: run {run.id} {kept}; "
-                f"leave {described.flag} out, or start a new one with {options.anew}"
+                f"{described.flag}: run {run.id} {kept}; leave {described.flag} out, or start a new one {options.anew}"
             )
     return replace(options.over(recorded), resume=str(run.folder))
 

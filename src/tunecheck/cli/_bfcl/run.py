@@ -33,7 +33,6 @@ class BfclRunOptions(ResumableOptions):
     """The options of `bfcl run`."""
 
     command: ClassVar[str] = "bfcl run"
-    anew: ClassVar[str] = "--reuse"
     fixed: ClassVar[bool] = True
 
     endpoint: str | None = option("Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING)

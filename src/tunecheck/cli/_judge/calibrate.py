@@ -29,7 +29,7 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     """The options of `judge calibrate`."""
 
     command: ClassVar[str] = "judge calibrate"
-    anew: ClassVar[str] = "another --name, without --resume"
+    anew: ClassVar[str] = "without --resume"
 
     labels: str | None = option(
         "Labelled rows (.jsonl .json .csv .parquet): what is judged, and what people said of it.", "FILE", _LABELS

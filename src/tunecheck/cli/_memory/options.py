@@ -23,7 +23,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     """The options of `memory run`."""
 
     command: ClassVar[str] = "memory run"
-    anew: ClassVar[str] = "--fresh"
+    anew: ClassVar[str] = "with --fresh"
     fixed: ClassVar[bool] = True
 
     config: str | None = option(
