@@ -15,7 +15,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._matching.assignment import align, assign
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.calls._matching.scalars import frozen
+from tunecheck.calls._matching.values import frozen
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 

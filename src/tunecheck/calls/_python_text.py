@@ -236,25 +236,25 @@ class PythonScanner:
             self._fail(f"a broken escape {quoted(whole)} in the text")
 
     def _number(self) -> JSON:
-        found = _NUMBER.match(self.text, self.position)
-        if not found:
+        match = _NUMBER.match(self.text, self.position)
+        if not match:
             self._fail("not a literal")
         try:
-            number = _number(found[2])
+            number = _number(match[2])
         except ValueError:
             self._fail("a number that cannot be read")
-        self.position = found.end()
-        return -number if found[1] == "-" else number
+        self.position = match.end()
+        return -number if match[1] == "-" else number
 
     def _word(self) -> JSON:
-        found = _NAME.match(self.text, self.position)
-        if not found:
+        match = _NAME.match(self.text, self.position)
+        if not match:
             self._fail("expected a literal")
-        word = found[0]
+        word = match[0]
         if word in _WORDS or word in _NOTHING:
-            self.position = found.end()
+            self.position = match.end()
             return _WORDS.get(word)
-        space = _SPACE.match(self.text, found.end())
+        space = _SPACE.match(self.text, match.end())
         if space and self.text.startswith("(", space.end()):
             self._fail(f"a call of {quoted(word)} inside a call; arguments must be literals")
         self._fail(f"not a literal: the name {quoted(word)}")

@@ -56,8 +56,8 @@ def decode_at(text: str, position: int, max_depth: int = MAX_TEXT_DEPTH) -> tupl
 
 def skip_space(text: str, position: int) -> int:
     """The first position from here on that holds no white space (or the text's end)."""
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 def _check_depth(text: str, start: int, max_depth: int) -> None:
@@ -65,12 +65,12 @@ def _check_depth(text: str, start: int, max_depth: int) -> None:
     if text[start : start + 1] not in ("{", "["):
         return
     depth = 0
-    for found in _NESTING.finditer(text, start):
-        token = found[0]
+    for match in _NESTING.finditer(text, start):
+        token = match[0]
         if token in ("{", "["):
             depth += 1
             if depth > max_depth:
-                raise UnreadableError(f"nested deeper than {max_depth} levels at {place(text, found.start())}")
+                raise UnreadableError(f"nested deeper than {max_depth} levels at {place(text, match.start())}")
         elif token in ("}", "]"):
             depth -= 1
             if depth <= 0:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from tunecheck.calls._bounds import UnreadableError, kind_of
-from tunecheck.calls._formats.found import Found
+from tunecheck.calls._formats.collector import CallCollector
 from tunecheck.calls._model import FunctionCall, Reading
 
 ReadText: TypeAlias = Callable[[str], Reading]
 _Object: TypeAlias = dict[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
-_Taker: TypeAlias = Callable[[_Object, Found], None]
+_Taker: TypeAlias = Callable[[_Object, CallCollector], None]
 
 _SPEAKERS = frozenset({"assistant", "model"})
 _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
@@ -24,7 +24,7 @@ _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_i
 _FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
 
 
-def take_shape(value: object, found: Found, read_text: ReadText) -> bool:
+def take_shape(value: object, collector: CallCollector, read_text: ReadText) -> bool:
     """Find the calls of a dict or list, and the text beside them; False where it is data, not calls or messages.
 
     `read_text` reads the text of a message that has no calls of its own.
@@ -33,22 +33,22 @@ def take_shape(value: object, found: Found, read_text: ReadText) -> bool:
         UnreadableError: it is a call by its keys, and not one that can be read.
     """
     if isinstance(value, (list, tuple)):
-        return _take_list(value, found, read_text)
+        return _take_list(value, collector, read_text)
     if not isinstance(value, dict):
         return False
     if not _ENVELOPES.keys().isdisjoint(value):
         for key, take in _ENVELOPES.items():
-            if key in value and take(value, found, read_text):
+            if key in value and take(value, collector, read_text):
                 return True
     taker = _call_item(value)
     if taker:
-        taker(value, found)
+        taker(value, collector)
     elif _is_message(value):
-        _take_message(value, found, read_text)
+        _take_message(value, collector, read_text)
     return taker is not None or _is_message(value)
 
 
-def take_named(wire_format: str, value: object, found: Found) -> None:
+def take_named(wire_format: str, value: object, collector: CallCollector) -> None:
     """The calls in a value that a mark has announced: one object with name and arguments, or a list of such.
 
     Raises:
@@ -56,56 +56,56 @@ def take_named(wire_format: str, value: object, found: Found) -> None:
     """
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, dict):
-            found.format = found.format or wire_format
-            raise UnreadableError(f"call {len(found.calls) + 1} is {kind_of(item)}, not an object")
+            collector.format = collector.format or wire_format
+            raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
         inner = item.get("function")
         held = inner if isinstance(inner, dict) and "name" not in item else item
         arguments = held["arguments"] if "arguments" in held else held.get("parameters")
-        found.add(wire_format, held.get("name"), arguments, item.get("id"))
+        collector.add(wire_format, held.get("name"), arguments, item.get("id"))
 
 
 # -- envelopes: objects that hold calls -------------------------------------------------------------------------------
 
 
-def _take_tool_uses(value: _Object, found: Found, _: ReadText) -> bool:
+def _take_tool_uses(value: _Object, collector: CallCollector, _: ReadText) -> bool:
     if _is_number(value["tool_uses"]):
         return False
-    found.format = found.format or "tool_uses"
+    collector.format = collector.format or "tool_uses"
     for use in _listed(value["tool_uses"], "tool_uses"):
-        found.add_tool_use("tool_uses", use)
-    _say_content(value, found)
+        collector.add_tool_use("tool_uses", use)
+    _say_content(value, collector)
     return True
 
 
-def _take_tool_calls(value: _Object, found: Found, read_text: ReadText) -> bool:
+def _take_tool_calls(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     if _is_message(value) or _is_number(value["tool_calls"]):
         return False
-    _take_message({**value, "role": "assistant"}, found, read_text)
+    _take_message({**value, "role": "assistant"}, collector, read_text)
     return True
 
 
-def _take_choice(value: _Object, found: Found, read_text: ReadText) -> bool:
-    return isinstance(value["message"], dict) and take_shape(value["message"], found, read_text)
+def _take_choice(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    return isinstance(value["message"], dict) and take_shape(value["message"], collector, read_text)
 
 
-def _take_completion(value: _Object, found: Found, read_text: ReadText) -> bool:
+def _take_completion(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     choices = value["choices"]
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict) or "message" not in choices[0]:
         return False
-    return _take_choice(choices[0], found, read_text)
+    return _take_choice(choices[0], collector, read_text)
 
 
-def _take_response(value: _Object, found: Found, read_text: ReadText) -> bool:
+def _take_response(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     output = value["output"]
-    return value.get("object") == "response" and isinstance(output, list) and _take_list(output, found, read_text)
+    return value.get("object") == "response" and isinstance(output, list) and _take_list(output, collector, read_text)
 
 
-def _take_conversation(value: _Object, found: Found, read_text: ReadText) -> bool:
+def _take_conversation(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     messages = value["messages"]
-    return isinstance(messages, list) and any(map(_is_message, messages)) and _take_list(messages, found, read_text)
+    return isinstance(messages, list) and any(map(_is_message, messages)) and _take_list(messages, collector, read_text)
 
 
-_ENVELOPES: dict[str, Callable[[_Object, Found, ReadText], bool]] = {
+_ENVELOPES: dict[str, Callable[[_Object, CallCollector, ReadText], bool]] = {
     "tool_uses": _take_tool_uses,
     "tool_calls": _take_tool_calls,
     "message": _take_choice,
@@ -125,40 +125,40 @@ def _is_message(value: object) -> bool:
     return isinstance(role, str) and role in _ROLES
 
 
-def _take_message(message: _Object, found: Found, read_text: ReadText) -> None:
+def _take_message(message: _Object, collector: CallCollector, read_text: ReadText) -> None:
     if message["role"] not in _SPEAKERS:
         return
-    before = len(found.calls)
+    before = len(collector.calls)
     for call in _listed(message.get("tool_calls"), "tool_calls"):
-        _take_tool_call(call, found)
+        _take_tool_call(call, collector)
     if isinstance(message.get("function_call"), dict):
-        _take_legacy(message, found)
+        _take_legacy(message, collector)
     content = message.get("content")
     texts = [content] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
-        texts += _take_part(part, found)
-    if len(found.calls) == before:
-        found.take(read_text("\n".join(texts)))
+        texts += _take_part(part, collector)
+    if len(collector.calls) == before:
+        collector.add_reading(read_text("\n".join(texts)))
     else:
-        found.texts += filter(str.strip, texts)
+        collector.texts += filter(str.strip, texts)
 
 
-def _take_part(part: object, found: Found) -> list[str]:
+def _take_part(part: object, collector: CallCollector) -> list[str]:
     """One part of a message's content, or an item beside calls: a call, text (given back), or nothing to us."""
     if not isinstance(part, dict) or not isinstance(part.get("type"), str):
         return []
     taker = _call_item(part)
     if taker:
-        taker(part, found)
+        taker(part, collector)
     elif part["type"] in ("text", "output_text") and isinstance(part.get("text"), str):
         return [part["text"]]
     return []
 
 
-def _say_content(value: _Object, found: Found) -> None:
+def _say_content(value: _Object, collector: CallCollector) -> None:
     content = value.get("content")
     if isinstance(content, str):
-        found.say(content)
+        collector.add_text(content)
 
 
 def _is_number(value: object) -> bool:
@@ -206,88 +206,88 @@ def _is_bare(item: _Object) -> bool:
     return not (parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict))
 
 
-def _take_bare(item: _Object, found: Found) -> None:
+def _take_bare(item: _Object, collector: CallCollector) -> None:
     if "arguments" in item:
-        found.add("function_call", item["name"], item["arguments"], item.get("id"))
+        collector.add("function_call", item["name"], item["arguments"], item.get("id"))
     else:
-        found.add("llama", item["name"], item["parameters"], item.get("id"))
+        collector.add("llama", item["name"], item["parameters"], item.get("id"))
 
 
-def _take_tool_call(call: object, found: Found) -> None:
+def _take_tool_call(call: object, collector: CallCollector) -> None:
     """OpenAI's: `{"id", "type": "function", "function": {"name", "arguments": "json text"}}`."""
-    found.format = found.format or "openai"
+    collector.format = collector.format or "openai"
     function = call.get("function") if isinstance(call, dict) else None
     if isinstance(call, dict) and isinstance(function, dict):
-        found.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
+        collector.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
     elif isinstance(call, dict) and ("name" in call or call.get("type") in ("function_call", "tool_call")):
-        (_call_item(call) or _take_bare_named)(call, found)
+        (_call_item(call) or _take_bare_named)(call, collector)
     else:
-        raise UnreadableError(f"call {len(found.calls) + 1} has no function")
+        raise UnreadableError(f"call {len(collector.calls) + 1} has no function")
 
 
-def _take_bare_named(call: _Object, found: Found) -> None:
-    take_named("openai", call, found)
+def _take_bare_named(call: _Object, collector: CallCollector) -> None:
+    take_named("openai", call, collector)
 
 
-def _take_responses_item(item: _Object, found: Found) -> None:
-    found.add("openai", item["name"], item.get("arguments"), _first(item, "call_id", "id"))
+def _take_responses_item(item: _Object, collector: CallCollector) -> None:
+    collector.add("openai", item["name"], item.get("arguments"), _first(item, "call_id", "id"))
 
 
-def _take_azure_item(item: _Object, found: Found) -> None:
+def _take_azure_item(item: _Object, collector: CallCollector) -> None:
     inner = item.get("tool_call")
     if "name" not in item and isinstance(inner, dict):  # as older agents wrote it
         function = inner.get("function")
         held = function if isinstance(function, dict) else inner
-        found.add("azure_agent", held.get("name"), held.get("arguments"), inner.get("id"))
+        collector.add("azure_agent", held.get("name"), held.get("arguments"), inner.get("id"))
     else:
-        found.add("azure_agent", item.get("name"), item.get("arguments"), _first(item, "tool_call_id", "id"))
+        collector.add("azure_agent", item.get("name"), item.get("arguments"), _first(item, "tool_call_id", "id"))
 
 
 def _first(item: _Object, *keys: str) -> object:
     return next((item[key] for key in keys if item.get(key) is not None), None)
 
 
-def _take_recipient(item: _Object, found: Found) -> None:
-    found.add_tool_use("tool_uses", item)
+def _take_recipient(item: _Object, collector: CallCollector) -> None:
+    collector.add_tool_use("tool_uses", item)
 
 
-def _take_legacy(item: _Object, found: Found) -> None:
+def _take_legacy(item: _Object, collector: CallCollector) -> None:
     call = item["function_call"]
-    found.add("function_call", call.get("name"), call.get("arguments"))
+    collector.add("function_call", call.get("name"), call.get("arguments"))
     if "role" not in item:
-        _say_content(item, found)
+        _say_content(item, collector)
 
 
 # -- lists ------------------------------------------------------------------------------------------------------------
 
 
-def _take_list(items: list[Any] | tuple[Any, ...], found: Found, read_text: ReadText) -> bool:
+def _take_list(items: list[Any] | tuple[Any, ...], collector: CallCollector, read_text: ReadText) -> bool:
     if _is_bfcl_text(items):
-        return _take_bfcl(items, found)
+        return _take_bfcl(items, collector)
     takers = [_list_item(item, read_text) for item in items]
     if not any(takers):
-        return _is_bfcl(items) and _take_bfcl(items, found)
+        return _is_bfcl(items) and _take_bfcl(items, collector)
     calls = sum(1 for item, taker in zip(items, takers, strict=True) if taker and not _is_message(item))
     for number, (item, taker) in enumerate(zip(items, takers, strict=True), 1):
         if taker:
-            taker(item, found)
+            taker(item, collector)
         elif isinstance(item, dict) and isinstance(item.get("type"), str):
-            found.texts += _take_part(item, found)
+            collector.texts += _take_part(item, collector)
         elif calls:
             raise UnreadableError(f"item {number} of the list of calls is {kind_of(item)} that is no call")
     return True
 
 
-def _list_item(item: object, read_text: ReadText) -> Callable[[Any, Found], None] | None:
+def _list_item(item: object, read_text: ReadText) -> Callable[[Any, CallCollector], None] | None:
     if isinstance(item, dict):
         if _is_message(item):
-            return lambda message, found: _take_message(message, found, read_text)
+            return lambda message, collector: _take_message(message, collector, read_text)
         return _call_item(item)
     return _take_call if isinstance(item, FunctionCall) else None
 
 
-def _take_call(call: FunctionCall, found: Found) -> None:
-    found.add(None, call.name, call.arguments, call.id)
+def _take_call(call: FunctionCall, collector: CallCollector) -> None:
+    collector.add(None, call.name, call.arguments, call.id)
 
 
 def _is_bfcl_text(items: Iterable[object]) -> bool:
@@ -312,8 +312,8 @@ def _is_bfcl(items: Iterable[object]) -> bool:
     return sure
 
 
-def _take_bfcl(items: Iterable[_Object], found: Found) -> bool:
+def _take_bfcl(items: Iterable[_Object], collector: CallCollector) -> bool:
     for item in items:
         ((name, arguments),) = item.items()
-        found.add("bfcl", name, arguments)
+        collector.add("bfcl", name, arguments)
     return True

@@ -19,7 +19,7 @@ import re
 
 from tunecheck import _json as jsontext
 from tunecheck.calls._bounds import MAX_CHARACTERS, UnreadableError, check_size, exact, place
-from tunecheck.calls._formats.found import Found, without_end_marks
+from tunecheck.calls._formats.collector import CallCollector, without_end_marks
 from tunecheck.calls._formats.json_formats import take_shape
 from tunecheck.calls._formats.tagged import MARKS, first_mark, take_tagged
 from tunecheck.calls._model import FunctionCall, Reading
@@ -82,8 +82,8 @@ def read_python_calls(text: str) -> Reading:
 
     For data in which a bare call is not prose, as in BFCL's ground truth. It never raises.
     """
-    found = Found()
-    found.format = "bfcl_text"
+    collector = CallCollector()
+    collector.format = "bfcl_text"
     scanner = PythonScanner(text)
     try:
         check_size(text)
@@ -97,23 +97,23 @@ def read_python_calls(text: str) -> Reading:
         if not scanner.at_end():
             raise UnreadableError(f"more text after the calls at {place(text, scanner.position)}")
         for call in calls:
-            found.add("bfcl_text", call.name, call.arguments)
+            collector.add("bfcl_text", call.name, call.arguments)
     except UnreadableError as error:
-        return _failed(text, found, error)
+        return _failed(text, collector, error)
     except RecursionError:
-        return _failed(text, found, UnreadableError("nested too deeply"))
-    return found.reading()
+        return _failed(text, collector, UnreadableError("nested too deeply"))
+    return collector.reading()
 
 
 def _read_value(value: object) -> Reading:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _read_text(bytes(value).decode("utf-8", "backslashreplace"))
-    found = Found()
+    collector = CallCollector()
     try:
-        held = take_shape([value] if isinstance(value, FunctionCall) else _plain_objects(value), found, _read_text)
+        held = take_shape([value] if isinstance(value, FunctionCall) else _plain_objects(value), collector, _read_text)
     except UnreadableError as error:
-        return _failed("\n".join(found.texts), found, error)
-    return found.reading() if held else Reading(text=_text_of(value))
+        return _failed("\n".join(collector.texts), collector, error)
+    return collector.reading() if held else Reading(text=_text_of(value))
 
 
 def _plain_objects(value: object) -> object:
@@ -137,9 +137,9 @@ def _text_of(value: object) -> str:
         return ""
 
 
-def _failed(text: str, found: Found, error: UnreadableError) -> Reading:
+def _failed(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
     problem = " ".join(str(error).split())
-    return Reading((), text, found.format, problem[:_MAX_PROBLEM])
+    return Reading((), text, collector.format, problem[:_MAX_PROBLEM])
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
@@ -148,14 +148,14 @@ def _failed(text: str, found: Found, error: UnreadableError) -> Reading:
 def _read_text(text: str) -> Reading:
     if not _may_hold_calls(text):
         return Reading((), text)
-    found = Found()
+    collector = CallCollector()
     try:
-        held = _take_text(text, found)
+        held = _take_text(text, collector)
     except UnreadableError as error:
-        return _failed(text, found, error)
+        return _failed(text, collector, error)
     except RecursionError:  # called from very deep in somebody's stack
-        return _failed(text, found, UnreadableError("nested too deeply"))
-    return found.reading() if held and (found.calls or found.texts) else Reading((), text, found.format)
+        return _failed(text, collector, UnreadableError("nested too deeply"))
+    return collector.reading() if held and (collector.calls or collector.texts) else Reading((), text, collector.format)
 
 
 def _may_hold_calls(text: str) -> bool:
@@ -165,7 +165,7 @@ def _may_hold_calls(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def _take_text(text: str, found: Found) -> bool:
+def _take_text(text: str, collector: CallCollector) -> bool:
     """Find the calls of a text, and what stands beside them; False where all of it is prose or data."""
     if len(text) > MAX_CHARACTERS:
         if any(mark in text for mark in MARKS) or _announces(text, 0) or _CALL_LIST.match(text):
@@ -173,42 +173,46 @@ def _take_text(text: str, found: Found) -> bool:
         return False
     body = without_end_marks(text).lstrip()
     if not body.startswith(_THOUGHT):
-        return _take_body(body, found)
+        return _take_body(body, collector)
     end = body.find(_THOUGHT_END) + len(_THOUGHT_END)
     if end < len(_THOUGHT_END):
         return False  # nothing but a thought
-    found.say(body[:end])
-    return _take_body(body[end:].lstrip(), found)
+    collector.add_text(body[:end])
+    return _take_body(body[end:].lstrip(), collector)
 
 
-def _take_body(body: str, found: Found) -> bool:
+def _take_body(body: str, collector: CallCollector) -> bool:
     if body.startswith(("{", "[")) and not body.startswith("[TOOL_CALLS]"):
-        end = _take_values(body, found)
+        end = _take_values(body, collector)
         if end is not None:
-            found.say(body[end:])
+            collector.add_text(body[end:])
             return True
         if _is_json(body):
             return False  # data, whatever marks its texts hold
     mark = first_mark(body)
     unmarked = len(body) if mark is None else mark
-    return _take_fence(body, unmarked, found) or _take_embedded(body, unmarked, found) or take_tagged(body, found)
+    return (
+        _take_fence(body, unmarked, collector)
+        or _take_embedded(body, unmarked, collector)
+        or take_tagged(body, collector)
+    )
 
 
-def _take_values(body: str, found: Found) -> int | None:
+def _take_values(body: str, collector: CallCollector) -> int | None:
     """The calls that a text begins with: one value, or several one after another; where they end, None without any."""
-    end = _take_value(body, 0, found)
+    end = _take_value(body, 0, collector)
     while end is not None and (following := _NEXT_VALUE.match(body, end)):
-        further = _take_value(body, following.end(), found)
+        further = _take_value(body, following.end(), collector)
         if further is None:
             break
         end = further
     return end
 
 
-def _take_value(body: str, position: int, found: Found) -> int | None:
+def _take_value(body: str, position: int, collector: CallCollector) -> int | None:
     """The calls in the value at this position, and where it ends; None where it is data or prose."""
     if _CALL_LIST.match(body, position):
-        return _take_call_list(body, position, found)
+        return _take_call_list(body, position, collector)
     literal = False
     value: object
     try:
@@ -218,10 +222,10 @@ def _take_value(body: str, position: int, found: Found) -> int | None:
             return None
         value, end = _literal_at(body, position, error)
         literal = True
-    if not take_shape(value, found, _read_text):
+    if not take_shape(value, collector, _read_text):
         return None
-    if literal and found.format == "tool_uses":
-        found.format = "tool_uses_text"
+    if literal and collector.format == "tool_uses":
+        collector.format = "tool_uses_text"
     return end
 
 
@@ -247,7 +251,7 @@ def _is_json(body: str) -> bool:
     return True
 
 
-def _take_call_list(body: str, position: int, found: Found) -> int | None:
+def _take_call_list(body: str, position: int, collector: CallCollector) -> int | None:
     """`[f(a=1)]`, alone or before further lines; a link in Markdown or a remark in brackets is prose."""
     scanner = PythonScanner(body, position)
     try:
@@ -255,51 +259,51 @@ def _take_call_list(body: str, position: int, found: Found) -> int | None:
     except UnreadableError:
         ends_like_calls = body.endswith("]") and body[:-1].rstrip(", \t\r\n").endswith(")")
         if ends_like_calls or _CERTAIN_CALL_LIST.match(body, position):
-            found.format = found.format or "bfcl_text"
+            collector.format = collector.format or "bfcl_text"
             raise
         return None
     if not _LINE_END.match(body, scanner.position):
         return None
     for call in calls:
-        found.add("bfcl_text", call.name, call.arguments)
+        collector.add("bfcl_text", call.name, call.arguments)
     return scanner.position
 
 
-def _take_fence(body: str, limit: int, found: Found) -> bool:
+def _take_fence(body: str, limit: int, collector: CallCollector) -> bool:
     """One fenced block that holds one value: in any format, but beside text only what says itself that it is a call."""
     opening = _FENCE.search(body, 0, limit)
     if not opening or opening[1].lower() not in _FENCED:
         return False
-    before, held = body[: opening.start()], Found()
+    before, held = body[: opening.start()], CallCollector()
     try:
         end = _take_value(body, opening.end(), held) if body.startswith(("{", "["), opening.end()) else None
     except UnreadableError:
         if before:
             return False
-        found.format = held.format
+        collector.format = held.format
         raise
     closing = _FENCE_END.match(body, end) if end is not None else None
     after = body[closing.end() :].strip() if closing else ""
     beside_text = bool(before or after) and held.format in ("bfcl", "bfcl_text")
     if not closing or "```" in after or beside_text or not held.calls:
         return False
-    found.say(before)
-    found.take(held.reading())
-    found.say(after)
+    collector.add_text(before)
+    collector.add_reading(held.reading())
+    collector.add_text(after)
     return True
 
 
-def _take_embedded(body: str, limit: int, found: Found) -> bool:
+def _take_embedded(body: str, limit: int, collector: CallCollector) -> bool:
     """`{"tool_uses": …}` inside other text: nobody writes that in passing."""
-    held = Found()
+    held = CallCollector()
     position = 0
     opening = _USES.search(body, 0, limit)
     while opening:
-        held.say(body[position : opening.start()])
+        held.add_text(body[position : opening.start()])
         try:
             end = _take_value(body, opening.start(), held)
         except UnreadableError:
-            found.format = "tool_uses"
+            collector.format = "tool_uses"
             raise
         if end is None:
             return False
@@ -307,6 +311,6 @@ def _take_embedded(body: str, limit: int, found: Found) -> bool:
         opening = _USES.search(body, position)
     if not held.calls:
         return False
-    held.say(body[position:])
-    found.take(held.reading())
+    held.add_text(body[position:])
+    collector.add_reading(held.reading())
     return True

@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck.calls._bounds import UnreadableError, place, quoted
-from tunecheck.calls._formats.found import Found
+from tunecheck.calls._formats.collector import CallCollector
 from tunecheck.calls._formats.json_formats import take_named
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import decode_at, skip_space
 
-_Reader: TypeAlias = Callable[[str, int, Found], int]
+_Reader: TypeAlias = Callable[[str, int, CallCollector], int]
 
 _MAX_KEYS = 20  # of a Glaive call, which has two
 _HERMES_END = "</tool_call>"
@@ -27,7 +27,7 @@ _MISTRAL_NAME = re.compile(r"\s*([^\s\[\]{}\"]+)\s*(?:\[CALL_ID\]\s*([^\s\[\]{}]
 _PYTHON_CALL = re.compile(rf"\[?\s*{NAME}\s*\(")
 
 
-def take_tagged(text: str, found: Found) -> bool:
+def take_tagged(text: str, collector: CallCollector) -> bool:
     """Find the calls behind the marks in a text, and the text beside them; False where it holds no mark.
 
     Raises:
@@ -37,13 +37,13 @@ def take_tagged(text: str, found: Found) -> bool:
     if start is None:
         return False
     mark = next(mark for mark in MARKS if text.startswith(mark, start))
-    found.format, read = MARKS[mark]
+    collector.format, read = MARKS[mark]
     position = 0
     while start >= 0:
-        found.say(text[position:start])
-        position = read(text, start + len(mark), found)
+        collector.add_text(text[position:start])
+        position = read(text, start + len(mark), collector)
         start = text.find(mark, position)
-    found.say(text[position:])
+    collector.add_text(text[position:])
     return True
 
 
@@ -69,12 +69,12 @@ def _value_at(text: str, position: int, mark: str) -> tuple[JSON, int]:
 # -- Glaive: <functioncall> {"name": "f", "arguments": '{"a": "it's"}'} <|endoftext|> ---------------------------------
 
 
-def _glaive(text: str, position: int, found: Found) -> int:
+def _glaive(text: str, position: int, collector: CallCollector) -> int:
     position = skip_space(text, position)
     if text[position : position + 1] != "{":
         raise UnreadableError(f"<functioncall> is not followed by an object at {place(text, position)}")
     value, position = _glaive_object(text, position)
-    take_named("glaive", value, found)
+    take_named("glaive", value, collector)
     end = _GLAIVE_END.match(text, position)
     return end.end() if end else position
 
@@ -135,11 +135,11 @@ def _expect(text: str, position: int, token: str) -> int:
 # -- Hermes, Qwen: <tool_call>{"name": "f", "arguments": {…}}</tool_call> ---------------------------------------------
 
 
-def _hermes(text: str, position: int, found: Found) -> int:
+def _hermes(text: str, position: int, collector: CallCollector) -> int:
     """One object, or several, up to the closing mark, which may be missing at the text's end."""
     while True:
         value, position = _value_at(text, position, "<tool_call>")
-        take_named("hermes", value, found)
+        take_named("hermes", value, collector)
         position = skip_space(text, position)
         if text.startswith(_HERMES_END, position):
             return position + len(_HERMES_END)
@@ -152,11 +152,11 @@ def _hermes(text: str, position: int, found: Found) -> int:
 # -- Mistral: [TOOL_CALLS] [{"name": "f", "arguments": {…}}]   [TOOL_CALLS]f[ARGS]{…}   [TOOL_CALLS]f{…} --------------
 
 
-def _mistral(text: str, position: int, found: Found) -> int:
+def _mistral(text: str, position: int, collector: CallCollector) -> int:
     position = skip_space(text, position)
     if text[position : position + 1] in ("[", "{"):
         value, position = _value_at(text, position, "[TOOL_CALLS]")
-        take_named("mistral", value, found)
+        take_named("mistral", value, collector)
         return position
     named = _MISTRAL_NAME.match(text, position)
     if not named:
@@ -168,36 +168,36 @@ def _mistral(text: str, position: int, found: Found) -> int:
         arguments = None
     else:
         raise UnreadableError(f"[TOOL_CALLS]{quoted(named[1])} has no arguments at {place(text, position)}")
-    found.add("mistral", named[1], arguments, named[2])
+    collector.add("mistral", named[1], arguments, named[2])
     return position
 
 
 # -- Llama: <|python_tag|>{"name": "f", "parameters": {…}}; {…}   <|python_tag|>f.call(a="x") -------------------------
 
 
-def _llama(text: str, position: int, found: Found) -> int:
+def _llama(text: str, position: int, collector: CallCollector) -> int:
     position = skip_space(text, position)
     if _PYTHON_CALL.match(text, position):
-        return _llama_python(text, position, found)
+        return _llama_python(text, position, collector)
     if text[position : position + 1] not in ("{", "["):
         raise UnreadableError(f"<|python_tag|> is followed by code, not by a call, at {place(text, position)}")
     while True:
         value, position = _value_at(text, position, "<|python_tag|>")
-        take_named("llama", value, found)
+        take_named("llama", value, collector)
         another = _SEPARATOR.match(text, position)
         if not another:
             return position
         position = another.end()
 
 
-def _llama_python(text: str, position: int, found: Found) -> int:
+def _llama_python(text: str, position: int, collector: CallCollector) -> int:
     """The built-in tools' form: one call in Python's syntax and nothing after it; more than that is code."""
     scanner = PythonScanner(text, position)
     calls = scanner.calls() if text[position] == "[" else [scanner.call()]
     if not scanner.at_end() and not scanner.sees("<|"):
         raise UnreadableError(f"<|python_tag|> is followed by code, not by a call, at {place(text, scanner.position)}")
     for call in calls:
-        found.add("llama", call.name, call.arguments)
+        collector.add("llama", call.name, call.arguments)
     return scanner.position
 
 

@@ -10,7 +10,7 @@ from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.calls._bounds import MAX_CALLS, UnreadableError, exact, quoted
-from tunecheck.calls._formats.found import PARALLEL
+from tunecheck.calls._formats.collector import PARALLEL
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import NAME, positional_count
 

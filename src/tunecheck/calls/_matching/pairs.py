@@ -13,8 +13,7 @@ from tunecheck._json import JSON
 from tunecheck.calls._matching.assignment import align, assign
 from tunecheck.calls._matching.kinds import closeness
 from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.calls._matching.scalars import frozen
-from tunecheck.calls._matching.values import Comparison
+from tunecheck.calls._matching.values import Comparison, frozen
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas.definitions import ToolDefinitions
 from tunecheck.calls._schemas.walk import Schema
@@ -58,13 +57,13 @@ def pair_up(
     pairs = _Pairs(expected, actual, policy, definitions)
     if policy.ordered:
         pairs.align()
-        pairs.found.moved = pairs.by_name()
+        pairs.pairing.moved = pairs.by_name()
     else:
-        pairs.found.pairs = pairs.by_name()
-    pairs.found.misnamed = pairs.by_likeness()
+        pairs.pairing.pairs = pairs.by_name()
+    pairs.pairing.misnamed = pairs.by_likeness()
     if pairs.comparison.exhausted:
-        pairs.found.notes.append("some arguments are too large to be compared in full")
-    return pairs.found
+        pairs.pairing.notes.append("some arguments are too large to be compared in full")
+    return pairs.pairing
 
 
 class _Pairs:
@@ -82,7 +81,7 @@ class _Pairs:
         self.policy = policy
         self.definitions = definitions
         self.comparison = Comparison(policy, explain=False)
-        self.found = Pairing()
+        self.pairing = Pairing()
         self.open_expected = list(range(len(expected)))
         self.open_actual = list(range(len(actual)))
 
@@ -93,27 +92,27 @@ class _Pairs:
             groups[self.expected[position].name][0].append(position)
         for position in self.open_actual:
             groups[self.actual[position].name][1].append(position)
-        found: Positions = []
+        positions: Positions = []
         for name, (wanted, made) in groups.items():
             if wanted and made:
-                found += self._one_function(name, wanted, made)
-        return self._close(sorted(found))
+                positions += self._one_function(name, wanted, made)
+        return self._close(sorted(positions))
 
     def _one_function(self, name: str, wanted: list[int], made: list[int]) -> Positions:
         if len(wanted) == len(made) == 1:
             return [(wanted[0], made[0])]
-        found: Positions = []
+        positions: Positions = []
         if self.policy.transitive:
-            found, wanted, made = self._identical(wanted, made)
+            positions, wanted, made = self._identical(wanted, made)
         if len(wanted) * len(made) > MOST_PAIRS:
-            self.found.notes.append(
+            self.pairing.notes.append(
                 f"{len(wanted)} calls of {name} against {len(made)} are too many to find the best pairs; "
                 "they were compared in the order they stand in"
             )
-            return found + list(zip(wanted, made, strict=False))
+            return positions + list(zip(wanted, made, strict=False))
         schema = self._schema(name)
         costs = [[self._cost(row, column, schema) for column in made] for row in wanted]
-        return found + [(wanted[row], made[column]) for row, column in assign(costs)]
+        return positions + [(wanted[row], made[column]) for row, column in assign(costs)]
 
     def _identical(self, wanted: list[int], made: list[int]) -> tuple[Positions, list[int], list[int]]:
         """Pair calls with exactly equal arguments; never a mistake where costs obey the triangle inequality: two
@@ -121,15 +120,15 @@ class _Pairs:
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for position in reversed(made):
             waiting[frozen(self.actual[position].arguments)].append(position)
-        found: Positions = []
+        positions: Positions = []
         left: list[int] = []
         for position in wanted:
             partners = waiting.get(frozen(self.expected[position].arguments))
             if partners:
-                found.append((position, partners.pop()))
+                positions.append((position, partners.pop()))
             else:
                 left.append(position)
-        return found, left, sorted(position for positions in waiting.values() for position in positions)
+        return positions, left, sorted(position for places in waiting.values() for position in places)
 
     def align(self) -> None:
         """Pair what can be paired in the order given."""
@@ -138,14 +137,14 @@ class _Pairs:
         rows = range(start, len(self.expected) - stop)
         columns = range(start, len(self.actual) - stop)
         if len(rows) * len(columns) > MOST_PAIRS:
-            self.found.notes.append(f"{len(rows)} calls against {len(columns)} were aligned by their names alone")
+            self.pairing.notes.append(f"{len(rows)} calls against {len(columns)} were aligned by their names alone")
             inner = self._next_by_name(rows, columns)
         else:
             costs = [[self._cost_in_order(row, column) for column in columns] for row in rows]
             inner = [(rows[row], columns[column]) for row, column in align(costs)]
         ends = [(position, position) for position in range(start)]
         ends += [(len(self.expected) - back, len(self.actual) - back) for back in range(1, stop + 1)]
-        self.found.pairs = self._close(sorted(ends + inner))
+        self.pairing.pairs = self._close(sorted(ends + inner))
 
     def _common_ends(self) -> tuple[int, int]:
         """How many identical calls stand at the beginning and at the end of both."""
@@ -166,15 +165,15 @@ class _Pairs:
         places: dict[str, list[int]] = defaultdict(list)
         for column in columns:
             places[self.actual[column].name].append(column)
-        found: Positions = []
+        positions: Positions = []
         after = 0
         for row in rows:
             named = places[self.expected[row].name]
             at = bisect_left(named, after)
             if at < len(named):
-                found.append((row, named[at]))
+                positions.append((row, named[at]))
                 after = named[at] + 1
-        return found
+        return positions
 
     def by_likeness(self) -> Positions:
         """Pair what is open across names, where one is probably meant for the other."""
@@ -187,11 +186,11 @@ class _Pairs:
         likely = [(row, column) for row, column in assign(full) if costs[row][column] is not None]
         return self._close([(rows[row], columns[column]) for row, column in likely])
 
-    def _close(self, found: Positions) -> Positions:
-        wanted, made = {row for row, _ in found}, {column for _, column in found}
+    def _close(self, positions: Positions) -> Positions:
+        wanted, made = {row for row, _ in positions}, {column for _, column in positions}
         self.open_expected = [position for position in self.open_expected if position not in wanted]
         self.open_actual = [position for position in self.open_actual if position not in made]
-        return found
+        return positions
 
     def _schema(self, name: str) -> Schema | None:
         definition = self.definitions.get(name) if self.definitions else None

@@ -1,4 +1,4 @@
-"""Calls as a reader finds them: in order, each checked, with the text that stands beside them."""
+"""Collects the calls of one value: in order, each checked, with the text that stands beside them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def without_end_marks(text: str) -> str:
         end -= len(mark)
 
 
-class Found:
-    """What has been found so far; `format` is that of the first call.
+class CallCollector:
+    """The calls and texts read so far; `format` is that of the first call.
 
     `add` and `add_tool_use` raise `UnreadableError`, which says which call it is about.
     """
@@ -43,10 +43,10 @@ class Found:
         self.format: str | None = None
 
     def reading(self) -> Reading:
-        """All of it."""
+        """Everything collected."""
         return Reading(tuple(self.calls), "\n".join(self.texts), self.format)
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Text beside the calls; white space and end marks around it are no text."""
         if "<" in text:
             first = _FIRST_MARKS.match(text)
@@ -54,14 +54,14 @@ class Found:
         if said := text.strip():
             self.texts.append(said)
 
-    def take(self, other: Reading) -> None:
-        """All that another reading found."""
+    def add_reading(self, other: Reading) -> None:
+        """The calls and the text of another reading."""
         if other.problem:
             self.format = self.format or other.format
             raise UnreadableError(other.problem)
         for call in other.calls:
             self._append(call, other.format)
-        self.say(other.text)
+        self.add_text(other.text)
 
     def add(self, wire_format: str | None, name: object, arguments: object = None, identity: object = None) -> None:
         """One call; its arguments are an object or JSON text of one, and none where they are missing or empty."""
