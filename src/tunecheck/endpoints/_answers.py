@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import Completion, Usage
 
-_MOST_TOKENS = 1 << 53
+_MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats
 
 
 class UnreadableReplyError(ValueError):

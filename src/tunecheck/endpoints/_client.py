@@ -119,6 +119,7 @@ class Client:
             EndpointError: it failed for good.
             StopRunError: it was refused, and so were the calls before it.
         """
+        # The same key on every attempt: a service that knows it neither computes nor bills a lost answer twice.
         sent = {**(headers or {}), "Idempotency-Key": key}
         call = _Call(body, sent, tokens, text_answers, empty_answers)
         live = self._opened()
@@ -130,7 +131,7 @@ class Client:
                 live.refused(self.who, error)
                 raise
             except EndpointError:
-                live.refusals = 0
+                live.refusals = 0  # it was let in: the credentials are right
                 raise
             live.refusals = 0
             return exchange
@@ -142,6 +143,7 @@ class Client:
             await live.transport.close()
 
     def _opened(self) -> _Live:
+        # Connections, locks and futures belong to their event loop, and `evaluate` may be called several times.
         loop = asyncio.get_running_loop()
         if self._live is None or self._live.loop is not loop:
             transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
@@ -163,6 +165,7 @@ class Client:
             failures += 1
             if outcome.overload:
                 live.gate.overloaded(outcome.retry_after_s)
+            # A 401 may mean no more than a token that expired or was revoked meanwhile: one new one is tried.
             if outcome.error.status == 401 and not renewed and self.auth.renew(identity):
                 renewed = True
                 continue

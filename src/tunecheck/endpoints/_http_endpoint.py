@@ -241,6 +241,7 @@ def time_header(sent_at: datetime | None) -> dict[str, str]:
 
 def _expected_tokens(body: bytes, parameters: Mapping[str, JSON]) -> int:
     """A call's tokens, guessed before it is sent: a quarter of its characters, and the most that it may answer."""
+    # Azure OpenAI counts the most that an answer may take against the limit when the request arrives.
     most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
     answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
     return len(body) // _CHARACTERS_PER_TOKEN + answer

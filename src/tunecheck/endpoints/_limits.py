@@ -160,7 +160,7 @@ class AdaptiveGate:
         self._peak = self._under_way
 
 
-_NEVER = frozenset({501, 505})
+_NEVER = frozenset({501, 505})  # not implemented, HTTP version not supported: no retry changes that
 _PASSING = frozenset({408, 409, 425, 429})
 
 

@@ -149,7 +149,7 @@ def _resolved_text(text: str, place: Place, redactor: Redactor) -> str:
 def _variable(name: str, place: Place) -> str:
     if not _VARIABLE.match(name):
         raise place.error("write ${env:NAME}, with the name of an environment variable")
-    value = os.environ.get(name, "").strip()
+    value = os.environ.get(name, "").strip()  # a key that was read from a file ends in a line feed
     if not value:
         state = "is empty" if name in os.environ else "is not set"
         raise place.error(f"the environment variable {name} {state}")

@@ -91,12 +91,14 @@ class PythonEndpoint(Endpoint):
         """Let the threads end; a later call starts new ones."""
         live, self._live = self._live, None
         if live is not None:
+            # A running function cannot be interrupted; those that have not begun are dropped.
             live[2].shutdown(wait=False, cancel_futures=True)
 
     def _opened(self) -> tuple[AdaptiveGate, ThreadPoolExecutor]:
         loop = asyncio.get_running_loop()
         most = self.concurrency or 1
         if self._live is None or self._live[0] is not loop:
+            # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
             threads = ThreadPoolExecutor(most, thread_name_prefix=f"tunecheck-{self.name}")
             self._live = (loop, AdaptiveGate(most, clock=self._clock, start=most), threads)
         return self._live[1], self._live[2]

@@ -95,7 +95,7 @@ class RecordedFile:
                 self.records += 1
         if not self.records:
             raise DataError(f"{self.path}: holds no recorded answers")
-        entries.sort()
+        entries.sort()  # one integer each (hash, then offset), so that sorting and searching need no objects
         self._hashes = array("Q", (entry >> 64 for entry in entries))
         self._offsets = array("Q", (entry & _LOW for entry in entries))
         return digest.hexdigest()

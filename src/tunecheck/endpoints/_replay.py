@@ -24,7 +24,7 @@ from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._recorded import NoAnswerError, RecordedFile, content_key, id_key
 
-_BFCL_RESULT = "_result.json"
+_BFCL_RESULT = "_result.json"  # JSON Lines despite the name, as BFCL writes it
 
 _ERRORS = (EndpointError, ContentFilterError, RefusedError, ReplyError, ThrottledError, TimedOutError)
 

@@ -96,7 +96,7 @@ def open_session(connections: int, *, secure: bool, connect_s: float = CONNECT_S
     tls = tls_context() if secure else True
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=connections, ssl=tls, keepalive_timeout=_IDLE_S),
-        cookie_jar=aiohttp.DummyCookieJar(),
+        cookie_jar=aiohttp.DummyCookieJar(),  # a session cookie would tie later rows to one replica
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_s),
     )
 
@@ -124,7 +124,7 @@ async def exchange(
                 url,
                 data=data,
                 headers=headers,
-                allow_redirects=False,
+                allow_redirects=False,  # a redirect could carry the key to another host
                 proxy=proxy.url if proxy else None,
                 proxy_headers={"Proxy-Authorization": secret.reveal()} if secret else None,
             ) as response,

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, TypeAlias, TypeVar
 
@@ -57,15 +57,6 @@ class ServerOptions:
     on_request: Callable[[Served], None] | None = None
 
 
-@dataclass(slots=True)
-class _Counts:
-    requests: int = 0
-    answers: int = 0
-    repeats: int = 0
-    faults: int = 0
-    refusals: int = 0
-
-
 class Middleware:
     """The middleware of a server, and what its handlers share.
 
@@ -76,7 +67,7 @@ class Middleware:
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
         self._faults = FaultInjection(options.faults, options.seed)
-        self._counts = _Counts()
+        self._counts = dict.fromkeys(("requests", "answers", "repeats", "faults", "refusals"), 0)
 
     async def once(
         self, request: web.Request, replies: ReplyStore[T], question: bytes, ask: Callable[[], Awaitable[T]]
@@ -90,14 +81,14 @@ class Middleware:
             await asyncio.sleep(self._options.latency_ms / 1000)
         key = request.headers.get("Idempotency-Key")
         repeated = key is not None and replies.holds(key)
-        self._counts.repeats += repeated
+        self._counts["repeats"] += repeated
         reply = await (ask() if key is None else replies.reply(key, question, ask))
-        self._counts.answers += 1
+        self._counts["answers"] += 1
         return reply, {REPLAYED: "true"} if repeated else {}
 
     def counts(self) -> dict[str, JSON]:
         """The counts so far, for the health check."""
-        return {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
+        return dict(self._counts)
 
     @web.middleware
     async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -112,14 +103,15 @@ class Middleware:
 
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         open_to_all = request.path in _OPEN_TO_ALL
-        self._counts.requests += not open_to_all
+        self._counts["requests"] += not open_to_all
         key = self._options.key
         if key and not open_to_all and not key_is_right(key, request.headers):
-            self._counts.refusals += 1
+            self._counts["refusals"] += 1
             return _problem(Problem(401, "the key is missing or wrong", "authentication_error", "invalid_api_key"))
+        # Only what asks for an answer fails: health checks draw nothing, so that they do not shift the sequence.
         fault = self._faults.draw() if request.method == "POST" else None
         if fault:
-            self._counts.faults += 1
+            self._counts["faults"] += 1
             return _problem(Problem(fault, "a fault made on purpose", "server_error", "injected_fault"))
         try:
             return await handler(request)

@@ -137,6 +137,7 @@ class Problem:
         seconds = self.retry_after_s
         if seconds is None:
             return {"Retry-After": "1"} if self.status in (429, 503) else {}
+        # OpenAI's own clients read retry-after-ms first; Retry-After can only say whole seconds.
         exact = {} if seconds == int(seconds) else {"retry-after-ms": f"{seconds * 1000:.0f}"}
         return {"Retry-After": str(math.ceil(seconds)), **exact}
 
