@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.bfcl_check_parts import Lamp, Row, lamp_row
 
+from tunecheck._json import dumps_line
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._single_turn import check_single_turn
@@ -28,7 +29,7 @@ def check_that_it_is_a_verdict(verdict: Verdict) -> None:
     assert isinstance(verdict, Verdict)
     assert (verdict.valid is True) == (verdict.error_type is None)
     assert verdict.valid or (isinstance(verdict.message, str) and len(verdict.message) < 2_000)
-    json.dumps(verdict.as_line("a row"))
+    dumps_line(verdict.as_line("a row"))
 
 
 # -- results and rows of any shape -------------------------------------------------------------------------------------
