@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck.datasets._identity import IdCheck, usable_id
-from tunecheck.datasets._reading import open_dataset
+from tunecheck.datasets._reading import IdCheck, open_dataset, usable_id
 
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:

@@ -10,7 +10,7 @@ from tunecheck._files.run import EvaluatorEntry
 from tunecheck.comparison._columns import Shape, Shapes, settle
 from tunecheck.comparison._rows import RawRow, as_text, text_of, value_of
 from tunecheck.comparison._run_table import Items, State
-from tunecheck.datasets._identity import fingerprint, usable_id
+from tunecheck.datasets._reading import fingerprint, usable_id
 from tunecheck.datasets._repeated import SOURCE_ID
 
 _BATCH_ROWS, _BATCH_BYTES = 512, 1 << 22

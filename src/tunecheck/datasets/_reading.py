@@ -7,9 +7,11 @@ for row in data.rows(): ...            # streaming; memory stays flat
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import IOBase
@@ -19,11 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from tunecheck._errors import ConfigurationError, DataError, PluginError, TunecheckError
+from tunecheck._json import canonical
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar
-from tunecheck.datasets._identity import IdCheck, fingerprint, usable_id
 from tunecheck.datasets._json_files import JsonLinesSource, json_source
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, Record, Source, one_line
@@ -40,6 +42,11 @@ PEEKED_ROWS = 1_000
 
 MAX_COLUMNS = 100_000
 """Most column names of one data set; beyond that, names are content and would fill the memory."""
+
+MAX_ID_LENGTH = 1_000
+"""Longest text taken as an id: one that is longer is content, not a name."""
+
+_WORD = 0xFFFF_FFFF_FFFF_FFFF
 
 _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
 """`name:argument`; a Windows drive has one letter and is no loader."""
@@ -163,11 +170,7 @@ def _adds(ids: IdCheck, values: Record) -> bool:
 
 
 def open_dataset(
-    data: Data,
-    *,
-    limit: int | None = None,
-    search: Sequence[Path] = (Path("datasets"),),
-    workspace: Path | None = None,
+    data: Data, *, limit: int | None = None, search: Sequence[Path] = (Path("datasets"),), workspace: Path | None = None
 ) -> Dataset:
     """Open data of any kind; its rows are not read before `scan()` or `rows()`.
 
@@ -313,3 +316,58 @@ def _data_files(folder: Path) -> list[str]:
     except (OSError, ValueError):
         return []
     return [name for name in names if Path(name).suffix.lower() in SUFFIXES]
+
+
+def usable_id(value: object) -> str | None:
+    """The value as an id: non-blank text, or a whole number as text; None for anything else."""
+    if isinstance(value, str):
+        return value if len(value) <= MAX_ID_LENGTH and not value.isspace() and value else None
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < MAX_ID_LENGTH:
+        return str(value)
+    return None
+
+
+def fingerprint(values: Mapping[str, object]) -> str:
+    """16 hex digits that are equal for equal content; empty where the content has no JSON form."""
+    try:
+        text = canonical(values)
+    except TypeError:
+        return ""
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+class IdCheck:
+    """Remembers which texts were seen, in 16 to 32 bytes each: an open-addressing table of 64-bit hashes.
+
+    Two different texts are taken for the same with a chance of one in 40 million among a million of them.
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 * 1024))
+        self._used = 0
+
+    def add(self, text: str) -> bool:
+        """Remember a text; False when it was there already."""
+        if not _insert(self._slots, hash(text) & _WORD or 1):
+            return False
+        self._used += 1
+        if self._used * 2 > len(self._slots):
+            self._grow()
+        return True
+
+    def _grow(self) -> None:
+        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
+        for value in old:
+            if value:
+                _insert(self._slots, value)
+
+
+def _insert(slots: array[int], value: int) -> bool:
+    mask = len(slots) - 1
+    at = value & mask
+    while held := slots[at]:
+        if held == value:
+            return False
+        at = (at + 1) & mask
+    slots[at] = value
+    return True

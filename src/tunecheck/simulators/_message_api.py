@@ -20,6 +20,13 @@ _FIRST_ID, _LAST_ID = 10_000, 99_999
 _MOST_MESSAGES = 50_000
 """Message ids are drawn until a new one comes, which would never end if all were taken."""
 
+_USERS: dict[str, JSON] = {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"}
+_MESSAGES: list[dict[str, JSON]] = [
+    {"USR002": "My name is Alice. I want to connect."},
+    {"USR003": "Could you upload the file?"},
+    {"USR004": "Could you upload the file?"},
+]
+
 
 class MessageAPI(Simulator):
     """Configuration: any of `user_map` (names to ids), `inbox`, `user_count`, `message_count`, `current_user` (an id).
@@ -35,10 +42,10 @@ class MessageAPI(Simulator):
         seed = taken(config, "MessageAPI", "random_seed", _SEED)
         self._random = random.Random(seed)
         self._generated_ids: set[int] = set(_ids(config))
-        self._user_map = taken(config, "MessageAPI", "user_map", _users())
-        self._user_count = taken(config, "MessageAPI", "user_count", len(_users()))
-        self._inbox = taken(config, "MessageAPI", "inbox", _messages())
-        self._message_count = taken(config, "MessageAPI", "message_count", len(_messages()))
+        self._user_map = taken(config, "MessageAPI", "user_map", _USERS)
+        self._user_count = taken(config, "MessageAPI", "user_count", len(_USERS))
+        self._inbox = taken(config, "MessageAPI", "inbox", _MESSAGES)
+        self._message_count = taken(config, "MessageAPI", "message_count", len(_MESSAGES))
         self._current_user = copy.deepcopy(config.get("current_user"))
         if not all(isinstance(message, dict) and message for message in self._inbox):
             raise DataError("initial_config.MessageAPI.inbox: each message is needed as {receiver id: message}")
@@ -181,15 +188,6 @@ class MessageAPI(Simulator):
             new_id = self._random.randint(_FIRST_ID, _LAST_ID)
         self._generated_ids.add(new_id)
         return new_id
-
-
-def _users() -> dict[str, JSON]:
-    return {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"}
-
-
-def _messages() -> list[dict[str, JSON]]:
-    greeting, request = "My name is Alice. I want to connect.", "Could you upload the file?"
-    return [{"USR002": greeting}, {"USR003": request}, {"USR004": request}]
 
 
 def _ids(config: Mapping[str, JSON]) -> list[int]:

@@ -19,9 +19,7 @@ _DATE = "%Y-%m-%d"
 _TIME = "%Y-%m-%d %H:%M:%S"
 
 Stock = TypedDict(
-    "Stock",
-    {"price": float, "percent_change": float, "volume": float, "MA(5)": object, "MA(20)": object},
-    total=False,
+    "Stock", {"price": float, "percent_change": float, "volume": float, "MA(5)": object, "MA(20)": object}, total=False
 )
 """A stock's figures. The moving averages are numbers, or long lists of them in a long-context row."""
 
@@ -200,13 +198,7 @@ class TradingBot(Simulator):
             "status": "Open",
         }
         self.order_counter += 1
-        return {
-            "order_id": order_id,
-            "order_type": order_type,
-            "status": "Pending",
-            "price": price,
-            "amount": amount,
-        }
+        return {"order_id": order_id, "order_type": order_type, "status": "Pending", "price": price, "amount": amount}
 
     @tool
     def cancel_order(self, order_id: int) -> dict[str, int | str]:

@@ -348,33 +348,26 @@ class VehicleControlAPI(Simulator):
         return {"log": messages}
 
     def _status(self, option: Option) -> dict[str, object] | None:
-        match option:
-            case "fuel":
-                return {"fuelLevel": self.fuelLevel}
-            case "battery":
-                return {"batteryVoltage": self.batteryVoltage}
-            case "doors":
-                return {"doorStatus": copied(self.doorStatus)}
-            case "climate":
-                return {
-                    "currentACTemperature": self.acTemperature,
-                    "fanSpeed": self.fanSpeed,
-                    "climateMode": self.acMode,
-                    "humidityLevel": self.humidityLevel,
-                }
-            case "headlights":
-                return {"headlightStatus": self.headLightStatus}
-            case "parkingBrake":
-                return {
-                    "parkingBrakeStatus": self.parkingBrakeStatus,
-                    "parkingBrakeForce": self._parking_brake_force,
-                    "slopeAngle": self._slope_angle,
-                }
-            case "brakePedal":
-                return {"brakePedalStatus": self.brakePedalStatus, "brakePedalForce": self._brake_pedal_force}
-            case "engine":
-                return {"engineState": self.engine_state}
-        return None
+        parts: dict[object, dict[str, object]] = {
+            "fuel": {"fuelLevel": self.fuelLevel},
+            "battery": {"batteryVoltage": self.batteryVoltage},
+            "doors": {"doorStatus": copied(self.doorStatus)},
+            "climate": {
+                "currentACTemperature": self.acTemperature,
+                "fanSpeed": self.fanSpeed,
+                "climateMode": self.acMode,
+                "humidityLevel": self.humidityLevel,
+            },
+            "headlights": {"headlightStatus": self.headLightStatus},
+            "parkingBrake": {
+                "parkingBrakeStatus": self.parkingBrakeStatus,
+                "parkingBrakeForce": self._parking_brake_force,
+                "slopeAngle": self._slope_angle,
+            },
+            "brakePedal": {"brakePedalStatus": self.brakePedalStatus, "brakePedalForce": self._brake_pedal_force},
+            "engine": {"engineState": self.engine_state},
+        }
+        return parts.get(option) if isinstance(option, str) else None
 
     def _with_places(self, kilometres: float) -> dict[str, object]:
         if self._padding is None:

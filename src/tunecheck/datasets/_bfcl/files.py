@@ -48,11 +48,7 @@ TEXTS = (LONG_CONTEXT, PROMPTS, HINTS, TOOL_HINTS)
 
 _PACKAGE = "bfcl_eval"
 
-_PLACES = (
-    Path(_PACKAGE),
-    Path(),
-    Path("berkeley-function-call-leaderboard", _PACKAGE),
-)
+_PLACES = (Path(_PACKAGE), Path(), Path("berkeley-function-call-leaderboard", _PACKAGE))
 """Where the package's folder may be below the one given."""
 
 

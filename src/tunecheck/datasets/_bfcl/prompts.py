@@ -126,8 +126,7 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
         {"output_format": _prompt(prompts, _OUTPUT_FORMAT), "param_types": _prompt(prompts, _PARAMETER_TYPES)},
     )
     available = _filled(
-        _prompt(prompts, _STYLE + "available_tools"),
-        {"format": "json", "functions": json.dumps(functions, indent=4)},
+        _prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": json.dumps(functions, indent=4)}
     )
     return _filled(
         _prompt(prompts, _TEMPLATE),

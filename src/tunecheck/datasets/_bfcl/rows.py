@@ -199,10 +199,7 @@ def _function(document: Document, wording: Wording) -> JSON:
     parameters = document.get("parameters")
     converted = _schema(parameters, wording, 0) if isinstance(parameters, dict) else {"properties": {}}
     assert isinstance(converted, dict)
-    return document | {
-        "name": tool_name(str(document.get("name"))),
-        "parameters": converted | {"type": "object"},
-    }
+    return document | {"name": tool_name(str(document.get("name"))), "parameters": converted | {"type": "object"}}
 
 
 def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
