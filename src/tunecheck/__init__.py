@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TunecheckError,
     )
     from tunecheck._faults import Fault
+    from tunecheck._files.versions import NewerFileError
     from tunecheck._pytest_plugin import assert_no_regression
     from tunecheck._targets import CallContext, Row, Target
     from tunecheck.bfcl._scoring import score_results
@@ -98,6 +99,7 @@ _HOMES = {
         "TunecheckError",
     ),
     "tunecheck._faults": ("Fault",),
+    "tunecheck._files.versions": ("NewerFileError",),
     "tunecheck._pytest_plugin": ("assert_no_regression",),
     "tunecheck._targets": (
         "CallContext",
@@ -112,11 +114,11 @@ _HOMES = {
         "Reading",
     ),
     "tunecheck.comparison._compare": ("compare",),
-    "tunecheck.comparison._pairing": ("NothingPairsError",),
     "tunecheck.comparison._comparison": (
         "Comparison",
         "MetricComparison",
     ),
+    "tunecheck.comparison._pairing": ("NothingPairsError",),
     "tunecheck.conversations._target": ("ConversationTarget",),
     "tunecheck.endpoints._base": ("Endpoint",),
     "tunecheck.endpoints._definition": ("load_endpoint",),
@@ -138,17 +140,17 @@ _HOMES = {
     "tunecheck.evaluators._calls.call_check": ("CallCheckEvaluator",),
     "tunecheck.evaluators._calls.function_call_match": ("FunctionCallMatchEvaluator",),
     "tunecheck.evaluators._calls.match": ("MatchEvaluator",),
-    "tunecheck.evaluators._judges.shipped": (
-        "CallJudgeEvaluator",
-        "DifferenceEvaluator",
-        "GroundednessEvaluator",
-        "RelevanceEvaluator",
-    ),
     "tunecheck.evaluators._judges.output": ("JudgeOutput",),
     "tunecheck.evaluators._judges.prompty": ("PromptyEvaluator",),
     "tunecheck.evaluators._judges.reply": (
         "JudgeRefusalError",
         "JudgementError",
+    ),
+    "tunecheck.evaluators._judges.shipped": (
+        "CallJudgeEvaluator",
+        "DifferenceEvaluator",
+        "GroundednessEvaluator",
+        "RelevanceEvaluator",
     ),
     "tunecheck.evaluators._multi_turn_state": ("MultiTurnStateEvaluator",),
     "tunecheck.evaluators._similarity.bert_score": ("BertScoreEvaluator",),
@@ -215,6 +217,7 @@ __all__ = [
     "MissingExtraError",
     "MissingTextsError",
     "MultiTurnStateEvaluator",
+    "NewerFileError",
     "NoAnswerError",
     "NothingPairsError",
     "PluginError",

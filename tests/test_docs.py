@@ -1,0 +1,78 @@
+"""The documentation names what is public, all of it and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.conftest import ROOT
+
+import tunecheck
+from tunecheck import TunecheckError
+
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
+IMPORT = re.compile(r"\b(?:from (tunecheck[\w.]*) import ([\w, ]+)|import (tunecheck\.[\w.]+))")
+DOTTED = re.compile(r"\btunecheck(?:\.\w+)*\._\w+")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_imports_public_names_only(page: Path) -> None:
+    for module, names, plain in IMPORT.findall(page.read_text("utf-8")):
+        loaded = importlib.import_module(module or plain)
+        for name in re.findall(r"\w+", names):
+            assert name in loaded.__all__, f"{page.name} imports {name} from {module}, which does not offer it"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_no_internal_module(page: Path) -> None:
+    assert DOTTED.findall(page.read_text("utf-8")) == []
+
+
+def test_every_public_name_is_on_the_page_of_the_python_api_or_of_errors() -> None:
+    api = set(re.findall(r"^::: tunecheck\.(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE))
+    errors = set(re.findall(r"`(\w+Error)`", (ROOT / "docs" / "errors.md").read_text("utf-8")))
+    assert set(tunecheck.__all__) - {"__version__"} == (api | errors) & set(tunecheck.__all__)
+
+
+def test_every_error_that_can_reach_a_user_is_on_the_page_of_errors() -> None:
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    raised = {name for name in _errors_of_the_package() if not name.startswith("_")}
+    assert len(raised) > 20
+    assert raised - set(re.findall(r"`(\w+Error)`", page)) == set()
+
+
+def test_every_error_on_that_page_is_one_of_ours_and_can_be_imported() -> None:
+    page = (ROOT / "docs" / "errors.md").read_text("utf-8")
+    for name in re.findall(r"^\| [│├└ ]*`(\w+)`", page, re.MULTILINE):
+        assert issubclass(getattr(tunecheck, name), TunecheckError)
+
+
+def test_every_page_stands_in_the_sites_navigation() -> None:
+    configuration = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    assert sorted(_pages(configuration["nav"])) == [page.name for page in sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _pages(nav: object) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, (list, dict)):
+        for entry in nav.values() if isinstance(nav, dict) else nav:
+            yield from _pages(entry)
+
+
+def _errors_of_the_package() -> set[str]:
+    """The classes below TunecheckError, by what each class statement of the source says it is made from."""
+    bases: dict[str, set[str]] = {}
+    for path in (ROOT / "src" / "tunecheck").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases.setdefault(node.name, set()).update(ast.unparse(base) for base in node.bases)
+    found = {"TunecheckError"}
+    while more := {name for name, of in bases.items() if of & found} - found:
+        found |= more
+    return found
