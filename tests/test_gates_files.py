@@ -139,13 +139,13 @@ def without_code(line: str) -> str:
     return kept
 
 
-@pytest.mark.parametrize(("option", "words"), [("--junit", "--junit"), ("--markdown", "--markdown")])
+@pytest.mark.parametrize("option", ["--junit", "--markdown"])
 def test_a_folder_that_is_not_there_is_said_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
     said = evaluated(tmp_path, monkeypatch, capsys, option, "nowhere/out")
     assert said.code == 2
-    assert f"{words}: the folder nowhere does not exist" in said.err
+    assert f"{option} nowhere/out: the folder nowhere does not exist" in said.err
     assert not (tmp_path / "eval_results").exists()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, option
+from tunecheck.cli._output_files import check_output
 from tunecheck.cli._shared_options import ResultsOptions
 
 
@@ -27,15 +27,10 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     from tunecheck.report._writing import write_report
     from tunecheck.runs._store import find_run
 
+    check_output("--out", options.out)
     run = find_run(options.run, options.folder)
     base = find_run(options.against, options.folder) if options.against is not None else None
-    path = _checked(Path(options.out)) if options.out is not None else run.folder / "report.html"
+    path = Path(options.out) if options.out is not None else run.folder / "report.html"
     write_report(run, path, against=base, pair_by=options.pair_by)
     print(path)
     return 0
-
-
-def _checked(path: Path) -> Path:
-    if path.is_dir() or not path.parent.is_dir():
-        raise ConfigurationError(f"--out {path}: its folder does not exist, or it is one itself")
-    return path

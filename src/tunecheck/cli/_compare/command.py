@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import SHOWING, argument, command, flag, option
+from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._shared_options import JsonOptions, ResultsOptions
 
 _STATISTICS = "Statistics"
@@ -61,6 +61,8 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     from tunecheck.cli._console import console, print_json
     from tunecheck.comparison._compare import compare as compare_runs
 
+    check_output("--out", options.out)
+    check_output("--markdown", options.markdown)
     shown = _ROWS_SHOWN if options.rows is None else options.rows
     comparison = compare_runs(
         options.base,
@@ -75,21 +77,11 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
         results_dir=options.folder,
     )
     if options.out is not None:
-        _write(options.out, dumps_line(comparison.to_json()))
+        write_output(options.out, dumps_line(comparison.to_json()))
     if options.markdown is not None:
-        _write(options.markdown, comparison_markdown(comparison, shown).encode("utf-8", "backslashreplace"))
+        write_output(options.markdown, comparison_markdown(comparison, shown))
     if options.json:
         print_json(comparison.to_json())
     else:
         show(comparison, console(sys.stdout), shown)
     return 0
-
-
-def _write(path: str, content: bytes) -> None:
-    from tunecheck._errors import ConfigurationError
-    from tunecheck.runs._store import write_file
-
-    try:
-        write_file(Path(path), content)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be written: {error.strerror or error}") from None

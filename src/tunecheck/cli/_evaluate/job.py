@@ -15,8 +15,8 @@ from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source, l
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.baseline import Base, RowKey, check_margin, read_base
-from tunecheck.cli._gates.files import check_folders
 from tunecheck.cli._gates.gates import Gate, parse_gate
+from tunecheck.cli._output_files import check_output
 from tunecheck.cli._running import run_arguments
 from tunecheck.cli._stored_options import command_of, read_config, recorded_options, resumed
 from tunecheck.runs._store import Run, find_run
@@ -156,7 +156,8 @@ def prepare(options: Options) -> Job:
     """
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
     check_margin(options)
-    check_folders(options)
+    check_output("--junit", options.junit)
+    check_output("--markdown", options.markdown)
     job = _prepare_score(options, gates) if options.run is not None else _prepare_evaluate(options, gates)
     for gate in gates:
         gate.check_names(list(job.evaluators), options.group_by or [])

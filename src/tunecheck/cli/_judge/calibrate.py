@@ -11,6 +11,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import SCORING, SHOWING, command, option
+from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._running import begin, run_arguments
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 
@@ -69,7 +70,7 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     for name, value in (("labels FILE", options.labels), ("evaluator NAME", options.evaluator)):
         if value is None:
             raise ConfigurationError(f"--{name} is missing (or give --resume RUN)")
-    _check_out(options.out)
+    check_output("--out", options.out)
     calibration = _run(options)
     invocation.finished = str(calibration.run_dir)
     _show(calibration, options)
@@ -77,11 +78,6 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
         print("error: no row could be compared", file=sys.stderr)
         return FAILED
     return DONE
-
-
-def _check_out(out: str | None) -> None:
-    if out is not None and (not Path(out).parent.is_dir() or Path(out).is_dir()):
-        raise ConfigurationError(f"--out {out}: its folder does not exist, or it is one itself")
 
 
 def _run(options: CalibrateOptions) -> Calibration:
@@ -135,11 +131,11 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
 def _show(calibration: Calibration, options: CalibrateOptions) -> None:
     from tunecheck._files.versions import versioned
     from tunecheck.cli._judge.report import SIMULATED, show
-    from tunecheck.runs._store import dumps_readably, write_file
+    from tunecheck.runs._store import dumps_readably
 
     whole = versioned(calibration.as_json())
     if options.out is not None:
-        write_file(Path(options.out), dumps_readably(whole))
+        write_output(options.out, dumps_readably(whole))
     if options.json:
         print_json(whole)
     elif options.quiet:

@@ -1,0 +1,36 @@
+"""Files that options name for a command to write: checked before it starts, written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError, TunecheckError
+
+
+def check_output(option: str, name: str | None) -> None:
+    """See that a file can be written where one is asked for.
+
+    Raises:
+        ConfigurationError: its folder is not there, or the name is a folder's.
+    """
+    if name is None:
+        return
+    path = Path(name)
+    if not name or path.is_dir():
+        raise ConfigurationError(f"{option} {name}: that is a folder; name a file")
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"{option} {name}: the folder {path.parent} does not exist; make it first")
+
+
+def write_output(name: str, content: str | bytes) -> None:
+    """Write a file; what UTF-8 cannot hold of a text is escaped.
+
+    Raises:
+        TunecheckError: it cannot be written.
+    """
+    from tunecheck.runs._store import write_file
+
+    try:
+        write_file(Path(name), content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+    except OSError as error:
+        raise TunecheckError(f"{name}: cannot be written: {error.strerror or error}") from None
