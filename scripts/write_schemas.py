@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._json import JSON, dumps
+from tunecheck.cli._options import CommandOptions
+from tunecheck.cli._stored_options import config_file
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
@@ -41,8 +43,10 @@ WRITTEN_BY_PEOPLE = {
     "endpoint-simulated.yaml": "tunecheck.endpoints._simulated.endpoint:SimulatedConfig",
     "prices.yaml": "tunecheck.endpoints._prices:PriceFile",
     "serve-script.yaml": "tunecheck.endpoints._serving.script:ScriptFile",
+    "sidecar.yaml": "tunecheck.datasets._defaults:Sidecar",
+    "evaluate-config.yaml": "tunecheck.cli._evaluate.options:Options",
 }
-"""Files that people write carry no version."""
+"""Files that people write carry no version; a command's options stand for the configuration file that holds them."""
 
 
 def schemas() -> dict[str, bytes]:
@@ -53,7 +57,9 @@ def schemas() -> dict[str, bytes]:
 
 def _schema(name: str, place: str) -> bytes:
     module, _, attribute = place.partition(":")
-    described: dict[str, JSON] = msgspec.json.schema(getattr(import_module(module), attribute))
+    kind = getattr(import_module(module), attribute)
+    is_options = isinstance(kind, type) and issubclass(kind, CommandOptions)
+    described: dict[str, JSON] = msgspec.json.schema(config_file(kind) if is_options else kind)
     head: dict[str, JSON] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name}
     return msgspec.json.format(dumps({**head, **described}), indent=2) + b"\n"
 

@@ -53,6 +53,26 @@ def test_no_file_that_people_write_carries_one(name: str) -> None:
     assert b"format_version" not in (FOLDER / f"{name}.schema.json").read_bytes()
 
 
+def test_what_people_write_fits() -> None:
+    for path in (FOLDER.parent.parent / "datasets").glob("*.yaml"):
+        check("sidecar.yaml", yaml_load(path))
+    check("evaluate-config.yaml", {"dataset": "val.jsonl", "evaluators": ["bleu", "match"], "limit": 10, "seed": 3})
+    check("prices.yaml", {"currency": "EUR", "models": {"m": {"input_per_million": 1, "output_per_million": 2.5}}})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("evaluate-config.yaml", {"evaluater": "bleu"}),
+        ("sidecar.yaml", {"column_mapping": ["a"]}),
+        ("prices.yaml", {"model": {}}),
+    ],
+)
+def test_what_commands_refuse_fits_no_schema(name: str, content: dict[str, object]) -> None:
+    with pytest.raises(AssertionError):
+        check(name, content)
+
+
 def test_what_runs_and_commands_write_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

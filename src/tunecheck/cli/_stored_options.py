@@ -91,8 +91,16 @@ def read_config(kind: type[T], path: str) -> T:
     """
     from tunecheck import _yaml as yamltext
 
-    keys = [each for each in option_fields(kind).values() if each.name != "config"]
-    return _read(kind, keys, _underscored(yamltext.read(Path(path))))
+    return _read(kind, _config_keys(kind), _underscored(yamltext.read(Path(path))))
+
+
+def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
+    """What a configuration file of these options may hold."""
+    return _written(_config_keys(kind))
+
+
+def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
+    return [each for each in option_fields(kind).values() if each.name != "config"]
 
 
 def _key(command: str) -> str:
@@ -117,10 +125,14 @@ def _underscored(document: Document) -> Document:
 
 
 def _read(kind: type[T], described: Sequence[OptionField], document: Document) -> T:
-    written = msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
-    values = read_as(document.value, written, document.where)
+    values = read_as(document.value, _written(described), document.where)
     given: dict[str, Any] = {each.name: _value(each, values, document) for each in described}
     return kind(**{name: value for name, value in given.items() if value is not None})
+
+
+def _written(described: Sequence[OptionField]) -> type[msgspec.Struct]:
+    """How these options are written in a file."""
+    return msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
 
 
 def _type(described: OptionField) -> Any:  # noqa: ANN401 - a type
