@@ -72,6 +72,13 @@ def read_usage(reply: JSON) -> Usage:
     return Usage(_tokens(usage, "prompt_tokens", "input_tokens"), _tokens(usage, "completion_tokens", "output_tokens"))
 
 
+def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
+    """The texts of a message's content, whole or in parts; a part without text stays what it is."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    return [part.get("text") if isinstance(part, dict) else part for part in parts]
+
+
 def _json_text(value: JSON) -> str:
     try:
         return dumps(value).decode()

@@ -128,6 +128,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             clock=clock or Clock(),
             rng=rng or random.Random(),
         )
+        self._clients = [self._client]
         self._data = dict(definition.data)
         if secrets.key is not None:
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
@@ -184,8 +185,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return {key: value for key, value in self.settings().items() if key not in _OPERATIONAL}
 
     def sign(self, user_agent: str) -> None:
-        """Append to the User-Agent of the calls to come."""
-        self._client.sign(user_agent)
+        """Append to the User-Agent of later calls."""
+        for client in self._clients:
+            client.sign(user_agent)
 
     @property
     def concurrency_now(self) -> int | None:
@@ -194,7 +196,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     async def close(self) -> None:
         """Close connections. A later call opens new ones."""
-        await self._client.close()
+        for client in self._clients:
+            await client.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self._url!r})"

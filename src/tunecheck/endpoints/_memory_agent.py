@@ -9,7 +9,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._answers import UnreadableReplyError, keys_of
+from tunecheck.endpoints._answers import UnreadableReplyError, content_parts, keys_of
 from tunecheck.endpoints._base import ChatRequest, Completion, StatefulEndpoint, StatefulReply, time_text
 from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._config import Definition
@@ -24,8 +24,8 @@ _OTHER_KINDS = ("parameters", "request", "response")
 class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     """Posts to `<url>/reply`, `<url>/reset` and `<url>/advance`; all other keys are those of every HTTP endpoint.
 
-    As an ordinary endpoint it says a request's only user message, behind the system messages where there are any, in
-    a conversation of its own.
+    As an ordinary endpoint it sends a request's only user message, after the system messages where there are any, in a
+    conversation of its own.
     """
 
     kind = "memory_agent"
@@ -36,7 +36,8 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
             if definition.data.get(key) is not None:
                 raise definition.at(key).error("means nothing to a memory agent, which has a protocol of its own")
         super().__init__(definition)
-        self._others = {path: self._client.at(_beside(self._url, path)) for path in (_RESET, _ADVANCE)}
+        self._reset, self._advance = (self._client.at(_beside(self._url, path)) for path in (_RESET, _ADVANCE))
+        self._clients += (self._reset, self._advance)
 
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
@@ -52,24 +53,12 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
 
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
         """See StatefulEndpoint."""
-        await self._tell(self._others[_RESET], _told(conversation, sent_at), key, sent_at)
+        await self._tell(self._reset, _told(conversation, sent_at), key, sent_at)
 
     async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
         """See StatefulEndpoint."""
         body = _told(conversation, sent_at) | {"seconds": seconds}
-        await self._tell(self._others[_ADVANCE], body, key, sent_at)
-
-    def sign(self, user_agent: str) -> None:
-        """Append to the User-Agent of the calls to come."""
-        super().sign(user_agent)
-        for client in self._others.values():
-            client.sign(user_agent)
-
-    async def close(self) -> None:
-        """Close connections. A later call opens new ones."""
-        await super().close()
-        for client in self._others.values():
-            await client.close()
+        await self._tell(self._advance, body, key, sent_at)
 
     async def _tell(self, client: Client, body: JSON, key: str, sent_at: datetime) -> None:
         await client.post(dumps(body), key=key, headers=time_header(sent_at), empty_answers=True)
@@ -105,22 +94,12 @@ def _only_message(request: ChatRequest) -> str:
             "a memory agent keeps the conversation itself: it can be asked a single user message, not "
             + (f"messages of {', '.join(map(str, roles[:8]))}" if roles else "none at all")
         )
-    return "\n\n".join(filter(None, map(_said, request.messages)))
+    return "\n\n".join(filter(None, map(_text_of, request.messages)))
 
 
-def _said(message: Mapping[str, JSON]) -> str:
-    """A message's text: itself, or those of its parts.
-
-    Raises:
-        ValueError: it has none.
-    """
-    content = message.get("content")
-    parts = [part.get("text") if isinstance(part, dict) else part for part in _listed(content)]
+def _text_of(message: Mapping[str, JSON]) -> str:
+    parts = content_parts(message)
     texts = [part for part in parts if isinstance(part, str)]
     if not texts or len(texts) < len(parts):
         raise ValueError("a memory agent is told text, and a message holds something else")
     return "\n".join(texts)
-
-
-def _listed(content: JSON) -> list[JSON]:
-    return content if isinstance(content, list) else [content]

@@ -28,6 +28,7 @@ from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck._yaml import read
+from tunecheck.endpoints._answers import content_parts
 from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
@@ -346,18 +347,16 @@ def _question(request: ChatRequest) -> Question:
     if request.tools is not None:
         given["tools"] = [dict(tool) for tool in request.tools]
     users = [message for message in messages if message.get("role") == "user"]
-    systems = [_said(message) for message in messages if message.get("role") in ("system", "developer")]
-    everything = [*map(_said, messages), *(dumps([name, value]).decode() for name, value in given.items())]
-    return Question(_said(users[-1]) if users else "", "\n".join(systems), "\n".join(everything), given)
+    systems = [_text_of(message) for message in messages if message.get("role") in ("system", "developer")]
+    everything = [*map(_text_of, messages), *(dumps([name, value]).decode() for name, value in given.items())]
+    return Question(_text_of(users[-1]) if users else "", "\n".join(systems), "\n".join(everything), given)
 
 
-def _said(message: Mapping[str, JSON]) -> str:
+def _text_of(message: Mapping[str, JSON]) -> str:
     """A message's texts, and its calls as JSON."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [content]
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    texts = [part for part in content_parts(message) if isinstance(part, str)]
     calls = message.get("tool_calls")
-    return "\n".join([*(text for text in texts if isinstance(text, str)), *([dumps(calls).decode()] if calls else [])])
+    return "\n".join([*texts, *([dumps(calls).decode()] if calls else [])])
 
 
 def _estimated(question: Question, completion: Completion) -> Usage:
