@@ -123,14 +123,14 @@ def split(text: str, name: str, folder: Path | None) -> tuple[Front, str, int]:
     above = text.count("\n", 0, opening.start()) + 1
     try:
         # Line feeds above it, so that the reader's lines are the file's.
-        found = document("\n" * above + text[opening.end() + 1 : closing.start()], name)
+        read = document("\n" * above + text[opening.end() + 1 : closing.start()], name)
     except ConfigurationError as error:
         raise PromptError(str(error)) from None
-    if not isinstance(found.value, dict):
+    if not isinstance(read.value, dict):
         raise PromptError(f"{name}, line {above + 1}: the front matter is a mapping with `model:`, `inputs:` and more")
-    bare = Front(found.value, found, folder)
-    resolved = {key: _with_files(value, (key,), bare) for key, value in found.value.items()}
-    return Front(resolved, found, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
+    bare = Front(read.value, read, folder)
+    resolved = {key: _with_files(value, (key,), bare) for key, value in read.value.items()}
+    return Front(resolved, read, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
 
 
 def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:

@@ -43,8 +43,8 @@ def find_images(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _find(text: str, sign: str, start: int) -> int:
-    found = text.find(sign, start)
-    return found if found >= 0 else len(text)
+    position = text.find(sign, start)
+    return position if position >= 0 else len(text)
 
 
 def is_url(link: str) -> bool:

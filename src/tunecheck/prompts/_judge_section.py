@@ -1,6 +1,6 @@
-"""What can be said of how a judge is asked and how its answer becomes a metric.
+"""The settings of a judge: how it is asked, and how its answer becomes a metric.
 
-It is said in the `judge:` section of a prompt's front matter, which Azure's loader ignores, or by whoever makes the
+They stand in the `judge:` section of a prompt's front matter, which Azure's loader ignores, or are arguments of the
 judge.
 """
 

@@ -28,7 +28,7 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
 
     Raises:
         PromptError: it cannot be read or is wrong; names file, line and key.
-        MissingExtraError: it is of the newer dialect, and the package `prompty` is not installed.
+        MissingExtraError: it is of the second dialect, and the package `prompty` is not installed.
     """
     path = Path(source)
     if text is None:

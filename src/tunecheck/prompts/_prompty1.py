@@ -122,12 +122,12 @@ def _inputs(front: Front, sample: Mapping[str, JSON], template: Template) -> dic
     if "self" in declared:
         raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
     rest = dict.fromkeys([*sample, *sorted(template.names)])
-    found = {
+    undeclared = {
         name: PromptInput(name, required=not template.may_lack(name), sample=sample.get(name))
         for name in rest
         if name not in declared
     }
-    return declared | found
+    return declared | undeclared
 
 
 def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON]) -> PromptInput:

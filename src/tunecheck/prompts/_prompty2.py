@@ -269,12 +269,12 @@ def _split(skeleton: Skeleton) -> list[dict[str, JSON]]:
     head: dict[str, JSON] = {"role": "system"}
     lines: list[str] = []
     for line in skeleton.text.splitlines():
-        found = _header(line.strip(), skeleton)
-        if found is None:
+        header = _header(line.strip(), skeleton)
+        if header is None:
             lines.append(line)
             continue
         messages += _message(head, lines, skeleton)
-        head, lines = found, []
+        head, lines = header, []
     return messages + _message(head, lines, skeleton)
 
 
@@ -291,15 +291,15 @@ def _header(line: str, skeleton: Skeleton) -> dict[str, JSON] | None:
 
 def _attributes(text: str) -> dict[str, str] | None:
     """`name="Ann", id=7` as texts; None where it is nothing or something else."""
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     position = 0
     while position < len(text):
         match = _ATTRIBUTE.match(text, position)
         if match is None:
             return None
-        found[match.group(1)] = match.group(2) if match.group(2) is not None else match.group(3).strip()
+        attributes[match.group(1)] = match.group(2) if match.group(2) is not None else match.group(3).strip()
         position = match.end()
-    return found or None
+    return attributes or None
 
 
 def _message(head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> list[dict[str, JSON]]:

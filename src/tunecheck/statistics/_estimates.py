@@ -36,14 +36,14 @@ def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
     rows = len(columns)
     random = numpy.random.Generator(numpy.random.PCG64(seed))
     together = max(1, _AT_ONCE // rows)
-    found = numpy.empty((resamples, columns.shape[1]))
+    sums = numpy.empty((resamples, columns.shape[1]))
     for start in range(0, resamples, together):
         count = min(together, resamples - start)
         drawn = random.integers(0, rows, size=(count, rows))
         drawn += numpy.arange(count)[:, None] * rows
         times = numpy.bincount(drawn.ravel(), minlength=count * rows).reshape(count, rows)
-        found[start : start + count] = times.astype(numpy.float64) @ columns
-    return found / rows
+        sums[start : start + count] = times.astype(numpy.float64) @ columns
+    return sums / rows
 
 
 def bca_intervals(columns: Floats, confidence: float, seed: int, resamples: int) -> list[tuple[float, float]]:
@@ -194,8 +194,8 @@ def means(
     varied = [at for at, values in enumerate(columns) if usual and free[at] == n - 1 and not _constant(values)]
     bca: dict[int, Bounds] = {}
     if varied:
-        found = bca_intervals(numpy.column_stack([columns[at] for at in varied]), confidence, seed, resamples)
-        bca = dict(zip(varied, found, strict=True))
+        intervals = bca_intervals(numpy.column_stack([columns[at] for at in varied]), confidence, seed, resamples)
+        bca = dict(zip(varied, intervals, strict=True))
     return [
         _mean(values, limits, groups, confidence, bca.get(at, free[at]))
         for at, (values, limits) in enumerate(zip(columns, bounds, strict=True))
@@ -232,7 +232,7 @@ def _constant(values: Floats) -> bool:
 
 
 def _mean(
-    values: Floats, limits: Bounds | None, groups: Clusters | None, confidence: float, found: Bounds | int
+    values: Floats, limits: Bounds | None, groups: Clusters | None, confidence: float, interval_or_degrees: Bounds | int
 ) -> Estimate:
     n, count = len(values), None if groups is None else groups.count
     if _constant(values):
@@ -241,11 +241,11 @@ def _mean(
     error = float(values.std(ddof=1)) / math.sqrt(n) if groups is None else groups.mean_error(values)
     if error is None:
         return Estimate(value, None, None, n, confidence, "none", None, count, ONE_CLUSTER)
-    if not isinstance(found, int):
-        return Estimate(value, *found, n, confidence, "BCa bootstrap", error)
-    half = t_quantile((1 + confidence) / 2, found) * error
+    if not isinstance(interval_or_degrees, int):
+        return Estimate(value, *interval_or_degrees, n, confidence, "BCa bootstrap", error)
+    half = t_quantile((1 + confidence) / 2, interval_or_degrees) * error
     low, high = _within(value - half, value + half, limits or (value - half, value + half), value)
-    method = f"t({found})" if count is None else f"clustered t({found})"
+    method = f"t({interval_or_degrees})" if count is None else f"clustered t({interval_or_degrees})"
     return Estimate(value, low, high, n, confidence, method, error, count)
 
 

@@ -79,7 +79,7 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
     """The exact p-value and the mid-p-value of b rows that only one run passed and c that only the other passed.
 
     The exact one is that of b heads in b + c throws: McNemar, Psychometrika 12 (1947), 153-157. Mid-p counts half the
-    chance of what was found, and keeps the test's size near what it promises: Fagerland, Lydersen and Laake, BMC
+    chance of what was observed, and keeps the test's size near what it promises: Fagerland, Lydersen and Laake, BMC
     Medical Research Methodology 13 (2013), 91. Without a discordant row both are 1.
     """
     n, k = b + c, min(b, c)
@@ -208,7 +208,7 @@ def paired_scores(
 
 
 def _spans(scores: Floats, change: Floats) -> Bounds | None:
-    """How far a score can have moved where none did and nobody said what the metric can give."""
+    """How far a score can have moved where none did and the metric's bounds are unknown."""
     if not len(scores) or change.any():
         return None
     low, high = min(0.0, float(scores.min())), max(0.0, float(scores.max()))

@@ -27,7 +27,7 @@ _LEAST = 1e-17
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """p-values of a sign-flip test and how they were found: `mid` counts sums just as large by half, `exact` whole."""
+    """p-values of a sign-flip test and how they came about: `mid` counts sums just as large by half, `exact` whole."""
 
     exact: float
     mid: float
@@ -37,8 +37,8 @@ class Flips:
 def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
     """The p-values of real numbers.
 
-    Up to 16 that are not 0 (2¹⁶ assignments of signs) all are counted. Up to 5,000 signs are drawn, with what was found
-    as one draw more: p = (b + 1) / (flips + 1), Phipson and Smyth, "Permutation p-values should never be zero" (2010).
+    Up to 16 that are not 0 (2¹⁶ assignments of signs) all are counted. Up to 5,000 signs are drawn, and the observed
+    sum is one draw more: p = (b + 1) / (flips + 1), Phipson and Smyth, "Permutation p-values should never be zero" (2010).
     Of more the sum is normal, as long as no few of them make up most of its variance: (Σx²)² / Σx⁴ of at least 1,000,
     with which a tail is off by under 0.001.
     """
@@ -77,10 +77,10 @@ def _drawn_sums(values: Floats, seed: int, flips: int) -> Floats:
 
 
 def _counted(sums: Floats, values: Floats, how: str) -> Flips:
-    """Shares of sums as large as the one found; added up in another order, an equal sum is off by rounding."""
+    """Shares of sums as large as the observed one; added up in another order, an equal sum is off by rounding."""
     tie = _TIE * float(numpy.abs(values).sum())
-    found, sizes = abs(float(values.sum())), numpy.abs(sums)
-    beyond, reached = numpy.count_nonzero(sizes > found + tie), numpy.count_nonzero(sizes >= found - tie)
+    observed, sizes = abs(float(values.sum())), numpy.abs(sums)
+    beyond, reached = numpy.count_nonzero(sizes > observed + tie), numpy.count_nonzero(sizes >= observed - tie)
     return Flips(reached / len(sums), (beyond + reached) / (2 * len(sums)), how)
 
 
@@ -103,8 +103,8 @@ def flip_counts(sums: Floats) -> Flips:
             start = 2 * size * (heads - first)
             wider[start : start + len(chances)] += math.exp(log_half_binomial(heads, count)) * chances
         chances, least = wider, least + size * (2 * first - count)
-    totals, found = numpy.abs(numpy.arange(least, least + len(chances))), abs(int(sums.sum()))
-    beyond, alike = float(chances[totals > found].sum()), float(chances[totals == found].sum())
+    totals, observed = numpy.abs(numpy.arange(least, least + len(chances))), abs(int(sums.sum()))
+    beyond, alike = float(chances[totals > observed].sum()), float(chances[totals == observed].sum())
     exact, mid = (min(1.0, max(_LEAST, share)) for share in (beyond + alike, beyond + alike / 2))
     return Flips(exact, mid, "exact")
 

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from tunecheck.statistics._results import Result
 
 CONFIDENCE = 0.95
-"""What intervals cover unless somebody says otherwise."""
+"""What intervals cover unless another confidence is given."""
 
 
 @dataclass(frozen=True, slots=True)

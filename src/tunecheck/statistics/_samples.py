@@ -104,9 +104,9 @@ def differences(base: Floats, new: Floats) -> Floats:
     if len(base) != len(new):
         raise ValueError(f"rows are compared in pairs: there are {len(base)} of the base and {len(new)} of the new run")
     with numpy.errstate(invalid="ignore", over="ignore"):  # infinite, or too large; refused later, by name
-        found = new - base
-        found[numpy.abs(found) <= _ROUNDING * numpy.maximum(numpy.abs(base), numpy.abs(new))] = 0.0
-    return found
+        change = new - base
+        change[numpy.abs(change) <= _ROUNDING * numpy.maximum(numpy.abs(base), numpy.abs(new))] = 0.0
+    return change
 
 
 def problem(*samples: Floats) -> str | None:

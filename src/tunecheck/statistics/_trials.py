@@ -80,5 +80,5 @@ def _estimate(
     long = [at for at, (_, count) in enumerate(trials) if count >= k]
     labels = None if clusters is None else [clusters[at] for at in long]
     values = [formula(*trials[at]) for at in long]
-    found = estimate_mean(values, labels, bounds=(0.0, 1.0), confidence=confidence, seed=seed, resamples=resamples)
-    return PassEstimate(k, found, len(trials) - len(long))
+    estimate = estimate_mean(values, labels, bounds=(0.0, 1.0), confidence=confidence, seed=seed, resamples=resamples)
+    return PassEstimate(k, estimate, len(trials) - len(long))

@@ -30,7 +30,7 @@ class Destination(msgspec.Struct, omit_defaults=True):
     """What was sent to one destination.
 
     `marker` is a fresh id that the run over there carries, too: by it a run is found again whose creation was sent and
-    never answered (`run_asked_for`). `fingerprint` is of the contents that are there, `result_of` of those that a
+    never answered (`run_asked_for`). `fingerprint` is that of the contents over there, `result_of` of those that a
     Foundry project's result holds; `artifacts` has the SHA-256 of each file that is there.
     """
 

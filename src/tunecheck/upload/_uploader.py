@@ -173,8 +173,8 @@ class RunUpload(abc.ABC):
         """Create the run unless it exists: a creation that was sent and never answered is looked for first."""
         if self._known.run_id is not None:
             return
-        found = await self._find_run() if self._known.run_asked_for else False
-        if not found:
+        exists = await self._find_run() if self._known.run_asked_for else False
+        if not exists:
             self._known.run_asked_for = True
             self._record.save()
             try:

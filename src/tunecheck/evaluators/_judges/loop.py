@@ -80,10 +80,10 @@ def _finish(loop: asyncio.AbstractEventLoop, thread: threading.Thread, at_end: C
         return
 
     async def end() -> None:
-        with contextlib.suppress(Exception):  # connections of a process that ends; nobody is left to tell
+        with contextlib.suppress(Exception):  # connections of a process that ends
             await at_end()
         rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:  # somebody in another thread waits for what would never end
+        for task in rest:  # another thread waits for what would never end
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
 

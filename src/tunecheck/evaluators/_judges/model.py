@@ -183,7 +183,7 @@ class Packed:
 
 
 def packed(endpoint: Endpoint) -> Packed | Endpoint:
-    """What to pickle in the place of an endpoint; one of somebody's own kind pickles itself."""
+    """What to pickle in the place of an endpoint; one of a user's own kind pickles itself."""
     from tunecheck.endpoints._http_endpoint import HttpEndpoint
 
     if isinstance(endpoint, HttpEndpoint):

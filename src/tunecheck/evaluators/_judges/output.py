@@ -68,7 +68,7 @@ class ResolvedOutput:
         return Metric(self.metric, kind=self.kind, range=self.range, higher_is_better=self.higher_is_better)
 
     def passes(self, score: float) -> bool | None:
-        """Whether that score passes; None where nobody said from where on."""
+        """Whether that score passes; None without a threshold."""
         if self.threshold is None:
             return None
         return score >= self.threshold if self.higher_is_better else score <= self.threshold
@@ -98,7 +98,7 @@ def resolve_output(
 ) -> ResolvedOutput:
     """What the prompt's `outputs:` and `judge:` say of its answer, what is `given` laid over it.
 
-    `stem` is the metric's name where nobody gives one; `schemas` are those of outputs that an answer must have besides
+    `stem` is the metric's name where none is given; `schemas` are those of outputs that an answer must have besides
     the score, where the prompt declares them, in place of the prompt's own.
 
     Raises:
@@ -156,7 +156,7 @@ def _of_prompt(prompt: Prompt) -> JudgeOutput:
     bounds = settings.get("range")
     if isinstance(bounds, list):
         settings["range"] = tuple(bounds)  # type: ignore[assignment]
-    # The section was checked when the file was read, by somebody who knows its lines.
+    # The section was checked when the file was read, where its lines are known.
     return JudgeOutput(**settings)  # type: ignore[arg-type]
 
 

@@ -96,7 +96,7 @@ class PromptyEvaluator(Evaluator):
         stem = self._prompt.path.stem if self._prompt.path is not None else self._prompt.name
         self._output = resolve_output(self._prompt, wanted, stem=self._metric or stem, schemas=self._schemas)
         settings = self._prompt.extra
-        # A prompt may say how often it is to be asked; whoever makes the evaluator has the last word.
+        # A prompt may say how often it is to be asked; the arguments override it.
         majority = self._output.kind == "binary" or self._output.labels
         self._samples: int = _setting("samples", samples, settings.get("samples"), 1)
         self._combine: Combine = _setting(
@@ -125,9 +125,9 @@ class PromptyEvaluator(Evaluator):
         """
         return inputs
 
-    def _finish(self, found: Verdict, values: Mapping[str, JSON]) -> Verdict:
+    def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
         """The verdict with what a subclass adds of the answer's values."""
-        return found
+        return judged
 
     # -- judging
 
@@ -170,12 +170,12 @@ class PromptyEvaluator(Evaluator):
     ) -> tuple[list[Judgement], str | None]:
         if self._samples == 1:
             return [await self._asking.judge(calls, messages, 0)], None
-        found = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(self._asking.judge(calls, messages, sample) for sample in range(self._samples)), return_exceptions=True
         )
-        judgements = [one for one in found if isinstance(one, Judgement)]
-        errors = [one for one in found if isinstance(one, BaseException)]
-        # A sample that cannot be read is left out; one that could not be bought is bought when the run goes on.
+        judgements = [one for one in outcomes if isinstance(one, Judgement)]
+        errors = [one for one in outcomes if isinstance(one, BaseException)]
+        # A sample that cannot be read is left out; one whose call failed is asked for again when the run is resumed.
         missing = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
         if missing or not judgements:
             raise (missing or errors)[0]
@@ -203,7 +203,7 @@ class PromptyEvaluator(Evaluator):
         score = () if output.labels else (output.score,)
         own = (output.reason, *score, *self._schemas, *_OF_A_VERDICT)
         properties |= {name: value for name, value in answer.values.items() if name not in (*own, *properties)}
-        found = verdict(
+        judged = verdict(
             output.metric,
             score=result.score,
             passed=None if result.score is None else output.passes(result.score),
@@ -213,8 +213,8 @@ class PromptyEvaluator(Evaluator):
             not_applicable=result.score is None,
         )
         if result.score is not None and output.threshold is None:
-            found[f"{output.metric}_result"] = None  # nobody said from where on a row passes
-        return self._finish(found, answer.values)
+            judged[f"{output.metric}_result"] = None  # no threshold was given
+        return self._finish(judged, answer.values)
 
     # -- what it is
 
@@ -238,7 +238,7 @@ class PromptyEvaluator(Evaluator):
     def concurrency(self) -> int | None:
         """How many rows to judge at once: as many as the endpoint takes calls, and some whose request is ready.
 
-        Else a place at the endpoint stands empty while a row is read, rendered and, its verdict found, recorded.
+        Else the endpoint would be idle while a row is read, rendered and, its verdict recorded.
         """
         most = self.endpoint.concurrency
         return 2 * most if most is not None and self.endpoint.holds_back else most
@@ -327,7 +327,7 @@ def _of_inputs(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
     """The prompt's inputs as keyword parameters.
 
     Raises:
-        ConfigurationError: the name of one is none that a parameter can have.
+        ConfigurationError: one has a name that no parameter can have.
     """
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):

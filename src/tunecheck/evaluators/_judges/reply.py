@@ -91,11 +91,11 @@ def read_reply(text: str, keys: ReplyKeys) -> dict[str, JSON]:
     said = _without_thoughts(text).strip()
     if not said:
         raise JudgementError("it is empty")
-    found = _from_objects(said, keys) or _from_tags(said, keys) or _from_bare(said, keys)
-    if found is None:
+    raw = _from_objects(said, keys) or _from_tags(said, keys) or _from_bare(said, keys)
+    if raw is None:
         raise JudgementError(_problem(said))
     try:
-        values = plain(found)
+        values = plain(raw)
     except TypeError as error:
         raise JudgementError(f"it holds what cannot be kept: {error}") from None
     assert isinstance(values, dict)
@@ -166,14 +166,14 @@ def _named(values: Mapping[str, JSON], keys: ReplyKeys) -> dict[str, JSON]:
 
 
 def _from_tags(text: str, keys: ReplyKeys) -> dict[str, JSON] | None:
-    found = {key: value for key in keys.all() if (value := _tagged(text, key)) is not None}
+    values = {key: value for key in keys.all() if (value := _tagged(text, key)) is not None}
     for key, sort in ((keys.score, "score"), (keys.reason, "reason")):
         value = _tagged(text, _TAGS_OF_AZURE[sort])
-        if key is not None and key not in found and value is not None:
-            found[key] = value
-    if keys.score not in found:
+        if key is not None and key not in values and value is not None:
+            values[key] = value
+    if keys.score not in values:
         return None
-    return {**found, keys.score: _scalar(found[keys.score])}
+    return {**values, keys.score: _scalar(values[keys.score])}
 
 
 def _tagged(text: str, name: str) -> str | None:

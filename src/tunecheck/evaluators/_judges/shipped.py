@@ -219,16 +219,16 @@ class DifferenceEvaluator(_CallsJudge):
         parts = (sentence(comparison.faults), sentence(schema_faults(comparison.match)))
         return "; ".join(part for part in parts if part)
 
-    def _finish(self, found: Verdict, values: Mapping[str, JSON]) -> Verdict:
+    def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
         listed = values.get("differences")
         # A replaced prompt may declare no outputs; then only what is a difference is taken.
         items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
         kept = [{key: item[key] for key in _KEYS} for item in items if _is_difference(item)][:_MOST_DIFFERENCES]
-        if kept and found["difference_passed"] is False:
-            properties = found["difference_properties"]
+        if kept and judged["difference_passed"] is False:
+            properties = judged["difference_properties"]
             assert isinstance(properties, dict)
-            found = {**found, "difference_properties": {**properties, "faults": to_json(map(_fault, kept))}}
-        return {**found, "difference_differences": [*kept]}
+            judged = {**judged, "difference_properties": {**properties, "faults": to_json(map(_fault, kept))}}
+        return {**judged, "difference_differences": [*kept]}
 
 
 def _side(reading: Reading, value: object) -> str:

@@ -61,8 +61,8 @@ def data_mark(values: Mapping[str, object]) -> str:
 def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -> str:
     """The definitions of the functions that are called, a line each; empty where there are none."""
     names = dict.fromkeys(call.name for call in calls)
-    found = [definition for name in names if (definition := definitions.get(name)) is not None]
-    lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in found]
+    tools = [definition for name in names if (definition := definitions.get(name)) is not None]
+    lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in tools]
     text = "\n".join(lines)
     return text if len(text) <= _MOST_TOOLS else f"{text[:_MOST_TOOLS]}…"
 

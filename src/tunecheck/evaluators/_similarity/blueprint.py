@@ -331,8 +331,8 @@ def _mode(config: Mapping[str, JSON]) -> str:
 def _prompt(config: Mapping[str, JSON]) -> str:
     """What the model wants to stand before each text."""
     prompts, chosen = config.get("prompts"), config.get("default_prompt_name")
-    found = prompts.get(chosen) if isinstance(prompts, dict) and isinstance(chosen, str) else None
-    return found if isinstance(found, str) else ""
+    prompt = prompts.get(chosen) if isinstance(prompts, dict) and isinstance(chosen, str) else None
+    return prompt if isinstance(prompt, str) else ""
 
 
 def _length(value: JSON, default: int) -> int:

@@ -169,10 +169,10 @@ class _Remembering(DirectCalls):
         if text not in self._known:
             self._known[text] = await super().complete(endpoint, request, sample=sample)
         self._known.move_to_end(text)
-        found = self._known[text]
+        completion = self._known[text]
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
-        return found
+        return completion
 
 
 def _is_definition(path: Path) -> bool:
@@ -184,10 +184,10 @@ def _is_definition(path: Path) -> bool:
 
 def _blueprint(name: str) -> Blueprint:
     check_installed("embedding_similarity with a local model")
-    found = read_blueprint(name)
-    if found.pooling is None:
-        raise ConfigurationError(found.pooling_problem)
-    return found
+    blueprint = read_blueprint(name)
+    if blueprint.pooling is None:
+        raise ConfigurationError(blueprint.pooling_problem)
+    return blueprint
 
 
 def _tokens(completions: Sequence[Completion]) -> dict[str, JSON]:

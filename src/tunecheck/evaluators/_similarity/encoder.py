@@ -193,5 +193,5 @@ def _buckets(distance: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int6
     apart = np.abs(distance)
     steps = np.log(np.maximum(apart, 1) / np.float32(near)) / math.log(_BUCKETS_DISTANCE / near) * (half - near)
     far = np.minimum(near + steps.astype(np.int64), half - 1)
-    found: npt.NDArray[np.int64] = np.where(apart < near, apart, far) + half * (distance > 0)
-    return found
+    buckets: npt.NDArray[np.int64] = np.where(apart < near, apart, far) + half * (distance > 0)
+    return buckets

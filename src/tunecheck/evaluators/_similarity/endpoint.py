@@ -75,10 +75,12 @@ def read_embeddings(reply: JSON, count: int) -> list[array[float]]:
     if len(data) != count:
         raise UnreadableReplyError(f"the reply has {len(data)} embeddings for {count} texts")
     places = [item.get("index", place) if isinstance(item, dict) else None for place, item in enumerate(data)]
-    found = {place: item.get("embedding") for place, item in zip(places, data, strict=True) if isinstance(item, dict)}
-    if any(type(place) is not int for place in places) or set(found) != set(range(count)):
+    embeddings = {
+        place: item.get("embedding") for place, item in zip(places, data, strict=True) if isinstance(item, dict)
+    }
+    if any(type(place) is not int for place in places) or set(embeddings) != set(range(count)):
         raise UnreadableReplyError("the reply's embeddings are not numbered like the texts")
-    return [_vector(found[place]) for place in range(count)]
+    return [_vector(embeddings[place]) for place in range(count)]
 
 
 def _vector(value: JSON) -> array[float]:

@@ -119,15 +119,15 @@ class LocalModel:
 
     def _states(self, texts: Sequence[_Ids], layers: int) -> dict[_Ids, Matrix]:
         """The states of each text, equal ones once; what was asked for just now (by another metric) is remembered."""
-        found = {ids: self._recent.get((layers, ids)) for ids in texts}
-        missing = [ids for ids, states in found.items() if states is None]
+        known = {ids: self._recent.get((layers, ids)) for ids in texts}
+        missing = [ids for ids, states in known.items() if states is None]
         if missing:
             with self._one_thread:
                 computed = self._encoder.states(missing, layers)
             for ids, states in zip(missing, computed, strict=True):
                 self._recent.add((layers, ids), states)
-                found[ids] = states
-        return {ids: states for ids, states in found.items() if states is not None}
+                known[ids] = states
+        return {ids: states for ids, states in known.items() if states is not None}
 
     def _pooled(self, states: Matrix) -> Matrix:
         pooling = self._blueprint.pooling

@@ -102,8 +102,8 @@ def read_project(value: object) -> Project:
         if not isinstance(content, dict):
             raise ConfigurationError(f"{text}: expected `endpoint: …`, or {', '.join(_KEYS)}")
         return _of_mapping(content, text)
-    found = _ARM_ID.match(text)
-    parts = list(found.groups()) if found else text.split("/")
+    matched = _ARM_ID.match(text)
+    parts = list(matched.groups()) if matched else text.split("/")
     if len(parts) != 3 or not all(_PART.match(part) for part in parts):
         raise ConfigurationError(f"the project must be {_SHOWN}; it is {text!r}")
     return HubProject(*parts)

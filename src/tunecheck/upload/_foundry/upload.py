@@ -75,7 +75,7 @@ class FoundryUploader(Uploader):
 
     def _reopen(self, record: UploadRecord) -> None:
         if record.known.complete:
-            record.known.moment_ms = None  # a hub's figures that are logged anew are of another time
+            record.known.moment_ms = None  # a hub's metrics that are logged again get another time
         super()._reopen(record)
 
     async def _send(self, calls: Calls, record: UploadRecord, contents: Contents) -> str | None:

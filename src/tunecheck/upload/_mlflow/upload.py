@@ -165,7 +165,7 @@ class _MlflowUpload(MlflowRun):
                 reply = await self._post(NEW_EXPERIMENT, "experiments/create", {"name": self._experiment_name})
                 id_ = value_at(reply.body, "experiment_id")
             except UploadError as error:
-                if error.status != 400:  # somebody else, or an attempt that went unanswered, was quicker
+                if error.status != 400:  # another client, or an attempt whose answer was lost, created it first
                     raise
                 id_ = await self._known_experiment()
                 if id_ is None:
