@@ -38,9 +38,9 @@ def flip_scores(values: Floats, seed: int, flips: int = FLIPS) -> Flips:
     """The p-values of real numbers.
 
     Up to 16 that are not 0 (2¹⁶ assignments of signs) all are counted. Up to 5,000 signs are drawn, and the observed
-    sum is one draw more: p = (b + 1) / (flips + 1), Phipson and Smyth, "Permutation p-values should never be zero" (2010).
-    Of more the sum is normal, as long as no few of them make up most of its variance: (Σx²)² / Σx⁴ of at least 1,000,
-    with which a tail is off by under 0.001.
+    sum is one draw more: p = (b + 1) / (flips + 1), Phipson and Smyth, "Permutation p-values should never be zero"
+    (2010). Of more the sum is normal, as long as no few of them make up most of its variance: (Σx²)² / Σx⁴ of at least
+    1,000, with which a tail is off by under 0.001.
     """
     values = values[values != 0]
     if len(values) == 0:
