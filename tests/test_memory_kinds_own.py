@@ -158,7 +158,7 @@ def test_what_only_a_judge_can_tell_has_no_score_by_words(tmp_path: Path) -> Non
         ("title: Parking", "titel: Parking", r"parking\.yaml, line 1: titel: unknown key; did you mean 'title'"),
         ("{level} level", "{levle} level", r"\{levle\} has no values; did you mean 'level'"),
         ("minutes: 90", "minuets: 90", r"line 9: script\[1\]\.wait\.minuets: unknown key; did you mean 'minutes'"),
-        ("minutes: 90", "minutes: -1", r"line 9: script\[1\]\.wait\.minutes: must be a number of at least 0"),
+        ("minutes: 90", "minutes: -1", r"line 9: script\[1\]\.wait\.minutes: must be a number from 0 to 1000000000"),
         ("minutes: 90", "minutes: true", "minutes: must be a number"),
         ("script:", "script: []\nscrip:", r"scrip: unknown key|script: must be a list"),
         ("[first, second, third]", "first", r"line 4: values\.level: must be a list"),

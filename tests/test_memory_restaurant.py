@@ -289,7 +289,7 @@ def test_no_dish_of_our_menu_stands_within_another() -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ([], "must be a mapping, not a list"),
+        ([], "must be a mapping, not an empty list"),
         ({"Soups": "soup"}, "Soups: must be a list"),
         ({"Soups": ["a", "b", 3]}, "Soups[2]: must be a text"),
         ({"Soups": ["a", "b", " "]}, "Soups[2]: must be a text that is not blank"),

@@ -11,7 +11,7 @@ from tests.memory_scoring_parts import ROUTE, score, verdict_of
 
 from tunecheck.memory._scoring.by_words import Undecided
 from tunecheck.memory._scoring.directions import moves
-from tunecheck.memory._scoring.routes import Places, read_routes
+from tunecheck.memory._scoring.locations import Places, read_routes
 
 RIGHT = {
     "a list of moves": "Go 4 km east, 3 km west, 3 km south, 2 km east and 1 km north.",

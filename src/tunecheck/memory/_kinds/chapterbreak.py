@@ -22,8 +22,7 @@ from typing import Protocol
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, loads
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.arguments import choice, whole
-from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck.memory._kinds.scripts import choice, scripted_test, whole
 from tunecheck.memory._model import Definition, Wait
 
 OPTIONS = 6

@@ -9,8 +9,7 @@ import msgspec
 
 from tunecheck.memory._data import read_data, read_words
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.arguments import share, whole
-from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test, share, whole
 from tunecheck.memory._model import Definition
 
 FEWEST, MOST = 2, 8

@@ -10,8 +10,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck.memory._data import read_words
 from tunecheck.memory._definitions import default_waits
 from tunecheck.memory._kind import Kind, Making, Scene
-from tunecheck.memory._kinds.arguments import text, whole
-from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test, text, whole
 from tunecheck.memory._model import Definition, Wait
 from tunecheck.memory._wording import fill
 

@@ -16,8 +16,7 @@ import msgspec
 
 from tunecheck.memory._data import read_data, read_words
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.arguments import choice
-from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck.memory._kinds.scripts import choice, scripted_test
 from tunecheck.memory._model import Definition
 
 QUESTION_TYPES = ("any", "world_model", "theory_of_mind")

@@ -1,4 +1,4 @@
-"""What kinds make their tests of: scripts with even waits, facts with values put in, invented names."""
+"""What kinds are made of: checked arguments, scripts with even waits, facts with values put in, invented names."""
 
 from __future__ import annotations
 
@@ -7,11 +7,47 @@ from random import Random
 
 import msgspec
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
+from tunecheck._messages import did_you_mean
 from tunecheck.memory._definitions import default_waits
 from tunecheck.memory._kind import Kind
 from tunecheck.memory._model import Definition, Wait
 from tunecheck.memory._wording import fill
+
+
+def whole(name: str, value: object, *, least: int, most: int) -> int:
+    """A whole number between two others, both included."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {_shown(value)}")
+    return value
+
+
+def share(name: str, value: object) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ConfigurationError(f"{name} must be a number from 0 to 1, not {_shown(value)}")
+    return float(value)
+
+
+def text(name: str, value: object, *, longest: int = 10_000) -> str:
+    """A text of at most so many characters."""
+    if not isinstance(value, str) or len(value) > longest:
+        raise ConfigurationError(f"{name} must be a text of at most {longest:,} characters, not {_shown(value)}")
+    return value
+
+
+def choice(name: str, value: object, known: Sequence[str]) -> str:
+    """One of the words that are known."""
+    if not isinstance(value, str) or value not in known:
+        hint = did_you_mean(value, known) if isinstance(value, str) else ""
+        raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {_shown(value)}{hint}")
+    return value
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}…"
 
 
 def scripted_test(

@@ -8,8 +8,7 @@ from random import Random
 
 from tunecheck.memory._data import read_words
 from tunecheck.memory._kind import Kind, Making
-from tunecheck.memory._kinds.arguments import whole
-from tunecheck.memory._kinds.scripts import scripted_test
+from tunecheck.memory._kinds.scripts import scripted_test, whole
 from tunecheck.memory._model import Definition
 
 TOWN = "places of a town"

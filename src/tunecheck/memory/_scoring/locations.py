@@ -1,15 +1,324 @@
-"""Locations: a route between places, or the direction and distance of one place, compared by where they lead."""
+"""Locations: a route between places, or the direction and distance of one place, compared by where they lead.
+
+A route in words is read as legs: numbered steps, sentences or arrows; from where it starts to where it is said to end.
+Every part of the reply that reads like a route is one; the first that is complete and reaches the destination counts.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words
 from tunecheck.memory._scoring.directions import Move, moves
-from tunecheck.memory._scoring.routes import Places, Route, read_routes, where_it_lies
 from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY
+
+_ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
+_BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_ARROWS = re.compile(r"(?:→|⇒|➔|➜|⟶|-{1,2}>|–>|=>)")
+_MOVING = re.compile(
+    r"\b(?:go|going|head|heading|travel|travell?ing|walk|walking|drive|driving|mov(?:e|ing)|continu(?:e|ing)|proceed"
+    r"|turn|take|journey|from (?:there|here)|direction|make your way|run|cycle|ride|follow|cross|return|backtrack|start"
+    r"|then|next|finally|reach|arrive)\b|->",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(
+    r"\b(?:total|altogether|in all|overall distance|distance covered|puts you|brings you (?:back|to within|slightly)"
+    r"|takes you (?:slightly|back|past)|you(?:'re| are| will be|'ll be| should be) (?:now )?(?:at|\d|about|approx))",
+    re.IGNORECASE,
+)
+_BRACKETED = re.compile(r"\([^()\n]{0,300}\)")
+_FACT = re.compile(
+    r"(?:\b(?:is|are|was|lies|lie|sits|situated|located|being)|'s)\b(?:(?! to | then )[^.;:]){0,40}$", re.IGNORECASE
+)
+_NOT_TO = re.compile(
+    r"(?:\bfrom|\bof|\bleav\w+|\bstart\w*(?: at| from| in)?|\bpast|\bvisit\w* |\bafter|\bvia)\s*(?:the\s+)?$", re.I
+)
+_RESTART = re.compile(
+    r"\b(?:alternatively|another (?:route|option|way)|in summary|to summarize|to sum up|summary|so,? (?:the|your|in)"
+    r"|breakdown|in short|more direct|the (?:complete|full|total|whole) (?:route|journey))\b",
+    re.IGNORECASE,
+)
+_MOST_UNITS = 400
+_MOST_MOVES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a known place is named in a text; `number` is its place in the list."""
+
+    number: int
+    start: int
+    end: int
+
+
+class Places:
+    """The names of all places that a route may name: the start first, the destination last."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
+        self.last = len(unique) - 1
+        self._numbers = {name: number for number, name in enumerate(unique)}
+        shapes = [
+            r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in sorted(unique, key=len, reverse=True)
+        ]
+        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
+
+    def find(self, text: str) -> list[Place]:
+        return [Place(self._number(found[0]), found.start(), found.end()) for found in self._pattern.finditer(text)]
+
+    def _number(self, text: str) -> int:
+        words = text.lower().split()
+        name = " ".join(words)
+        if name in self._numbers:
+            return self._numbers[name]
+        return self._numbers.get(" ".join(word for word in words if word != "the"), 0)
+
+    def masked(self, text: str) -> str:
+        """The text with signs in place of names, as long as they: "West End" is no direction."""
+        return self._pattern.sub(lambda found: "§" * len(found[0]), text)
+
+
+@dataclass(slots=True)
+class Route:
+    """Moves one after another; `complete` where each says distance and direction, `arrives` at the destination."""
+
+    legs: list[Move] = field(default_factory=list)
+    complete: bool = True
+    arrives: bool = False
+    at: int | None = None
+
+    def displacement(self) -> tuple[float, float]:
+        """Where it leads, east and north, in kilometers."""
+        vectors = [leg.vector() for leg in self.legs]
+        return (sum(east for east, _ in vectors), sum(north for _, north in vectors))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """One step of a list, or one sentence of prose; `number` is the step's, where it has one."""
+
+    text: str
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    move: Move
+    to: int | None
+
+
+def read_routes(text: str, places: Places) -> list[Route]:
+    """All routes in a text, in order; a text that only tells where places lie has none."""
+    routes: list[Route] = [Route()]
+    for unit in list(_units(_ARROWS.sub(" -> ", text)))[:_MOST_UNITS]:
+        legs = _legs(unit.text, places, routes[-1])
+        if _begins_anew(unit, routes[-1], places):
+            routes.append(Route())
+        for leg in legs:
+            if routes[-1].arrives:
+                routes.append(Route())
+            _take(routes[-1], leg, places)
+    return [route for route in routes if route.legs or not route.complete]
+
+
+def _take(route: Route, leg: _Leg, places: Places) -> None:
+    if not leg.move.is_complete:
+        route.complete = False
+    else:
+        route.legs.append(leg.move)
+    if leg.to is not None:
+        route.at = leg.to
+    route.arrives = leg.to == places.last
+
+
+def _begins_anew(unit: _Unit, route: Route, places: Places) -> bool:
+    if not route.legs and route.complete:
+        return False
+    return unit.number == 1 or _RESTART.search(unit.text) is not None or _starts_at(unit.text, places)
+
+
+def _starts_at(text: str, places: Places) -> bool:
+    """Whether it begins with the start: "Hospital -> …", "From the Hospital, …", "Hospital to Library: …"."""
+    named = places.find(text)
+    if not named or named[0].number != 0:
+        return False
+    before = text[: named[0].start].strip().lower()
+    after = text[named[0].end :].lstrip().lower()
+    begins = before in ("", "from", "from the", "the", "start at", "start at the", "-", "start from the")
+    return begins and (before.startswith(("from", "start")) or after.startswith(("->", "to ", "to:", "(")))
+
+
+def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
+    """Where the destination lies from the start, in kilometers east and north, by what a text tells of places.
+
+    For replies that say no more than "the Library is 4 km east of the Hospital, the Park …"; None where that is not
+    enough to know.
+    """
+    known: dict[int, tuple[float, float]] = {0: (0.0, 0.0)}
+    for unit in list(_units(text))[:_MOST_UNITS]:
+        for about, base, (east, north) in _relations(unit.text, places):
+            if base in known and about not in known:
+                known[about] = (known[base][0] + east, known[base][1] + north)
+    return known.get(places.last)
+
+
+def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[float, float]]]:
+    for sentence in _SENTENCE_END.split(text):
+        about, steps = None, Route()
+        for each in _found(sentence, places):
+            if not each.fact or not each.move.is_complete:
+                continue
+            about = each.about if each.about is not None else about
+            steps.legs.append(each.move)
+            if about is not None and each.base is not None:
+                yield about, each.base, steps.displacement()
+                about, steps = None, Route()
+
+
+# -- the steps of a text
+
+
+def _units(text: str) -> Iterator[_Unit]:
+    step: list[str] | None = None
+    number: int | None = None
+    blank = False
+    for line in text.split("\n"):
+        if not line.strip():
+            blank = True
+            continue
+        item = _ITEM.fullmatch(line)
+        bullet = _BULLET.fullmatch(line)
+        if item is not None:
+            if step is not None:
+                yield _Unit("\n".join(step), number)
+            step, number = [item[2]], int(item[1])
+        elif step is not None and (not blank or line[:2].isspace()):
+            step.append(bullet[2] if bullet else line)
+        else:
+            if step is not None:
+                yield _Unit("\n".join(step), number)
+            step = None
+            yield from _prose(bullet[2] if bullet else line)
+        blank = False
+    if step is not None:
+        yield _Unit("\n".join(step), number)
+
+
+def _prose(line: str) -> Iterator[_Unit]:
+    for sentence in _SENTENCE_END.split(line.strip()):
+        if sentence:
+            yield _Unit(sentence)
+
+
+# -- the legs of a step
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A move in a sentence; `fact` says that it tells where a place lies, `about` which, and `base` from where."""
+
+    move: Move
+    fact: bool
+    to: int | None
+    about: int | None
+    base: int | None
+    moving: bool
+
+
+def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
+    text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
+    found = [each for sentence in _SENTENCE_END.split(text) for each in _found(sentence, places)]
+    done = [each for each in found if not each.fact and each.move.is_complete]
+    open_ = [each for each in found if not each.fact and not each.move.is_complete]
+    facts = [each for each in found if each.fact]
+    if done:
+        return _with_loose_ends(done, open_, facts, route, places)
+    return _from_facts(text, open_, facts, route, places)
+
+
+def _with_loose_ends(
+    done: list[_Found], open_: list[_Found], facts: list[_Found], route: Route, places: Places
+) -> list[_Leg]:
+    legs = [_Leg(each.move, each.to) for each in done]
+    reached = {leg.to for leg in legs}
+    for each in open_:
+        # A direction that the step says again, with its distance, is no leg of its own; one to elsewhere is.
+        if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
+            legs.insert(0, _Leg(each.move, each.to))
+    if places.last not in reached:
+        here = legs[-1].to
+        legs += [
+            _Leg(each.move, places.last)
+            for each in facts
+            if each.move.is_complete and each.about == places.last and each.base is not None and each.base == here
+        ][:1]
+    return legs
+
+
+def _from_facts(text: str, open_: list[_Found], facts: list[_Found], route: Route, places: Places) -> list[_Leg]:
+    """The leg of a step that says in two parts where it goes: "Head north to the Museum, which is 3 km away"."""
+    ways = [each for each in open_ if each.move.eighths is not None and each.moving]
+    known = [each for each in facts if each.move.is_complete]
+    lengths = [each for each in (*open_, *facts) if each.move.kilometers is not None and not each.move.is_complete]
+    goal = next((each.to for each in (*ways, *lengths) if each.to is not None), None)
+    if known and (ways or _MOVING.search(text)):
+        return [_Leg(known[0].move, known[0].to if goal is None else goal)]
+    if goal is None:
+        goal = _named_last(text, places)
+    if not known and len(ways) == 1 and lengths:
+        way, length = ways[0].move, lengths[0].move
+        joined = Move(length.kilometers, way.eighths, min(way.start, length.start), max(way.end, length.end))
+        return [_Leg(joined, goal)]
+    if known and route.legs and known[0].about == places.last and known[0].base in (None, route.at):
+        return [_Leg(known[0].move, places.last)]
+    loose = ways or [each for each in lengths if not each.fact and each.moving and each.to is not None]
+    return [_Leg(loose[0].move, goal)] if loose and goal is not None else []
+
+
+def _named_last(text: str, places: Places) -> int | None:
+    """The last place of a step that it does not come from."""
+    named = [place for place in places.find(text) if not _NOT_TO.search(text[max(0, place.start - 30) : place.start])]
+    return named[-1].number if named else None
+
+
+def _found(sentence: str, places: Places) -> Iterator[_Found]:
+    aside = _ASIDE.search(sentence)
+    sentence = sentence[: aside.start()] if aside else sentence
+    masked = places.masked(sentence)
+    named = places.find(sentence)[: 2 * _MOST_MOVES]
+    all_moves = moves(masked)[:_MOST_MOVES]
+    moving = _MOVING.search(masked) is not None
+    fact = False
+    for number, move in enumerate(all_moves):
+        since = all_moves[number - 1].end if number else 0
+        until = all_moves[number + 1].start if number + 1 < len(all_moves) else len(sentence)
+        between = masked[since : move.start]
+        # "… is 1 km north of the Park and 1 km south of the Museum" goes on telling where it lies.
+        fact = _FACT.search(between) is not None or (fact and _MOVING.search(between) is None)
+        before = [place for place in named if since <= place.start and place.end <= move.start]
+        inside = [place for place in named if move.start <= place.start and place.end <= move.end]
+        after = [place for place in named if move.end <= place.start and place.end <= until]
+        goal = _goal(sentence, move, before, inside, after)
+        about = before[-1].number if before else None
+        yield _Found(move, fact, goal, about, after[0].number if after else None, moving)
+
+
+def _goal(sentence: str, move: Move, before: list[Place], inside: list[Place], after: list[Place]) -> int | None:
+    """The place that a move leads to: after "to", not after "from"; one right before brackets; else the last before."""
+    bracketed = "(" in sentence[max(0, move.start - 2) : move.start] and before
+    if bracketed and not sentence[before[-1].end : move.start].strip(" (-:"):
+        return before[-1].number
+    for place in (*inside, *after):
+        if not _NOT_TO.search(sentence[max(0, place.start - 30) : place.start]):
+            return place.number
+    goals = [place for place in before if not _NOT_TO.search(sentence[max(0, place.start - 30) : place.start])]
+    return goals[-1].number if goals else None
+
 
 _STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
 _MOST_STEPS = 60
@@ -28,7 +337,7 @@ def score_directions(given: Given, compat: bool) -> Verdict:
         return NO_REPLY if reply is None else NO_EXPECTATION
     if compat:
         return _ASKS_BACK
-    steps = _steps(expected)
+    steps = _expected_steps(expected)
     names = [name for step in steps for name in (step[1], step[3])]
     wanted = _displacement([step[2] for step in steps])
     if wanted is None or not names:
@@ -39,7 +348,7 @@ def score_directions(given: Given, compat: bool) -> Verdict:
     return _leads(routes, wanted) if lies is None else _compared(lies, wanted)
 
 
-def _steps(expected: str) -> list[re.Match[str]]:
+def _expected_steps(expected: str) -> list[re.Match[str]]:
     """The lines "From A, go 4km East to B." of what was expected."""
     lines = expected.split("\n")[:_MOST_STEPS]
     return [found for line in lines if len(line) <= _LONGEST_STEP and (found := _STEP.fullmatch(line)) is not None]
@@ -112,7 +421,7 @@ def score_location(given: Given, compat: bool) -> Verdict:
         return NO_REPLY if reply is None else NO_EXPECTATION
     if compat:
         return _ASKS_BACK
-    steps = _steps(expected)
+    steps = _expected_steps(expected)
     if len(steps) == 1:
         return _one_way(reply, steps[0])
     wanted = [move for move in moves(plain_words(expected)) if move.is_complete]
