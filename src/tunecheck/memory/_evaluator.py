@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault
+from tunecheck._faults import Fault, to_json
 from tunecheck._json import JSON, loads, plain
 from tunecheck.endpoints._base import Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
@@ -252,15 +252,18 @@ class MemoryEvaluator(Evaluator):
 
     def _verdict(self, test: Given, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
         reason = "; ".join(score.reasons[:_MOST_REASONS]) or None
-        fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
+        properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
+        passed = score.score >= self._threshold
+        if not passed:  # written here: a score by somebody's own rules has no reason, and gets none from its fault
+            fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
+            properties["faults"] = to_json([fault])
         return verdict(
             _METRIC,
             score=score.score,
-            passed=score.score >= self._threshold,
+            passed=passed,
             threshold=self._threshold,
             reason=reason,
-            properties={"dataset": test.title, "by": by, **(more or {})},
-            faults=[fault],
+            properties=properties,
         )
 
     # -- all rows
