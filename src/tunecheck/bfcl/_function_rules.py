@@ -79,7 +79,7 @@ class Rules(ABC):
     def called_name(self, name: str) -> str:
         return name.replace(".", "_") if self._dots_as_underscores else name
 
-    def fault(self, call: Call, answer: ExpectedCall, signature: Signature) -> Verdict | None:
+    def failure(self, call: Call, answer: ExpectedCall, signature: Signature) -> Verdict | None:
         """Why the call is not the one that the answer asks for; None where it is."""
         given = self.arguments(call, answer)
         if isinstance(given, Verdict):
@@ -89,9 +89,9 @@ class Rules(ABC):
                 text = f"the required argument {shown(name)} is missing"
                 return failed("simple_function_checker:missing_required", text)
         for name, value in given.items():
-            fault = self._argument_fault(name, value, answer, signature)
-            if fault is not None:
-                return fault
+            failure = self._argument_failure(name, value, answer, signature)
+            if failure is not None:
+                return failure
         return _left_out(given, answer)
 
     @abstractmethod
@@ -102,7 +102,7 @@ class Rules(ABC):
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
         """The type of error of an argument's value; None where it is right."""
 
-    def _argument_fault(self, name: str, value: object, answer: ExpectedCall, signature: Signature) -> Verdict | None:
+    def _argument_failure(self, name: str, value: object, answer: ExpectedCall, signature: Signature) -> Verdict | None:
         if name not in signature.properties or name not in answer.arguments:
             return failed("simple_function_checker:unexpected_param", f"the argument {shown(name)} is not expected")
         options = _options(answer.arguments[name])

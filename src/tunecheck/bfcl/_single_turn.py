@@ -61,7 +61,7 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode) -> Ve
         return failed("ast_decoder:decoder_wrong_output_format", f"no list of calls: {shown(decoded)}")
     rules = LeaderboardRules(language, dots_as_underscores=mode == "tools")
     try:
-        return _fault(check, calls, row, rules) or _PASSED
+        return _failure(check, calls, row, rules) or _PASSED
     except UnusableAnswerError as error:
         return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
 
@@ -83,19 +83,19 @@ def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool
     return failed("relevance_error:decoder_failed", f"no call in {shown(result)}; one was asked for")
 
 
-def _fault(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Verdict | None:
+def _failure(check: object, calls: Sequence[Call], row: Mapping[str, object], rules: Rules) -> Verdict | None:
     documents = _documents(row)
     answers = _expected_calls(row)
     if check == "parallel":
-        return _unordered_fault(calls, answers, documents, rules)
+        return _unordered_failure(calls, answers, documents, rules)
     checker, expected = ("multiple", len(answers)) if check == "multiple" else ("simple", 1)
     if len(calls) != expected:
         return failed(f"{checker}_function_checker:wrong_count", f"{len(calls)} calls; expected {expected}")
     document = documents.get(answers[0].name) if check == "multiple" else next(iter(documents.values()), None)
-    return rules.fault(calls[0], answers[0], Signature.read(document))
+    return rules.failure(calls[0], answers[0], Signature.read(document))
 
 
-def _unordered_fault(
+def _unordered_failure(
     calls: Sequence[Call], answers: Sequence[ExpectedCall], documents: Mapping[str, object], rules: Rules
 ) -> Verdict | None:
     """Each answer takes the first call that fits and is still free; nothing is taken back."""
@@ -105,10 +105,10 @@ def _unordered_fault(
     free = list(range(len(calls)))
     for answer in answers:
         signature = Signature.read(documents.get(answer.name))
-        faults = [(place, rules.fault(calls[place], answer, signature)) for place in free]
-        fitting = next((place for place, fault in faults if fault is None), None)
+        failures = [(place, rules.failure(calls[place], answer, signature)) for place in free]
+        fitting = next((place for place, failure in failures if failure is None), None)
         if fitting is None:
-            reasons = "; ".join(str(fault.message) for _, fault in faults if fault)
+            reasons = "; ".join(str(failure.message) for _, failure in failures if failure)
             text = f"no call is the expected one of {answer.name}: {reasons}"
             return failed("parallel_function_checker_no_order:cannot_find_match", text[:1_000])
         free.remove(fitting)
@@ -147,7 +147,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
         if decoded.problem is not None:
             return failed("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
         signatures = [_signature(answer, documents) for answer in answers]
-        return _strict_fault(decoded, answers, signatures, StrictRules(language, dots_as_underscores=True)) or _PASSED
+        return _strict_failure(decoded, answers, signatures, StrictRules(language, dots_as_underscores=True)) or _PASSED
     except UnusableAnswerError as error:
         return Verdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
 
@@ -181,24 +181,24 @@ def _relevance(decoded: Decoded, documents: Mapping[str, object], result: object
     return failed("simple_function_checker:wrong_func_name", f"called {shown(unknown)}, which is not offered")
 
 
-def _strict_fault(
+def _strict_failure(
     decoded: Decoded, answers: Sequence[ExpectedCall], signatures: Sequence[Signature], rules: Rules
 ) -> Verdict | None:
     checker = "simple_function_checker" if len(answers) == 1 else "parallel_function_checker_no_order"
     if len(decoded.calls) != len(answers):
         return failed(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
     calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
-    faults = [
-        [rules.fault(_bound(call, signature), answer, signature) for call in calls]
+    failures = [
+        [rules.failure(_bound(call, signature), answer, signature) for call in calls]
         for answer, signature in zip(answers, signatures, strict=True)
     ]
     if len(answers) == 1:
-        return faults[0][0]
-    pairs = assign([[fault is not None for fault in line] for line in faults])
-    wrong = [(answers[row], fault) for row, column in pairs if (fault := faults[row][column]) is not None]
+        return failures[0][0]
+    pairs = assign([[failure is not None for failure in line] for line in failures])
+    wrong = [(answers[row], failure) for row, column in pairs if (failure := failures[row][column]) is not None]
     if not wrong:
         return None
-    reasons = "; ".join(f"{answer.name}: {fault.message}" for answer, fault in wrong)
+    reasons = "; ".join(f"{answer.name}: {failure.message}" for answer, failure in wrong)
     return failed(f"{checker}:cannot_find_match", reasons[:1_000])
 
 

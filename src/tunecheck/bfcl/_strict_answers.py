@@ -40,29 +40,24 @@ class StrictRules(Rules):
         return given
 
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
-        return _value_fault(value, options, schema, self.language)
+        if self.language == "python":
+            read = value
+        elif isinstance(value, str):
+            read = source_value(value, self.language)
+        else:
+            return "type_error:java" if self.language == "java" else "type_error:js"
+        answers = [option for option in options if option != ""]
+        accepted = (schema["default"],) if "default" in schema and len(answers) < len(options) else ()
+        whole = _type_name(schema) in _WHOLE
+        for answer in (*(answers or ("",)), *accepted):
+            if _same(read, answer, whole=whole) or (read is not value and _same(value, answer, whole=whole)):
+                return None
+        return _fault(read, schema)
 
 
 def plain_name(name: str) -> str:
     """A function's name as names are compared: a model's tools cannot have dots in theirs."""
     return name.replace(".", "_")
-
-
-def _value_fault(value: object, options: Sequence[object], schema: Mapping[str, object], language: str) -> str | None:
-    """The leaderboard's name for what is wrong with a value; None where it is one of the answers."""
-    if language == "python":
-        read = value
-    elif isinstance(value, str):
-        read = source_value(value, language)
-    else:
-        return "type_error:java" if language == "java" else "type_error:js"
-    answers = [option for option in options if option != ""]
-    accepted = (schema["default"],) if "default" in schema and len(answers) < len(options) else ()
-    whole = _type_name(schema) in _WHOLE
-    for answer in (*(answers or ("",)), *accepted):
-        if _same(read, answer, whole=whole) or (read is not value and _same(value, answer, whole=whole)):
-            return None
-    return _fault(read, schema)
 
 
 def _type_name(schema: Mapping[str, object]) -> str:

@@ -1,1 +1,1 @@
-"""BFCL's data: fetched, unpacked, and read as data sets."""
+"""BFCL's data: fetched (`download`), its files and categories, its prompts, and its rows as data sets (`loader`)."""
