@@ -219,6 +219,50 @@ def test_too_many_combinations_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
         aggregated(states, "g", "h")
 
 
+def test_as_many_groups_as_there_may_be_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, by = aggregated([state(index, {"s": 1}, g=index) for index in range(aggregate.MAX_GROUPS)], "g")
+    assert len(by["g"]) == aggregate.MAX_GROUPS
+    monkeypatch.setattr(aggregate, "MAX_COMBINATIONS", 12)
+    states = [state(index, {"s": 1}, g=index % 3, h=index % 4) for index in range(12)]
+    _, by = aggregated(states, "g", "h")
+    assert (len(by["g"]), len(by["h"])) == (3, 4)
+    with pytest.raises(ConfigurationError, match="more than 12 groups together"):
+        aggregated([*states, state(12, {"s": 1}, g=9, h=9)], "g", "h")
+
+
+@given(st.permutations(range(9)))
+def test_groups_of_every_column_are_in_the_order_of_their_first_rows(order: list[int]) -> None:
+    values = [
+        ("b", "z"),
+        ("a", "z"),
+        ("b", "y"),
+        ("c", "x"),
+        ("a", "x"),
+        ("b", "x"),
+        ("c", "y"),
+        ("d", "w"),
+        ("a", "w"),
+    ]
+    states = [state(index, {"s": index}, g=g, h=h) for index, (g, h) in enumerate(values)]
+    _, by = aggregated([states[index] for index in order], "h", "g")
+    assert list(by) == ["h", "g"]
+    assert list(by["g"]) == ["b", "a", "c", "d"]
+    assert list(by["h"]) == ["z", "y", "x", "w"]
+    assert [by["g"][value]["e.s"] for value in "bacd"] == [7 / 3, 13 / 3, 4.5, 7.0]
+
+
+def test_the_same_metric_counts_in_every_group_as_over_all_rows() -> None:
+    states = [
+        state(0, {"tone_result": "pass", "style_result": "fail"}, g="x"),
+        state(1, {"style_result": "pass", "tone_result": "fail"}, g="y"),
+        state(2, {"style_result": "pass"}, g="z"),
+        state(3, {"tone_result": "not_applicable", "style_result": "fail"}, g="y"),
+    ]
+    metrics, by = aggregated(states, "g")
+    assert (metrics["e.binary_aggregate"], metrics["e.scored_count"], metrics["e.not_applicable_count"]) == (0.5, 3, 1)
+    assert [by["g"][value].get("e.binary_aggregate") for value in "xyz"] == [1.0, 0.0, None]
+
+
 # -- grouping in a run
 
 

@@ -175,14 +175,14 @@ def _with_rows(
         base, new = before.verdict(changes.key, pair), after.verdict(changes.key, pair)
         old_faults, new_faults = _in_words(base), _in_words(new)
         return RowChange(
-            base_id,
-            float(changes.base[pair]),
-            float(changes.new[pair]),
-            base.reason[:_LONGEST_REASON] or None,
-            new.reason[:_LONGEST_REASON] or None,
+            row_id=base_id,
+            new_id=new_id if new_id != base_id else None,
+            base=float(changes.base[pair]),
+            new=float(changes.new[pair]),
+            base_reason=base.reason[:_LONGEST_REASON] or None,
+            new_reason=new.reason[:_LONGEST_REASON] or None,
             gone=tuple(words for words in old_faults if words not in new_faults),
             come=tuple(words for words in new_faults if words not in old_faults),
-            new_id=new_id if new_id != base_id else None,
             base_faults=base.faults[:_MOST_FAULTS],
             new_faults=new.faults[:_MOST_FAULTS],
         )

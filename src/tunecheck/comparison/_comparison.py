@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from msgspec import to_builtins
+
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import Fault, to_json
+from tunecheck._faults import Fault
 from tunecheck._files.versions import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -22,8 +24,27 @@ NO_DIFFERENCE: Verdict = "no difference shown"
 TOO_LITTLE: Verdict = "too little data"
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
+class _AsJson:
+    """A dataclass that writes itself as JSON."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        """All fields by name, for `--json`."""
+        return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+
+
+def _as_json(value: object) -> JSON:
+    if hasattr(value, "as_json"):
+        found: JSON = value.as_json()
+        return found
+    if isinstance(value, tuple):
+        return [_as_json(each) for each in value]
+    return {name: _as_json(each) for name, each in value.items()} if isinstance(value, Mapping) else to_builtins(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange(_AsJson):
     """One row of two runs: its numbers (a pass is 1, a fail 0), and why each run failed it.
 
     `new_id` is the row's id in the new run, where that is another one. `base_faults` and `new_faults` are what is wrong
@@ -31,47 +52,28 @@ class RowChange:
     """
 
     row_id: str
+    new_id: str | None = None
     base: float
     new: float
     base_reason: str | None = None
     new_reason: str | None = None
     gone: tuple[str, ...] = ()
     come: tuple[str, ...] = ()
-    new_id: str | None = None
     base_faults: tuple[Fault, ...] = ()
     new_faults: tuple[Fault, ...] = ()
 
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {
-            "row_id": self.row_id,
-            "new_id": self.new_id,
-            "base": self.base,
-            "new": self.new,
-            "base_reason": self.base_reason,
-            "new_reason": self.new_reason,
-            "gone": list(self.gone),
-            "come": list(self.come),
-            "base_faults": to_json(self.base_faults),
-            "new_faults": to_json(self.new_faults),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(_AsJson):
     """What became of a run's rows at one evaluator."""
 
     scored: int
     not_applicable: int
     errors: int
 
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {"scored": self.scored, "not_applicable": self.not_applicable, "errors": self.errors}
-
 
 @dataclass(frozen=True, slots=True)
-class MetricComparison:
+class MetricComparison(_AsJson):
     """One metric of two runs, over the rows that both have a number for.
 
     `name` is the evaluator's for its main metric, else `<evaluator>.<key>`; `key` is the metric's key in metrics.json.
@@ -126,24 +128,13 @@ class MetricComparison:
 
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
-        found: dict[str, JSON] = {}
-        for each in fields(self):
-            found[each.name] = _as_json(getattr(self, each.name))
+        found = _AsJson.as_json(self)
         found["one_sided"] = {"base": self.one_sided[0], "new": self.one_sided[1]}
         return found | {"non_inferior": self.non_inferior, "p_permutation": self.p_permutation}
 
 
-def _as_json(value: object) -> JSON:
-    if hasattr(value, "as_json"):
-        found: JSON = value.as_json()
-        return found
-    if isinstance(value, tuple):
-        return [_as_json(each) for each in value]
-    return dict(value) if isinstance(value, Mapping) else value  # type: ignore[return-value]
-
-
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(_AsJson):
     """How two runs' rows were paired; the others are named."""
 
     paired: int
@@ -154,13 +145,9 @@ class Pairs:
     other_content: tuple[str, ...]
     clusters: int | None = None
 
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}
-
 
 @dataclass(frozen=True, slots=True)
-class RunComparison:
+class RunComparison(_AsJson):
     """One run against the base."""
 
     base: RunInfo
@@ -187,25 +174,16 @@ class RunComparison:
 
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
-        return {
-            "new": self.new.as_json(),
-            "pairs": self.pairs.as_json(),
-            "metrics": {name: metric.as_json() for name, metric in self.metrics.items()},
-            "notes": list(self.notes),
-        }
+        return {name: value for name, value in _AsJson.as_json(self).items() if name != "base"}
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class History(_AsJson):
     """One metric over all runs, over the rows that every run has a number for."""
 
     name: str
     kind: Kind
     values: tuple[Estimate, ...]
-
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {"name": self.name, "kind": self.kind, "values": [each.as_json() for each in self.values]}
 
 
 @dataclass(frozen=True, slots=True)

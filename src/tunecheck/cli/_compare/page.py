@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from tunecheck._messages import clean, counted
-from tunecheck.cli._evaluate.summary import SIMULATED
+from tunecheck.cli._evaluate.summary import SIMULATED, grid
 from tunecheck.comparison._comparison import (
     BETTER,
     NO_DIFFERENCE,
@@ -149,19 +149,10 @@ def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[Renderable
         yield "\n".join(f"note: {clean(note)}" for note in notes)
 
 
-def _grid(*columns: str) -> Table:
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for justify in columns:
-        table.add_column(justify="right" if justify == "right" else "left", overflow="fold")
-    return table
-
-
 def _header(comparison: Comparison) -> Table:
     from rich.text import Text
 
-    table = _grid("left", "left", "left")
+    table = grid("left", "left", "left")
     many = len(comparison.against) > 1
     for number, run in enumerate(comparison.runs, 1):
         label = f"run {number}" if many else "base" if number == 1 else "new"
@@ -209,7 +200,7 @@ def _iterations(comparison: Comparison) -> Table:
     """Each metric over all runs, over the rows that all of them have."""
     from rich.text import Text
 
-    table = _grid("left", "right", *["right"] * len(comparison.runs), "left")
+    table = grid("left", "right", *["right"] * len(comparison.runs), "left")
     heads = ("", "rows", *(f"run {number}" for number in range(1, len(comparison.runs) + 1)), "")
     table.add_row(*(Text(head, "bold") for head in heads))
     for history in comparison.history:
@@ -259,6 +250,7 @@ def _interest(metric: MetricComparison) -> tuple[bool, int]:
 
 def _row_lists(metric: MetricComparison, most: int) -> Table:
     """One below the other: the lists' ids have widths of their own."""
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
@@ -267,7 +259,7 @@ def _row_lists(metric: MetricComparison, most: int) -> Table:
     table.add_row(Text(f"{clean(metric.name, 60)}: {counts}", "bold"))
     change = changed_faults(metric)
     if change and most:
-        table.add_row(Text(f"  faults: {change}"))
+        table.add_row(Padding(Text(f"faults: {change}"), (0, 0, 0, 2)))
     for name, style in _LISTS:
         rows: Sequence[RowChange] = getattr(metric, name)
         if rows and most:
@@ -314,7 +306,7 @@ def _listed(rows: Sequence[RowChange], metric: MetricComparison) -> Table:
     from rich.padding import Padding
     from rich.text import Text
 
-    table = _grid("left", "left")
+    table = grid("left", "left")
     for row in rows:
         said = clean(row_text(row, metric.kind), _LONGEST_REASON)
         table.add_row(Padding(Text(clean(row.row_id, 60)), (0, 0, 0, 4)), Text(said, "dim"))

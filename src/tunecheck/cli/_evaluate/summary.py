@@ -87,7 +87,7 @@ def _header(summary: Summary) -> Text:
     return text
 
 
-def _grid(*columns: str) -> Table:
+def grid(*columns: str) -> Table:
     """A table without lines; `columns` says of each column where its text stands."""
     from rich.table import Table
 
@@ -103,7 +103,7 @@ def _main_table(summary: Summary) -> Table:
     kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # call before answer
     if len(kinds) == 1:  # it would say the same twice
         kinds = {}
-    table = _grid("left", *["right"] * (1 + len(kinds)))
+    table = grid("left", *["right"] * (1 + len(kinds)))
     heads = [f"all {counted(summary.rows, 'row')}"] + [f"{kind} ({_rows(of)})" for kind, of in kinds.items()]
     table.add_row("", *(Text(clean(head, 40), "bold") for head in heads))
     for name, evaluator in summary.evaluators.items():
@@ -138,7 +138,7 @@ def _group_tables(
     shown = ordered[:_MOST_GROUPS]
     room = width - max([len(clean(column, 30)), *(len(clean(value, 30)) for value, _ in shown)]) - 8
     for names in _side_by_side(list(evaluators), room):
-        table = _grid("left", "right", *["right"] * len(names))
+        table = grid("left", "right", *["right"] * len(names))
         table.add_row(*(Text(clean(head, 30), "bold") for head in (column, "rows", *names)))
         for value, metrics in shown:
             figures = [main_figure(name, evaluators[name], metrics) for name in names]
@@ -164,7 +164,7 @@ def _side_by_side(names: Sequence[str], room: int) -> Iterator[list[str]]:
 def _faults(summary: Summary) -> Table:
     from rich.text import Text
 
-    table = _grid("right", "left", "left")
+    table = grid("right", "left", "left")
     table.add_row("", Text("why rows failed", "bold"), "")
     told: list[tuple[list[str], Mapping[str, FailureGroup]]] = []
     for name in summary.evaluators:
@@ -196,7 +196,7 @@ def _add_groups(table: Table, groups: Sequence[tuple[str, FailureGroup]], most: 
 def _errors(summary: Summary) -> Table:
     from rich.text import Text
 
-    table = _grid("right", "left", "left")
+    table = grid("right", "left", "left")
     head = f"errors in {counted(summary.failed_rows, 'row')}"
     table.add_row("", Text(head, "bold red"), "")
     for stage, groups in summary.failures.errors.items():
@@ -208,7 +208,7 @@ def _usage(usage: Mapping[str, JSON]) -> Table:
     """What the calls came to: of the target, and of each evaluator that asks a model."""
     from rich.text import Text
 
-    table = _grid("left", "right", "right", "right", "right")
+    table = grid("left", "right", "right", "right", "right")
     table.add_row(*(Text(head, "bold") for head in ("spent", "calls", "tokens in", "tokens out", "cost")))
     for name, spent in usage.items():
         if isinstance(spent, dict):
@@ -231,7 +231,7 @@ def _notes(notes: Sequence[str]) -> Text:
 def _gates(outcomes: Sequence[Outcome]) -> Table:
     from rich.text import Text
 
-    table = _grid("left", "left", "left")
+    table = grid("left", "left", "left")
     for outcome in outcomes:
         verdict = Text("gate met", "green") if outcome.met else Text("gate NOT met", "bold red")
         table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(_found(outcome)))
