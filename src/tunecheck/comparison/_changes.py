@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 _LONGEST_REASON = 2_000
 _MOST_FAULTS = 50
-_KEYS = ("_result", "_reason", "_threshold", "_properties", "_differences")
-"""What of a metric says why a row failed."""
-
 LISTS = ("regressed", "fixed", "changed")
 
 
@@ -156,7 +153,8 @@ class _Side:
         numbers = sorted(self._wanted)
         for number, row in zip(numbers, self._table.source.records(self._wanted), strict=False):
             for key, reader in self._wanted[number].items():
-                said = {name: value_of(row[name]) for end in _KEYS if (name := f"{key}{end}") in row}
+                raw = {name: row[name] for name in reader.keys if name in row}
+                said = {name: value_of(value) for name, value in raw.items() if bytes(value) != b"null"}
                 self._verdicts[number, key] = reader.read(said)
 
     def verdict(self, key: str, pair: int) -> Verdict:

@@ -71,38 +71,42 @@ def _with_result(row: Mapping[str, JSON], name: str) -> Iterable[str]:
 
 
 class VerdictReader:
-    """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, None where none does."""
+    """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, None where none does.
+
+    `keys` are what says why a row failed.
+    """
 
     def __init__(self, name: str, metric: str | None) -> None:
         self.name = name
         self.metric = metric
         self._own = f"outputs.{name}."
-        self._key = f"{self._own}{metric}" if metric is not None else None
+        key = f"{self._own}{metric}"
+        self._score, self._other_score, self._result = key, f"{key}_score", f"{key}{RESULT}"
+        self._reason, self._threshold = f"{key}_reason", f"{key}_threshold"
+        self._properties, self._differences = f"{key}_properties", f"{key}_differences"
+        self.keys = (self._result, self._reason, self._threshold, self._properties, self._differences)
 
     def read(self, row: Mapping[str, JSON]) -> Verdict:
         """The verdict on this row."""
-        word, key = self.word(row), self._key
-        if key is None or word == "error":
+        word = self.word(row)
+        if self.metric is None or word == "error":
             return Verdict(word)
-        score, threshold, reason = row.get(key, row.get(f"{key}_score")), row.get(f"{key}_threshold"), self._reason(row)
-        limit = _number(threshold)
-        faults = self._faults(row, limit, reason) if word == "fail" else ()
-        return Verdict(word, score, limit, reason, faults)
+        score, threshold = row.get(self._score, row.get(self._other_score)), _number(row.get(self._threshold))
+        said = row.get(self._reason)
+        reason = said if isinstance(said, str) else ""
+        faults = self._faults(row, threshold, reason) if word == "fail" else ()
+        return Verdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON]) -> Word:
         """Only what became of the row."""
-        result = row.get(f"{self._key}{RESULT}") if self._key is not None else None
-        if isinstance(result, str) and result in WORDS:
+        result = row.get(self._result)
+        if self.metric is not None and isinstance(result, str) and result in WORDS:
             return WORDS[result]
         # The keys of its errors have another prefix: an evaluator that failed has none of its own.
         return "scored" if any(key.startswith(self._own) for key in row) else "error"
 
-    def _reason(self, row: Mapping[str, JSON]) -> str:
-        reason = row.get(f"{self._key}_reason")
-        return reason if isinstance(reason, str) else ""
-
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
-        named = read_faults(row.get(f"{self._key}_properties")) or _judged(row.get(f"{self._key}_differences"))
+        named = read_faults(row.get(self._properties)) or _judged(row.get(self._differences))
         return named[:_MOST_FAULTS] or (
             Fault(code="below_threshold" if threshold is not None and not reason else "own"),
         )

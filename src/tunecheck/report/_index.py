@@ -170,7 +170,7 @@ class Table:
             self.notes.append("")
             return
         self.reasons.add(name for each in failed_by for name in fault_groups(each.faults, each.reason).values())
-        errors = [*errors_of(row)]
+        errors = [*errors_of(row)] if columns.errors else []
         self.errors.add(f"{stage}: {kind}" for stage, kind, _ in errors)
         self.differences.add(_kinds_of_differences(row, columns))
         self.failed_rows += bool(columns.errors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
@@ -79,9 +80,14 @@ def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:
     """What a row's faults count as, each once, with its name: a code; an evaluator's own reason is its first line."""
     groups: dict[str, str] = {}
     for fault in faults:
-        first_line = clean(reason.strip().partition("\n")[0], _LONGEST_TITLE) if fault.code == "own" else ""
+        first_line = _first_line(reason) if fault.code == "own" else ""
         groups[f"own: {first_line}" if first_line else fault.code] = first_line or title(fault.code)
     return groups
+
+
+@lru_cache(maxsize=4_096)  # many rows, and several evaluators of one row, say the same
+def _first_line(reason: str) -> str:
+    return clean(reason.strip().partition("\n")[0], _LONGEST_TITLE)
 
 
 def errors_of(row: Mapping[str, JSON]) -> Iterator[tuple[str, str, str]]:
