@@ -23,6 +23,12 @@ class MetricEntry(msgspec.Struct, frozen=True):
     range: list[float | None] | None = None
     higher_is_better: bool = True
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and the highest value, where both are declared and make sense."""
+        low, high = self.range if self.range is not None and len(self.range) == 2 else (None, None)
+        return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
+
 
 class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An evaluator of a run: its class or function, and by what a later run tells whether it is the same."""
@@ -32,6 +38,10 @@ class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     primary: str | None = None
     metrics: list[MetricEntry] = []
+
+    def metric(self, name: str | None) -> MetricEntry | None:
+        """What is declared of a metric."""
+        return next((metric for metric in self.metrics if metric.name == name), None)
 
 
 class DatasetEntry(msgspec.Struct, frozen=True):

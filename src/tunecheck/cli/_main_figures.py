@@ -8,7 +8,6 @@ from typing import Literal
 
 from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
-from tunecheck.runs._manifest import metric_of
 
 NOTHING = "–"
 
@@ -106,5 +105,5 @@ def _number(value: JSON) -> str:
 
 
 def _is_binary(evaluator: EvaluatorEntry, key: str) -> bool:
-    metric = metric_of(evaluator, key)
+    metric = evaluator.metric(key)
     return metric is not None and metric.kind == "binary"

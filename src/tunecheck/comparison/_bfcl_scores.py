@@ -19,7 +19,6 @@ from tunecheck._errors import DataError
 from tunecheck._files.run import EvaluatorEntry, MetricEntry
 from tunecheck._files.versions import read_object
 from tunecheck._json import JSON, dumps, loads
-from tunecheck.bfcl._result_files import row_id
 from tunecheck.comparison._rows import RawRow
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
@@ -188,7 +187,11 @@ def _result_file(path: Path) -> Path:
 
 
 def _id(name: str, category: str) -> str:
-    return row_id(name, CATEGORIES[category]) if category in CATEGORIES else name
+    if category not in CATEGORIES:
+        return name
+    from tunecheck.bfcl._result_files import row_id  # with all that conversations need
+
+    return row_id(name, CATEGORIES[category])
 
 
 class _Names:

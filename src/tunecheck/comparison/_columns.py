@@ -11,7 +11,6 @@ from tunecheck._json import dumps, loads
 from tunecheck.comparison._run_table import PASS_RATE, Column, EvaluatorColumns, Kind, State
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.pipeline._verdicts import counted_metric
-from tunecheck.runs._manifest import bounds_of, metric_of
 
 MOST_COLUMNS = 300
 """Most metrics that are read of an evaluator."""
@@ -122,7 +121,7 @@ class Shapes:
                     reason = f"outputs.{name}.{metric}_reason" if f"{metric}_reason" in known else None
                     part.verdicts.append((f"outputs.{name}.{key}", reason, column))
             elif not key.endswith((*_LEFT_OUT, *_SAMPLES)) and not _is_repeated(key, known):
-                means = metric_of(self.declared(name), key) or MetricEntry(key, "binary")
+                means = self.declared(name).metric(key) or MetricEntry(key, "binary")
                 column = self._column(part.evaluator, key, key, means)
                 if column is not None:
                     part.numbers.append((f"outputs.{name}.{key}", column))
@@ -135,7 +134,7 @@ class Shapes:
             return None
         if column is None:
             kind = _KINDS.get(means.kind, "score")
-            column = Column(name, evaluator.name, metric, kind, means.higher_is_better, bounds_of(means))
+            column = Column(name, evaluator.name, metric, kind, means.higher_is_better, means.bounds)
             self.columns[name] = column
             evaluator.columns.append(name)
         return column
@@ -294,7 +293,7 @@ def _tie(verdict: Column, evaluator: EvaluatorColumns, columns: dict[str, Column
     number = columns.get(f"{name}.{verdict.metric}") or columns.get(f"{name}.{verdict.metric}_score")
     if number is None or number is verdict:
         return
-    known = metric_of(declared, verdict.metric)
+    known = declared.metric(verdict.metric)
     same = number.values.tobytes() == verdict.values.tobytes()
     number.repeats = known.kind == "binary" if known is not None else same
     number.passes, number.metric = verdict.name, verdict.metric
@@ -304,7 +303,7 @@ def _main(
     evaluator: EvaluatorColumns, columns: dict[str, Column], primary: Column | None, declared: EvaluatorEntry
 ) -> str | None:
     own = f"{evaluator.name}.{declared.primary}"
-    known = metric_of(declared, declared.primary)
+    known = declared.metric(declared.primary)
     kind = known.kind if known is not None else "binary"
     if own in columns and (kind != "binary" or primary is None):
         return own

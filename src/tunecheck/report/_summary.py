@@ -10,7 +10,6 @@ from tunecheck._files.run import MetricEntry
 from tunecheck._json import JSON
 from tunecheck.report._index import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
 from tunecheck.report._reading import Evaluated, ReportedRun
-from tunecheck.runs._manifest import bounds_of
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
 from tunecheck.statistics._results import Estimate
 
@@ -91,7 +90,7 @@ def _mean(outcomes: Outcomes, metric: MetricEntry, group: _Group, sources: Seque
         return None
     values = [numbers[row] for row in rows]
     clusters = _clusters(rows, sources)
-    return estimated(estimate_mean(values, clusters, bounds=bounds_of(metric), resamples=_RESAMPLES))
+    return estimated(estimate_mean(values, clusters, bounds=metric.bounds, resamples=_RESAMPLES))
 
 
 def _clusters(rows: Iterable[int], sources: Sequence[str]) -> list[str] | None:

@@ -69,17 +69,6 @@ def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
     return [float(bound) for bound in bounds]
 
 
-def metric_of(evaluator: EvaluatorEntry, name: str | None) -> MetricEntry | None:
-    """What an evaluator declares of a metric."""
-    return next((metric for metric in evaluator.metrics if metric.name == name), None)
-
-
-def bounds_of(metric: MetricEntry) -> tuple[float, float] | None:
-    """The lowest and the highest value that a metric declares; None where there are none."""
-    low, high = metric.range if metric.range is not None and len(metric.range) == 2 else (None, None)
-    return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
-
-
 def describe_target(target: Target | None) -> dict[str, JSON] | None:
     """The target's settings (secrets masked by itself), its fingerprint, and whether it is simulated."""
     if target is None:

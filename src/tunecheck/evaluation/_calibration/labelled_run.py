@@ -13,7 +13,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
 from tunecheck.pipeline._results import ResultRow
 from tunecheck.pipeline._verdicts import RESULT, WORDS, counted_metric
-from tunecheck.runs._manifest import metric_of
 from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion
@@ -188,7 +187,7 @@ class _Reading:
         if evaluator not in declared:
             raise ConfigurationError(f"the run has no evaluator {evaluator!r}{did_you_mean(evaluator, declared)}")
         self.metric = self._metric(metric, declared[evaluator].primary)
-        meaning = metric_of(declared[evaluator], self.metric)
+        meaning = declared[evaluator].metric(self.metric)
         self._higher_is_better = meaning is None or meaning.higher_is_better
 
     def gives_classes(self) -> bool:
