@@ -92,6 +92,29 @@ def dict_rows(rows: int) -> Measured:
         return {"seconds": seconds, "input_bytes": data.stat().st_size, "output_bytes": output}
 
 
+def calls(rows: int) -> Measured:
+    """All three evaluators of calls on recorded answers, with tool definitions; `cpu_seconds` is this process's."""
+    from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
+
+    with tempfile.TemporaryDirectory() as folder:
+        data = made_data.calls(Path(folder) / "rows.jsonl", rows)
+        evaluators = {
+            "function_call_match": FunctionCallMatchEvaluator(),
+            "argument_match": ArgumentMatchEvaluator(),
+            "match": MatchEvaluator(),
+        }
+        config = {"default": {"column_mapping": {"tool_definitions": "${data.tool_definition}"}}}
+        spent = time.process_time()
+        seconds = _timed(
+            lambda: evaluate(data=data, evaluators=evaluators, evaluator_config=config, results_dir=folder)
+        )
+        return {
+            "seconds": seconds,
+            "cpu_seconds": time.process_time() - spent,
+            "rows_per_second": rows / seconds,
+        }
+
+
 def million(rows: int) -> Measured:
     from tunecheck import evaluate
 
@@ -112,6 +135,7 @@ CASES: Mapping[str, Callable[..., Measured]] = {
     "text": text,
     "slow_target": slow_target,
     "dict_rows": dict_rows,
+    "calls": calls,
     "million": million,
 }
 

@@ -60,10 +60,12 @@ class _Tally:
                 self._number(key, value)
 
     def _number(self, key: str, value: float) -> None:
-        numbers = self.numbers.get(key)
-        if numbers is None:
-            numbers = self.numbers[key] = array("d")
-        numbers.append(_as_float(value))
+        try:
+            self.numbers[key].append(value)
+        except KeyError:
+            self.numbers[key] = array("d", [_as_float(value)])
+        except OverflowError:
+            self.numbers[key].append(_as_float(value))
 
     def _result(self, metric: str, word: str) -> None:
         counter = self.results.get(metric)
@@ -263,9 +265,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return iter(self._kept) if self._kept is not None else self._read()
 
     def _read(self) -> Iterator[EvaluatorRow]:
-        for row in self._rows.picked([*self._columns]):
-            if row:
-                yield EvaluatorRow((self._columns[column], value) for column, value in row.items())
+        return (EvaluatorRow(output) for output in self._rows.picked(self._columns) if output)
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:

@@ -228,6 +228,7 @@ def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_ALWAYS_PLAIN = frozenset({str, bool, type(None)})
 _DEEPEST_COPY = 200
 
 
@@ -254,11 +255,14 @@ def as_output(result: object, name: str) -> Output:
         TypeError: it is neither, or holds something that has no JSON form.
     """
     if isinstance(result, Mapping):
-        if all(type(key) is str for key in result):
-            return {
-                key: value if _is_plain(value) else _plain_value(value, f"{name}.{key}")
-                for key, value in result.items()
-            }
+        output: Output = {}
+        for key, value in result.items():
+            if type(key) is not str:
+                break
+            known = type(value) in _ALWAYS_PLAIN or _is_plain(value)
+            output[key] = value if known else _plain_value(value, f"{name}.{key}")
+        else:
+            return output
         converted = plain(dict(result), path=name)
         assert isinstance(converted, dict)
         return converted
@@ -279,11 +283,9 @@ def _plain_value(value: object, path: str) -> JSON:
 
 def _is_plain(value: object) -> bool:
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return True
     if kind is float:
         return math.isfinite(value)  # type: ignore[arg-type]
-    return kind is int and value.bit_length() <= 64  # type: ignore[attr-defined]
+    return kind in _ALWAYS_PLAIN or (kind is int and value.bit_length() <= 64)  # type: ignore[attr-defined]
 
 
 def failure(error: BaseException) -> Failure:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from tunecheck.calls._matching.pairs import Pairing, Positions, pair_up
+from tunecheck.calls._matching.pairs import Positions, pair_up
 from tunecheck.calls._matching.policy import MatchPolicy
 from tunecheck.calls._matching.values import Comparison, Difference
 from tunecheck.calls._model import FunctionCall
@@ -82,15 +82,18 @@ def match_calls(
     policy = policy or MatchPolicy()
     if definitions:
         actual, expected = (_named(calls, definitions) for calls in (actual, expected))
-    pairing = _one_pair(expected, actual, policy) or pair_up(expected, actual, policy, definitions)
-    comparison = Comparison(policy)
+    compare = Comparison(policy)
+    unknown, violations, checked, problems = _held_against(definitions, actual)
+    if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
+        only = _pair(compare, expected[0], actual[0], definitions)  # most rows: there is nothing to assign
+        return Match((only,), unknown=unknown, violations=violations, checked=checked, notes=problems)
+    pairing = pair_up(expected, actual, policy, definitions)
 
     def compared(positions: Positions) -> tuple[Pair, ...]:
-        return tuple(_pair(comparison, expected[row], actual[column], definitions) for row, column in positions)
+        return tuple(_pair(compare, expected[row], actual[column], definitions) for row, column in positions)
 
     partnered = [*pairing.pairs, *pairing.moved, *pairing.misnamed]
     rows, columns = {row for row, _ in partnered}, {column for _, column in partnered}
-    unknown, violations, checked, problems = _held_against(definitions, actual)
     return Match(
         pairs=compared(pairing.pairs),
         moved=compared(pairing.moved),
@@ -102,13 +105,6 @@ def match_calls(
         checked=checked,
         notes=(*pairing.notes, *problems),
     )
-
-
-def _one_pair(expected: Sequence[FunctionCall], actual: Sequence[FunctionCall], policy: MatchPolicy) -> Pairing | None:
-    """The pairing of most rows, which needs no search: one call of the same function on either side."""
-    if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
-        return Pairing(pairs=[(0, 0)])
-    return None
 
 
 def _named(calls: Sequence[FunctionCall], definitions: ToolDefinitions) -> list[FunctionCall]:
@@ -132,7 +128,7 @@ def _pair(
 
 def _held_against(
     definitions: ToolDefinitions | None, calls: Sequence[FunctionCall]
-) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, list[str]]:
+) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
     """The calls of unknown functions, those that break their schema, how many were checked, and problems of schemas."""
     unknown: list[FunctionCall] = []
     violations: list[Violation] = []
@@ -150,4 +146,4 @@ def _held_against(
         checked += 1
         if check.violations:
             violations.append(Violation(call, check.violations))
-    return tuple(unknown), tuple(violations), checked, list(problems)[:_MOST_PROBLEMS]
+    return tuple(unknown), tuple(violations), checked, tuple(problems)[:_MOST_PROBLEMS]
