@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunecheck._fingerprints import content_hash, fingerprint, package_source_hash, stable_arguments
+from tunecheck._fingerprints import fingerprint, package_source_hash, stable_arguments
+from tunecheck._json import content_hash
 from tunecheck._plugins import load_file
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, wait
 
 import pytest
 
-from tunecheck.pipeline._threads import Threads
+from tunecheck.pipeline._lanes import Threads
 
 
 def test_a_call_s_future_has_what_it_returned_or_raised() -> None:

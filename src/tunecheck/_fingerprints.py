@@ -15,19 +15,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import CodeType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 
-from tunecheck._json import JSON, canonical
+from tunecheck._json import JSON, content_hash
 
 _OWN_ROOMS = ("calls", "evaluators", "prompts", "simulators", "conversations")
 """Our own evaluators share code; a change in any of these rooms counts as a change of each."""
-
-
-def content_hash(value: object) -> str:
-    """16 hex digits that equal values share, whatever the order of their keys.
-
-    Raises:
-        TypeError: the value has no JSON form.
-    """
-    return hashlib.blake2b(canonical(value), digest_size=8).hexdigest()
 
 
 def fingerprint(thing: object) -> str | None:

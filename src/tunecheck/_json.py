@@ -7,6 +7,7 @@ library, so that nothing a user gave changes on its way: lone surrogates (`"\\ud
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -75,6 +76,15 @@ def dumps(value: object) -> bytes:
 def canonical(value: object) -> bytes:
     """The same, with object keys sorted: equal values give equal bytes. For fingerprints."""
     return _write(value, _encode_sorted, sort_keys=True)
+
+
+def content_hash(value: object) -> str:
+    """16 hex digits that equal values share, whatever the order of their keys.
+
+    Raises:
+        TypeError: the value has no JSON form.
+    """
+    return hashlib.blake2b(canonical(value), digest_size=8).hexdigest()
 
 
 def dumps_line(value: object) -> bytes:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tunecheck._fingerprints import content_hash
-from tunecheck._json import JSON, whole_number
+from tunecheck._json import JSON, content_hash, whole_number
 
 TargetOutput = Mapping[str, object]
 """What a target answers: columns by name; `response` is what evaluators look at by default."""

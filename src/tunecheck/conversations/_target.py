@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._fingerprints import content_hash, fingerprint, package_source_hash
-from tunecheck._json import JSON
+from tunecheck._fingerprints import fingerprint, package_source_hash
+from tunecheck._json import JSON, content_hash
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text

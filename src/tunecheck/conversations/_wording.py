@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tunecheck._errors import DataError
-from tunecheck._fingerprints import content_hash
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._targets import Row
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.datasets._bfcl.files import find_bfcl

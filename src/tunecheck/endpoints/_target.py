@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._fingerprints import content_hash
-from tunecheck._json import JSON, loads
+from tunecheck._json import JSON, content_hash, loads
 from tunecheck._messages import did_you_mean
 from tunecheck._paths import Missing, ValuePath, find, parse_path
 from tunecheck._targets import CallContext, Row, Target, TargetOutput

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._fingerprints import content_hash
-from tunecheck._json import JSON, plain, whole_number
+from tunecheck._json import JSON, content_hash, plain, whole_number
 from tunecheck._targets import CallContext, CostTracker, EndpointUsage, Row, Target, TargetOutput
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._base import Endpoint

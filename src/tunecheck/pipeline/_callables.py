@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck.pipeline._lanes import Threads
 from tunecheck.pipeline._mapping import Binder, Mapped, Signature, is_async, make_binder, read_signature
 from tunecheck.pipeline._scoring import private_copies
-from tunecheck.pipeline._threads import Threads
 
 
 class CallableTarget(Target):

@@ -20,7 +20,7 @@ from tunecheck._json import JSON, plain
 from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
-from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job, Lane, ThreadExecutor
+from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job, Lane, ThreadExecutor, Threads
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
@@ -32,7 +32,6 @@ from tunecheck.pipeline._scoring import (
     is_being_cancelled,
     private_copies,
 )
-from tunecheck.pipeline._threads import Threads
 
 _WINDOW = 1_024
 """Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""

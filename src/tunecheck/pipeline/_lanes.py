@@ -8,12 +8,15 @@ thread. No lane waits for another, so any number of evaluators and any number of
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor as Pool
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from tunecheck.calls._sharing import one_row
 from tunecheck.pipeline._results import RowState
@@ -21,6 +24,9 @@ from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Output, Scorer,
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import ModelCalls
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Arguments: TypeAlias = "dict[str, object] | None"
 """One evaluator's bound arguments for one row; None: nothing to do."""
@@ -74,6 +80,61 @@ def _run_row(evaluators: Sequence[Scorer], row: list[Arguments]) -> list[Outcome
             None if arguments is None else call(evaluator, arguments)
             for evaluator, arguments in zip(evaluators, row, strict=True)
         ]
+
+
+class Threads(Pool):
+    """At most `most` daemon threads for functions that are not ours, each started when there is work for it.
+
+    The standard library's pool waits for its threads when Python ends, for ever if need be.
+    """
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._count = 0
+        self._idle = 0
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Have a function called; its future has what it returned or raised."""
+        future: Future[T] = Future()
+
+        def call() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - it is for whoever waits for the future
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the threads were let go")
+            self._work.put(call)
+            if self._idle:
+                self._idle -= 1
+            elif self._count < self._most:
+                self._count += 1
+                threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
+        return future
+
+    def _serve(self) -> None:
+        while (call := self._work.get()) is not None:
+            call()
+            del call  # else it holds its arguments until the next one comes
+            with self._lock:
+                self._idle += 1
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
+        """Let the threads end when they have done what was not cancelled of their work; nobody waits for them."""
+        with self._lock:
+            self._closed = True
+            for _ in range(self._count):
+                self._work.put(None)
 
 
 class ThreadExecutor:

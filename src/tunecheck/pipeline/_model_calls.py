@@ -19,8 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from tunecheck._fingerprints import content_hash
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, content_hash, dumps, loads
 from tunecheck._targets import EndpointUsage, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
 from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage, Spending, cost_of

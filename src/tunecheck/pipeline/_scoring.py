@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError
-from tunecheck._fingerprints import content_hash, fingerprint
-from tunecheck._json import JSON, plain
+from tunecheck._fingerprints import fingerprint
+from tunecheck._json import JSON, content_hash, plain
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
 
 if TYPE_CHECKING:

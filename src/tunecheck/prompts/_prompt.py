@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tunecheck._fingerprints import content_hash
-from tunecheck._json import JSON, plain
+from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.prompts._errors import PromptError, PromptRenderError
 from tunecheck.prompts._front_matter import Front
