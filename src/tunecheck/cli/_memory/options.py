@@ -68,7 +68,7 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "Questions and answers to fill the time with; by default a small pool that ships.", "FILE", _TEXTS
     )
     wording: str | None = option("What is said besides the tests' own texts.", "FILE", _TEXTS)
-    texts: str | None = option("Texts for chapter break, which is left out without them.", "PATH", _TEXTS)
+    texts: str | None = option("Books for chapter break, which is left out without them.", "PATH", _TEXTS)
     generator: str | None = option(
         "The model that writes what some kinds of tests are made of: a definition, or the name of one.", "FILE", _TEXTS
     )
