@@ -79,7 +79,7 @@ def print_run(
             print(f"  {error}")
     for note in result.notes:
         print(f"note: {clean(note)}")
-    print(f"files in {result.run_dir}", *(f"  {clean(file)}" for file in files), sep="\n")
+    print(f"files in {result.run_dir}", *(f"  {file}" for file in files), sep="\n")
 
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:

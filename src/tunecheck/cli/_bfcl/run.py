@@ -142,6 +142,6 @@ def _report(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     elif options.quiet:
         print(result.run_dir)
     else:
-        files = [f"{FOLDER}/{outcome.model}/…_result.json  {SCORES}/  eval_results.jsonl"]
+        files = [f"{FOLDER}/{clean(outcome.model)}/…_result.json  {SCORES}/  eval_results.jsonl"]
         print_run(result, "row", lambda: print_table(scores), files, f" · {clean(outcome.model)}")
     return FAILED if every_row_failed(result, "row") else DONE

@@ -32,7 +32,7 @@ def summary(outcome: MemoryOutcome) -> dict[str, JSON]:
 def print_figures(outcome: MemoryOutcome) -> None:
     """Print the scores, the figures and where the files are."""
     result = outcome.result
-    folders = [str(folder.relative_to(result.run_dir)) for folder in outcome.results]
+    folders = [clean(str(folder.relative_to(result.run_dir))) for folder in outcome.results]
     files = ["memory/summary.json  eval_results.jsonl", *folders]
     print_run(result, "test", lambda: _print_figures(outcome), files)
 

@@ -31,9 +31,9 @@ _MOST_LOOKED_AT = 100
 
 @command(MemoryRunOptions)
 def run(options: MemoryRunOptions, invocation: Invocation) -> int:
-    """Weave the tests of a configuration into one long conversation with an agent, and score what it remembers.
+    """Interleave the tests of a configuration in one long conversation with an agent, and score what it remembers.
 
-    A run like any other: journaled message by message, resumed with --resume exactly where it stopped, read with
+    A run like any other: logged message by message, resumed with --resume exactly where it stopped, read with
     `tunecheck runs` and `tunecheck report`. What the GoodAI benchmark would have written is below RUN/memory/.
 
     Exit codes:
