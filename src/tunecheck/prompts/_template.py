@@ -82,15 +82,6 @@ class _Rewriter(NodeTransformer):
         node.iter = _filtered(node.iter, EACH, nodes.Const(1 + size))
         return node
 
-    def visit_Macro(self, node: nodes.Macro) -> nodes.Macro:  # noqa: N802 - Jinja's name
-        return self._with_charge(node)
-
-    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.CallBlock:  # noqa: N802 - Jinja's name
-        return self._with_charge(node)
-
-    def visit_Block(self, node: nodes.Block) -> nodes.Block:  # noqa: N802 - Jinja's name
-        return self._with_charge(node)
-
     def _with_charge(self, node: _Body) -> _Body:
         steps = sum(map(_size, node.body))
         self.generic_visit(node)
@@ -98,16 +89,16 @@ class _Rewriter(NodeTransformer):
         node.body.insert(0, nodes.Output([charge], lineno=node.lineno))
         return node
 
+    visit_Macro = visit_CallBlock = visit_Block = _with_charge  # noqa: N815 - Jinja's names
+
     def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802 - Jinja's name
         return _joined([self._visited(child) for child in node.nodes], node.lineno)
 
-    def visit_List(self, node: nodes.List) -> nodes.Expr:  # noqa: N802 - Jinja's name
+    def _with_its_weight(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
         self.generic_visit(node)
         return _with_weight(node)
 
-    def visit_Dict(self, node: nodes.Dict) -> nodes.Expr:  # noqa: N802 - Jinja's name
-        self.generic_visit(node)
-        return _with_weight(node)
+    visit_List = visit_Dict = _with_its_weight  # noqa: N815 - Jinja's names
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:  # noqa: N802 - Jinja's name
         self.generic_visit(node)

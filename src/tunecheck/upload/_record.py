@@ -35,8 +35,8 @@ class Destination(msgspec.Struct, omit_defaults=True):
     """
 
     marker: str
-    complete: bool = msgspec.field()
-    steps: list[DoneStep] = msgspec.field()
+    complete: bool
+    steps: list[DoneStep]
     run_asked_for: bool = False
     run_id: str | None = None
     experiment_id: str | None = None

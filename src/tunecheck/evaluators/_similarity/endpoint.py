@@ -1,7 +1,8 @@
 """An embeddings endpoint behind the interface of a chat endpoint: a text goes in, its vector comes out.
 
 So a run's journal, cache, budget and limits hold for embeddings as for judgements. Each text is a call of its own
-there; on the wire, texts that are asked for at the same time go together. Vectors are kept as 32-bit numbers in base64.
+there; on the wire, texts that are asked for at the same time go together. Vectors are kept as 32-bit numbers in base64;
+what is none raises UnreadableReplyError.
 """
 
 from __future__ import annotations
@@ -31,11 +32,7 @@ _MOST_NUMBERS = 1 << 16
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """The cosine of the angle between two vectors, from -1 to 1.
-
-    Raises:
-        ValueError: they differ in length, or one of them is zero.
-    """
+    """The cosine of the angle between two vectors, from -1 to 1."""
     product = math.fsum(a * b for a, b in zip(first, second, strict=True))
     lengths = math.hypot(*first) * math.hypot(*second)
     if not lengths:
@@ -49,11 +46,7 @@ def packed_vector(vector: array[float]) -> str:
 
 
 def unpacked_vector(text: str) -> array[float]:
-    """The vector again.
-
-    Raises:
-        UnreadableReplyError: it is none.
-    """
+    """The vector again."""
     vector: array[float] = array("f")
     try:
         vector.frombytes(base64.b64decode(text, validate=True))
@@ -63,11 +56,7 @@ def unpacked_vector(text: str) -> array[float]:
 
 
 def read_embeddings(reply: JSON, count: int) -> list[array[float]]:
-    """The vectors in an embeddings reply, in the order of the texts that were sent.
-
-    Raises:
-        UnreadableReplyError: it is not such a reply, or has not one vector for each text.
-    """
+    """The vectors in an embeddings reply, in the order of the texts that were sent."""
     data = reply.get("data") if isinstance(reply, dict) else None
     if not isinstance(data, list):
         has = f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""

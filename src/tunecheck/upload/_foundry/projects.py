@@ -112,10 +112,9 @@ def read_project(value: object) -> Project:
 def _of_mapping(given: Mapping[Any, object], where: str) -> Project:
     entries = {_OTHER_NAMES.get(str(key), str(key)): entry for key, entry in given.items()}
     known = ("endpoint", "resource_manager", *_KEYS)
-    for key in entries:
+    for key, entry in entries.items():
         if key not in known:
             raise ConfigurationError(f"{where}: unknown key {key!r}{did_you_mean(key, known)}")
-    for key, entry in entries.items():
         if not isinstance(entry, str) or not entry.strip():
             raise ConfigurationError(f"{where}: {key} must be a text, not {entry!r}")
     texts = {key: str(entry).strip() for key, entry in entries.items()}
@@ -123,10 +122,9 @@ def _of_mapping(given: Mapping[Any, object], where: str) -> Project:
         if len(texts) > 1:
             raise ConfigurationError(f"{where}: an endpoint stands alone; leave the other keys out")
         return FoundryProject(_endpoint(texts["endpoint"]))
-    missing = [key for key in _KEYS if key not in texts]
-    if missing:
-        raise ConfigurationError(f"{where}: {missing[0]} is missing")
     for key in _KEYS:
+        if key not in texts:
+            raise ConfigurationError(f"{where}: {key} is missing")
         if not _PART.match(texts[key]):
             raise ConfigurationError(f"{where}: {key} is no name in Azure: {texts[key]!r}")
     manager = texts.get("resource_manager", ARM).rstrip("/")
