@@ -55,7 +55,7 @@ def _decode_call(item: object) -> object:
     if not isinstance(arguments, str):
         raise UndecodableError(f"the arguments of {name!r:.60} are no JSON text")
     try:
-        # Not `jsontext`: the leaderboard's reader takes NaN, and the verdict of such an argument depends on it.
+        # Not `tunecheck._json`: the leaderboard's reader takes NaN, and the verdict of such an argument depends on it.
         return {name: json.loads(arguments)}
     except (ValueError, RecursionError) as error:
         raise UndecodableError(f"the arguments of {name!r:.60} are no JSON: {error}") from None

@@ -75,8 +75,7 @@ def _made(item: JSON, replay: Replay, parameters: Mapping[str, Sequence[str]]) -
 
 def _change(change: Change) -> str:
     before = "nothing" if change.is_new else shown(change.before)
-    gone = type(change.after) is object  # the mark of `multi_turn_replay` for what is not there any more
-    after = "nothing" if gone else shown(change.after)
+    after = "nothing" if change.is_gone else shown(change.after)
     return f"{path_text(change.path)}: {before} → {after}"
 
 

@@ -83,7 +83,7 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     functions = values.get("functions")
     return Scenario(
         turns=_turns(values.get("turns"), frozenset(held_out)),
-        offer=Offer(offered, functions if isinstance(functions, list) else _documents(offered)),
+        offer=Offer(offered, functions if isinstance(functions, list) else [_document(tool) for tool in offered]),
         held_out=held_out,
         simulators=names,
         initial_config=_object(values.get("initial_config"), "initial_config"),
@@ -138,10 +138,6 @@ def _added(turn: int, items: Sequence[JSON], tools: JSON, operations: Mapping[st
     offered = openai_tools(tools if tools is not None else cast("JSON", each)) or []
     documents = [_document(tool) if isinstance(item, str) else item for item, tool in zip(items, each, strict=True)]
     return Offer(offered, documents)
-
-
-def _documents(tools: Sequence[Tool]) -> list[JSON]:
-    return [_document(tool) for tool in tools]
 
 
 def _document(tool: JSON | Tool) -> JSON:

@@ -58,7 +58,7 @@ class ConversationTarget(Target):
 
     The output columns:
         result: by turn, the steps: `[{"name": "<arguments as JSON>"}, …]`, or text, as in BFCL's result files.
-        inference_log: see `inference_log.py`.
+        inference_log: what was asked, answered, decoded and called, and the states, in the fields of BFCL's own logs.
         input_token_count, output_token_count, latency: by turn and step; seconds; None where unknown.
         response, text, tool_calls: the last answer; `response` is its OpenAI tool calls, else its text.
         usage, latency_ms: sums over all steps.

@@ -30,6 +30,10 @@ class Change:
     def is_new(self) -> bool:
         return self.before is _ABSENT
 
+    @property
+    def is_gone(self) -> bool:
+        return self.after is _ABSENT
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

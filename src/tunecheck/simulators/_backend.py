@@ -213,7 +213,7 @@ class Backends:
 def find_simulator(
     name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None
 ) -> type[Simulator]:
-    """The simulator class with this plugin name; `among` is what `plugins.discover` gave, to look for several.
+    """The simulator class with this plugin name; `among` is what `discover` gave, to look for several.
 
     Raises:
         PluginError: there is none, or what is there is no simulator.

@@ -1,7 +1,7 @@
 """`tunecheck datasets get bfcl`: the benchmark's data, fetched from the package index and unpacked; none of it is run.
 
 The package is a wheel whose dependencies are left alone. What is kept of it: its data, and the few files whose
-constants and texts are read (`bfcl_files.TEXTS`), as plain files in a folder that no interpreter looks into.
+constants and texts are read (`TEXTS`), as plain files in a folder that no interpreter looks into.
 """
 
 from __future__ import annotations
