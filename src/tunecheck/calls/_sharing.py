@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar, cast
 
+from tunecheck.calls._formats.reading import read_calls
+from tunecheck.calls._model import Reading
+
 _Made = TypeVar("_Made")
 _NOTHING = object()
 
@@ -49,3 +52,8 @@ def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) 
     if made is _NOTHING:
         made = row.made[key] = make()
     return cast("_Made", made)
+
+
+def read_once(value: object) -> Reading:
+    """`read_calls`, once a row."""
+    return once("read", (value,), lambda: read_calls(value))

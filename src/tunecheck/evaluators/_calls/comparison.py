@@ -16,7 +16,7 @@ from tunecheck.calls._matching.match import Match, match_calls
 from tunecheck.calls._matching.policy import MatchPolicy, PolicyOptions
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas.definitions import ToolDefinitions
-from tunecheck.calls._sharing import once
+from tunecheck.calls._sharing import once, read_once
 from tunecheck.evaluators._base import Evaluator
 
 _MOST_SHOWN = 200
@@ -128,7 +128,7 @@ class CallEvaluator(Evaluator):
 
 def _read(value: object) -> Reading:
     value = _given(value)
-    reading = read_calls(value)
+    reading = read_once(value)
     if isinstance(value, dict) and not reading.calls and reading.problem is None and _is_single(value):
         return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
     return reading

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tunecheck._faults import Fault
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import Reading
+from tunecheck.calls._sharing import read_once
 
 
 class TextPair(NamedTuple):
@@ -38,7 +38,7 @@ def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> 
 
 
 def _reference(ground_truth: object, *, render_calls: bool) -> str | None:
-    reading = read_calls(ground_truth)
+    reading = read_once(ground_truth)
     if reading.calls:
         return canonical_text(reading.calls) if render_calls else None
     if isinstance(ground_truth, str):
@@ -51,7 +51,7 @@ def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | No
         return "", Fault(code="no_response", message="no response")
     if isinstance(response, str) and not render_calls:
         return response, None
-    reading = read_calls(response)
+    reading = read_once(response)
     if reading.calls and render_calls:
         return canonical_text(reading.calls), None
     if isinstance(response, str):
