@@ -12,6 +12,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
@@ -213,16 +214,7 @@ class Session:
     async def _replied(self, effect: Send, key: str, at_us: int) -> Outcome:
         async with _one_call(self._costs) as count_tokens:
             reply = await self._agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-            outcome = Outcome(
-                at_us=self._clock.exchanged(),
-                text=reply.text,
-                latency_ms=reply.latency_ms,
-                input_tokens=reply.input_tokens,
-                output_tokens=reply.output_tokens,
-                adopted=reply.adopted,
-                simulated=reply.simulated,
-                declined=reply.declined,
-            )
+            outcome = Outcome(self._clock.exchanged(), **asdict(reply))
             if _was_asked(outcome):
                 count_tokens(outcome.input_tokens, outcome.output_tokens)
         return outcome
