@@ -157,3 +157,34 @@ def test_a_version_that_is_none_is_damage(tmp_path: Path, version: object) -> No
 def test_a_file_without_a_version_is_read_and_written_with_one() -> None:
     check_version({}, "run.json")
     assert list(versioned({"name": "x", "format": 1}).items()) == [("format_version", 1), ("name", "x")]
+
+
+def test_a_run_from_before_there_were_versions_is_read_and_resumed(
+    two_runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, other = two_runs
+    rewrite(run.manifest_file, {"format": 1, "status": "interrupted"})
+    metrics = json.loads(run.metrics_file.read_text())
+    del metrics["format_version"]
+    run.metrics_file.write_text(json.dumps(metrics))
+    lines = run.journal.read_bytes().splitlines(keepends=True)
+    assert b"format_version" in lines[0]
+    run.journal.write_bytes(b"".join(lines[1:]))
+    rows_before = run.results.read_bytes()
+    assert "interrupted" in here(capsys, "runs").out
+    assert here(capsys, "compare", run.id, other.id).code == 0
+    told = here(capsys, "evaluate", "--resume", run.id)
+    assert told.code == 0, told.err
+    assert run.results.read_bytes() == rows_before
+    assert run.journal.read_bytes() == b"".join(lines[1:]), "nothing was asked or judged again"
+    written = json.loads(run.manifest_file.read_text())
+    assert (written["format_version"], written["status"], "format" in written) == (1, "finished", False)
+    assert here(capsys, "report", run.id).code == 0
+    assert here(capsys, "score", run.id, "--evaluators", "match").code == 0
+
+
+def test_files_name_an_evaluator_by_its_public_name(two_runs: tuple[Run, Run]) -> None:
+    types = {name: entry.type for name, entry in two_runs[0].manifest().evaluators.items()}
+    assert types == {
+        "function_call_match": "tunecheck.FunctionCallMatchEvaluator", "match": "tunecheck.MatchEvaluator"
+    }  # fmt: skip

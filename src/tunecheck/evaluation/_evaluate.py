@@ -133,7 +133,7 @@ def evaluate(
             definition file. None: the data holds the answers already.
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
         azure_ai_project: upload the results there: a Foundry project's endpoint, or a hub project as a dict of
-            `subscription_id`, `resource_group_name`, `project_name`; see `tunecheck.upload._foundry.projects`.
+            `subscription_id`, `resource_group_name`, `project_name`.
         output_path: also write Azure's one JSON file there.
         fail_on_evaluator_errors: stop at the first evaluator error.
         tags: kept in the run's manifest.
@@ -152,7 +152,7 @@ def evaluate(
             one of k trials passes) and `pass_hat_k` (all of them do).
         group_by: columns by whose values the metrics are reported, too.
         max_cost: stop in order before calls cost more than this, in the currency of their prices.
-        command: kept in the manifest as it is: what a command line needs to take the run up again.
+        command: kept in the manifest as it is: what a command line needs to resume the run.
 
     Raises:
         ConfigurationError: an argument is wrong; the text says which, and what was meant.
