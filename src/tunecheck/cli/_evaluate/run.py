@@ -152,9 +152,11 @@ def _warn(summary: Summary) -> None:
         print(SIMULATED, file=sys.stderr)
     for outcome in summary.gates:
         if not outcome.met:
-            found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
             remark = f" ({clean(outcome.remark, 400)})" if outcome.remark else ""
-            print(f"gate not met: required {clean(outcome.gate, 400)}, found {found}{remark}", file=sys.stderr)
+            print(
+                f"gate not met: required {clean(outcome.gate, 400)}, found {outcome.found_text}{remark}",
+                file=sys.stderr,
+            )
 
 
 def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:

@@ -239,8 +239,7 @@ def _gates(outcomes: Sequence[Outcome]) -> Table:
 
 
 def _found(outcome: Outcome) -> str:
-    found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
-    return f"found {found}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
+    return f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
 
 
 def _files(folder: str) -> Text:

@@ -59,8 +59,7 @@ def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
 
 
 def _of_gate(outcome: Outcome) -> _Case:
-    found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
-    said = f"required {outcome.gate}, found {found}" + (f" ({outcome.remark})" if outcome.remark else "")
+    said = f"required {outcome.gate}, found {outcome.found_text}" + (f" ({outcome.remark})" if outcome.remark else "")
     return _Case("tunecheck.gates", outcome.gate, said, None if outcome.met else said)
 
 

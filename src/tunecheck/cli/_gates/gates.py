@@ -39,6 +39,11 @@ class Outcome:
     remark: str = ""
     comparison: Mapping[str, JSON] | None = None
 
+    @property
+    def found_text(self) -> str:
+        """What was found, for people."""
+        return "nothing" if self.found is None else f"{self.found:.6g}"
+
     def as_json(self) -> dict[str, JSON]:
         """For `--json`."""
         found: dict[str, JSON] = {

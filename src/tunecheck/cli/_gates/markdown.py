@@ -56,9 +56,9 @@ def _gates(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "| gate | required | found |"
     yield "|---|---|---|"
     for outcome in outcomes:
-        found = "nothing" if outcome.found is None else f"{outcome.found:.6g}"
         remark = f" {code(outcome.remark)}" if outcome.remark else ""
-        yield f"| {'✅ met' if outcome.met else '❌ **not met**'} | {code(outcome.gate)} | {found}{remark} |"
+        verdict = "✅ met" if outcome.met else "❌ **not met**"
+        yield f"| {verdict} | {code(outcome.gate)} | {outcome.found_text}{remark} |"
 
 
 def _metrics(summary: Summary, intervals: Intervals) -> Iterator[str]:

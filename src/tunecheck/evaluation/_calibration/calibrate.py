@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -62,10 +62,14 @@ def calibrate(
     """
     _check(label_kind, confidence)
     function = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
-    called, classes = name or _name_of(evaluator), _may_give_classes(function)
-    given = _read(_rereadable(labels, limit), label_column, label_kind, label_threshold, classes=classes)
+    called = name or _name_of(evaluator)
+    dataset = _rereadable(labels, limit)
+    given = _labels(dataset, label_column)
+    # Evaluators that declare their metrics say pass or fail; of others, verdicts may be classes.
+    kind = _kind(given, label_kind, label_threshold, classes=not getattr(function, "metrics", ()))
+    unlabelled = (dataset.scan().rows or 0) - len(given)
     result = evaluate(
-        data=given.dataset,
+        data=_labelled(dataset, label_column) if unlabelled else dataset,
         evaluators={called: function},
         evaluator_config={called: {"column_mapping": dict(column_mapping or {})}},
         evaluation_name=evaluation_name or f"calibrate-{called}",
@@ -78,31 +82,11 @@ def calibrate(
         results_dir=results_dir,
         command=command,
     )
-    return given.held_against(Run(result.run_dir), called, metric, confidence)
-
-
-@dataclass(frozen=True, slots=True)
-class _Labelled:
-    """The rows that have a label, how labels are read, and how many rows have none."""
-
-    dataset: Dataset
-    labels: Labels
-    unlabelled: int
-
-    def held_against(self, run: Run, evaluator: str, metric: str | None, confidence: float) -> Calibration:
-        """The verdicts of a run over these rows, compared with the labels."""
-        left_out = self.unlabelled
-        return read_calibration(run, evaluator, self.labels, metric=metric, confidence=confidence, unlabelled=left_out)
-
-
-def _read(
-    dataset: Dataset, column: str, kind: LabelKind | None, threshold: float | None, *, classes: bool
-) -> _Labelled:
-    given = _labels(dataset, column)
-    chosen = kind is not None or threshold is not None
-    labels = Labels(column, _kind(given, kind, threshold, classes=classes), threshold, chosen=chosen)
-    unlabelled = (dataset.scan().rows or 0) - len(given)
-    return _Labelled(_labelled(dataset, column) if unlabelled else dataset, labels, unlabelled)
+    chosen = label_kind is not None or label_threshold is not None
+    read = Labels(label_column, kind, label_threshold, chosen=chosen)
+    return read_calibration(
+        Run(result.run_dir), called, read, metric=metric, confidence=confidence, unlabelled=unlabelled
+    )
 
 
 def _check(label_kind: str | None, confidence: float) -> None:
@@ -117,11 +101,6 @@ def _name_of(evaluator: object) -> str:
         return evaluator
     own = getattr(evaluator, "primary", None) or getattr(evaluator, "__name__", None)
     return own if isinstance(own, str) and own.isidentifier() else "evaluator"
-
-
-def _may_give_classes(evaluator: object) -> bool:
-    """Whether verdicts may be other than pass or fail: evaluators that declare their metrics say pass or fail."""
-    return not getattr(evaluator, "metrics", ())
 
 
 def _rereadable(labels: Data, limit: int | None) -> Dataset:
