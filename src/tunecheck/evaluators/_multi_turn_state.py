@@ -100,7 +100,7 @@ class MultiTurnStateEvaluator(Evaluator):
             "initial_config": initial_config,
             "long_context": long_context,
         }
-        found = check_multi_turn(
+        outcome = check_multi_turn(
             row,
             error if result is None else result,
             compat=compat_for(self._compat, category, check),
@@ -108,7 +108,7 @@ class MultiTurnStateEvaluator(Evaluator):
             mode=None if self._mode == "auto" else self._as_mode,
             forced_quit=forced_quit is True,
         )
-        return scored(_METRIC, found)
+        return scored(_METRIC, outcome)
 
     def __getstate__(self) -> Mapping[str, object]:
         """Without the simulators' classes and constants, which a copy finds again."""
@@ -141,17 +141,17 @@ def compat_for(compat: str, category: object, check: object) -> bool:
     return known is not None and (known.check == check or (check is None and known.multi_turn))
 
 
-def scored(metric: str, found: RowVerdict) -> Verdict:
+def scored(metric: str, outcome: RowVerdict) -> Verdict:
     """A row's verdict as an evaluator's."""
-    properties = {"error_type": found.error_type, "turn": found.turn}
+    properties = {"error_type": outcome.error_type, "turn": outcome.turn}
     return verdict(
         metric,
-        score=None if found.valid is None else float(found.valid),
-        passed=found.valid,
-        reason=found.message,
+        score=None if outcome.valid is None else float(outcome.valid),
+        passed=outcome.valid,
+        reason=outcome.message,
         properties={name: value for name, value in properties.items() if value is not None},
-        faults=(found.fault,) if found.fault else (),
-        not_applicable=found.valid is None,
+        faults=(outcome.fault,) if outcome.fault else (),
+        not_applicable=outcome.valid is None,
     )
 
 

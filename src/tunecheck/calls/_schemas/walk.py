@@ -28,9 +28,9 @@ class Schema:
         """What is said of the property of that name."""
         for node in self._variants():
             properties = node.get("properties")
-            found = properties.get(name) if isinstance(properties, dict) else None
-            if isinstance(found, dict):
-                return Schema(found, self.root)
+            inner = properties.get(name) if isinstance(properties, dict) else None
+            if isinstance(inner, dict):
+                return Schema(inner, self.root)
         return self._first("additionalProperties")
 
     def item(self, index: int) -> Schema | None:
@@ -38,9 +38,9 @@ class Schema:
         for node in self._variants():
             for key in ("prefixItems", "items"):
                 listed = node.get(key)
-                found = listed[index] if isinstance(listed, list) and index < len(listed) else None
-                if isinstance(found, dict):
-                    return Schema(found, self.root)
+                inner = listed[index] if isinstance(listed, list) and index < len(listed) else None
+                if isinstance(inner, dict):
+                    return Schema(inner, self.root)
         return self._first("items")
 
     def says_number(self) -> bool:
@@ -83,9 +83,9 @@ class Schema:
             if steps >= _MOST_STEPS or len(waiting) > 50:
                 continue
             target = node.get("$ref")
-            found = at_pointer(self.root, target) if isinstance(target, str) else None
-            if isinstance(found, dict):
-                waiting.append((found, steps + 1))
+            inner = at_pointer(self.root, target) if isinstance(target, str) else None
+            if isinstance(inner, dict):
+                waiting.append((inner, steps + 1))
             for key in _BRANCHES:
                 branches = node.get(key)
                 if isinstance(branches, list):

@@ -65,8 +65,8 @@ class ArgumentMatchEvaluator(CallEvaluator):
                 kinds = properties.get("wrong")
                 if isinstance(kinds, Mapping):
                     wrong.update({name: _count(count) for name, count in kinds.items()})
-        found: dict[str, float] = {"argument_accuracy": right / total} if total else {}
-        return found | {f"wrong_arguments.{name}": wrong[name] for name in FAULTS}
+        metrics: dict[str, float] = {"argument_accuracy": right / total} if total else {}
+        return metrics | {f"wrong_arguments.{name}": wrong[name] for name in FAULTS}
 
 
 def _properties(match: Match) -> dict[str, JSON]:

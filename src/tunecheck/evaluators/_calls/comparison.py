@@ -65,8 +65,8 @@ class CallComparison:
     @cached_property
     def faults(self) -> list[Fault]:
         """What is wrong with the calls, arguments included."""
-        found = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
-        return self._plain_faults() or [*found]
+        listed = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
+        return self._plain_faults() or [*listed]
 
     def _schema_faults(self) -> Iterator[Fault]:
         return schema_faults(self.match) if self.policy.validate_schema else iter(())

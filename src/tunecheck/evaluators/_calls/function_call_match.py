@@ -74,13 +74,13 @@ class FunctionCallMatchEvaluator(CallEvaluator):
 def _properties(comparison: CallComparison, *, passed: bool) -> dict[str, JSON]:
     match = comparison.match
     expected, called, matched = len(comparison.ground_truth.calls), len(comparison.response.calls), len(match.pairs)
-    found: dict[str, JSON] = {}
+    properties: dict[str, JSON] = {}
     if expected or called:
-        found |= {"expected": expected, "called": called, "matched": matched}
+        properties |= {"expected": expected, "called": called, "matched": matched}
     if not passed:
-        found |= {"precision": matched / called} if called else {}
-        found |= {"recall": matched / expected} if expected else {}
-    return found | _from_schemas(comparison)
+        properties |= {"precision": matched / called} if called else {}
+        properties |= {"recall": matched / expected} if expected else {}
+    return properties | _from_schemas(comparison)
 
 
 def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
@@ -91,30 +91,30 @@ def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
         "schema_invalid": len(match.violations),
         "unknown": len(match.unknown),
     }
-    found: dict[str, JSON] = {name: count for name, count in counts.items() if count}
+    properties: dict[str, JSON] = {name: count for name, count in counts.items() if count}
     if match.violations:
-        found["schema_violations"] = [
+        properties["schema_violations"] = [
             f"{one.call.name}: {'; '.join(one.messages)}"[:_MOST_CHARACTERS] for one in match.violations[:_MOST_LISTED]
         ]
     if match.unknown:
-        found["unknown_functions"] = [call.name[:_MOST_CHARACTERS] for call in match.unknown[:_MOST_LISTED]]
+        properties["unknown_functions"] = [call.name[:_MOST_CHARACTERS] for call in match.unknown[:_MOST_LISTED]]
     if match.notes:
-        found["notes"] = "; ".join(match.notes)[:_MOST_CHARACTERS]
-    return found
+        properties["notes"] = "; ".join(match.notes)[:_MOST_CHARACTERS]
+    return properties
 
 
 def _rates(total: Counter[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     if total["called"]:
-        found["call_precision"] = total["matched"] / total["called"]
+        rates["call_precision"] = total["matched"] / total["called"]
     if total["expected"]:
-        found["call_recall"] = total["matched"] / total["expected"]
+        rates["call_recall"] = total["matched"] / total["expected"]
     if total["called"] + total["expected"]:
-        found["call_f1"] = 2 * total["matched"] / (total["called"] + total["expected"])
+        rates["call_f1"] = 2 * total["matched"] / (total["called"] + total["expected"])
     if total["called"] + total["unreadable"]:
-        found["unreadable_call_rate"] = total["unreadable"] / (total["called"] + total["unreadable"])
+        rates["unreadable_call_rate"] = total["unreadable"] / (total["called"] + total["unreadable"])
     if total["checked"]:
-        found["schema_invalid_call_rate"] = total["schema_invalid"] / total["checked"]
+        rates["schema_invalid_call_rate"] = total["schema_invalid"] / total["checked"]
     if total["checked"] or total["unknown"]:
-        found["unknown_function_count"] = total["unknown"]
-    return found
+        rates["unknown_function_count"] = total["unknown"]
+    return rates
