@@ -140,6 +140,6 @@ def _kind(
 
 
 def _labelled(dataset: Dataset, column: str) -> Dataset:
-    """The rows that have a label, under their own ids: a verdict on the others would be bought for nothing."""
+    """The rows that have a label, under their own ids: a verdict on the others would be paid for nothing."""
     kept = [{**row.values, "id": row.id} for row in dataset.rows() if not is_empty(row.values.get(column))]
     return open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)
