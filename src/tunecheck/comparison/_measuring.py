@@ -241,7 +241,7 @@ A metric without a range: of a standard deviation of its differences, 0.8, which
 analysis for the behavioral sciences" (1988), section 2.2."""
 
 ALONE = "shown if it were the only test; among all of them it can be chance"
-"""Why a difference whose interval does not hold 0 is none that is shown."""
+"""Said of a difference whose interval excludes 0, but which the correction for several tests does not uphold."""
 
 _LARGE = 0.8
 
