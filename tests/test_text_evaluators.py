@@ -25,7 +25,7 @@ from tunecheck.evaluators._text.evaluators import (
     RougeType,
     rouge_l_f,
 )
-from tunecheck.evaluators._text.memory import TextMemory
+from tunecheck.evaluators._text.tokens import TextMemory
 
 ALL: tuple[Callable[..., Evaluator], ...] = (
     BleuScoreEvaluator,

@@ -9,13 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
-from tunecheck.evaluators._text import rouge
+from tunecheck.evaluators._text import overlap as rouge
 from tunecheck.evaluators._text.evaluators import rouge_l_f
-from tunecheck.evaluators._text.meteor import align, meteor
-from tunecheck.evaluators._text.ngrams import bleu, common_ngrams, gleu
-from tunecheck.evaluators._text.porter import stem
-from tunecheck.evaluators._text.rouge import token_f1
-from tunecheck.evaluators._text.wordnet import Synset, wordnet
+from tunecheck.evaluators._text.meteor import Synset, align, meteor, stem, wordnet
+from tunecheck.evaluators._text.overlap import bleu, common_ngrams, gleu, token_f1
 
 Tokens = tuple[str, ...]
 

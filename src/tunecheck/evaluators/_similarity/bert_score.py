@@ -10,7 +10,7 @@ from tunecheck._json import JSON
 from tunecheck.evaluators._base import Metric, Verdict
 from tunecheck.evaluators._similarity.blueprint import read_blueprint
 from tunecheck.evaluators._similarity.pairs import SemanticEvaluator, check_installed, cut_texts
-from tunecheck.evaluators._text.inputs import TextPair
+from tunecheck.evaluators._text.evaluators import TextPair
 
 if TYPE_CHECKING:
     from tunecheck.evaluators._similarity.local import Encoded

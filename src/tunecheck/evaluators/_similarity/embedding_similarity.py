@@ -18,7 +18,7 @@ from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoi
 from tunecheck.evaluators._similarity.blueprint import Blueprint, is_file, is_folder, read_blueprint
 from tunecheck.evaluators._similarity.endpoint import EmbeddingEndpoint, cosine, text_request, unpacked_vector
 from tunecheck.evaluators._similarity.pairs import SemanticEvaluator, check_installed, cut_texts
-from tunecheck.evaluators._text.inputs import TextPair
+from tunecheck.evaluators._text.evaluators import TextPair
 
 _DEFINITIONS = (".yaml", ".yml")
 _MOST_ROWS = 512

@@ -9,8 +9,7 @@ from tunecheck._errors import MissingExtraError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
 from tunecheck.evaluators._base import Verdict
-from tunecheck.evaluators._text.evaluators import ScoreEvaluator
-from tunecheck.evaluators._text.inputs import TextPair
+from tunecheck.evaluators._text.evaluators import ScoreEvaluator, TextPair
 
 _PACKAGES = ("numpy", "safetensors", "tokenizers", "threadpoolctl")
 

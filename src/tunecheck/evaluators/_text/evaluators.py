@@ -11,21 +11,90 @@ import math
 from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum, StrEnum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
+from tunecheck.calls._formats.writing import canonical_text
+from tunecheck.calls._model import Reading
+from tunecheck.calls._sharing import read_once
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
-from tunecheck.evaluators._text import meteor, ngrams, rouge
-from tunecheck.evaluators._text.inputs import TextPair, read_pair
+from tunecheck.evaluators._text import overlap
+from tunecheck.evaluators._text.meteor import meteor
 from tunecheck.evaluators._text.tokens import tokens_of
+
+
+class TextPair(NamedTuple):
+    """The two texts to compare, and what is wrong with the response."""
+
+    reference: str
+    candidate: str
+    fault: Fault | None = None
+
+
+def read_pair(response: object, ground_truth: object, *, render_calls: bool) -> TextPair | None:
+    """The texts to compare; None where the ground truth is a call, and calls are not to be rendered as text.
+
+    Texts are taken as they are. Of a response that calls a function, the text beside the call counts, which is often
+    none. With `render_calls`, a call on either side counts as its canonical text.
+
+    Raises:
+        ValueError: there is no ground truth.
+        TypeError: a value is neither text nor a call nor a message.
+    """
+    if ground_truth is None:
+        raise ValueError("ground_truth is missing")
+    reading = read_once(ground_truth)
+    if reading.calls:
+        if not render_calls:
+            return None
+        reference = canonical_text(reading.calls)
+    elif isinstance(ground_truth, str):
+        reference = ground_truth
+    else:
+        reference = _message_text("ground_truth", ground_truth, reading)
+    return TextPair(reference, *_candidate(response, render_calls=render_calls))
+
+
+def _candidate(response: object, *, render_calls: bool) -> tuple[str, Fault | None]:
+    if response is None or response == []:
+        return "", Fault(code="no_response", message="no response")
+    if isinstance(response, str) and not render_calls:
+        return response, None
+    reading = read_once(response)
+    if reading.calls and render_calls:
+        return canonical_text(reading.calls), None
+    if isinstance(response, str):
+        return response, None
+    if reading.calls:
+        names = ", ".join(dict.fromkeys(call.name for call in reading.calls))
+        scored = "its text beside the call is scored" if reading.text else "there is no text to score"
+        words = f"the response calls {names}; {scored}"
+        return reading.text, Fault(code="called_instead_of_answering", call=reading.calls[0].name, message=words)
+    if reading.problem:
+        words = f"the response holds a call that cannot be read: {reading.problem}"
+        return reading.text, Fault(code="unreadable_call", message=words)
+    return _message_text("response", response, reading), None
+
+
+def _message_text(parameter: str, value: object, reading: Reading) -> str:
+    """The text of a chat message, or of a list of them."""
+    items = value if isinstance(value, list) else [value]
+    if items and all(isinstance(item, Mapping) and "role" in item and "content" in item for item in items):
+        return reading.text
+    kind = type(value).__name__
+    kind = f"a {kind} without a function call" if isinstance(value, (list, dict)) else kind
+    raise TypeError(f"{parameter} must be text or function calls, not {kind}")
+
+
+# -- the evaluators
 
 
 def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float:
     """ROUGE-L's F measure of two texts, from 0 to 1, as rouge-score gives it."""
-    wanted, given = (rouge.rouge_tokens(text, stemmer=stemmer) for text in (reference, candidate))
-    return rouge.rouge_l(wanted, given).f1_score
+    wanted, given = (overlap.rouge_tokens(text, stemmer=stemmer) for text in (reference, candidate))
+    return overlap.rouge_l(wanted, given).f1_score
 
 
 class _TextEvaluator(Evaluator):
@@ -42,8 +111,9 @@ class _TextEvaluator(Evaluator):
     cpu_bound: ClassVar[bool] = True
     _not_applicable: ClassVar[str] = "the ground truth is a function call; render_calls=True scores calls as text"
 
-    def __init__(self, *, render_calls: bool, **arguments: JSON) -> None:
+    def __init__(self, pass_mark: float, *, render_calls: bool, **arguments: JSON) -> None:
         super().__init__(**arguments, render_calls=render_calls)
+        self._pass_mark = pass_mark
         self._render_calls = render_calls
 
     def __call__(self, *, response: object, ground_truth: object) -> Verdict:
@@ -52,44 +122,35 @@ class _TextEvaluator(Evaluator):
         return self._judge(pair) if isinstance(pair, TextPair) else pair
 
     def _read(self, response: object, ground_truth: object) -> TextPair | Verdict:
-        """The texts to compare, or the verdict where there are none."""
         pair = read_pair(response, ground_truth, render_calls=self._render_calls)
         if pair is None:
             return verdict(self.primary, threshold=self._pass_mark, reason=self._not_applicable, not_applicable=True)
         return pair
 
-    @property
-    def _pass_mark(self) -> float:
-        raise NotImplementedError
-
     def _judge(self, pair: TextPair) -> Verdict:
         raise NotImplementedError
+
+    def _scored(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
+        return verdict(
+            self.primary,
+            score=score,
+            passed=score >= self._pass_mark,
+            threshold=self._pass_mark,
+            reason=fault.message if fault else None,
+            faults=(fault,) if fault else (),
+            properties=properties,
+        )
 
 
 class ScoreEvaluator(_TextEvaluator):
     """A metric of two texts that is one number; a row passes from `threshold` on."""
 
     def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
-        self._threshold = _number("threshold", threshold)
-        super().__init__(threshold=self._threshold, render_calls=render_calls)
-
-    @property
-    def _pass_mark(self) -> float:
-        return self._threshold
+        threshold = _number("threshold", threshold)
+        super().__init__(threshold, threshold=threshold, render_calls=render_calls)
 
     def _judge(self, pair: TextPair) -> Verdict:
         return self._scored(self._score(pair.reference, pair.candidate), pair.fault)
-
-    def _scored(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
-        return verdict(
-            self.primary,
-            score=score,
-            passed=score >= self._threshold,
-            threshold=self._threshold,
-            reason=fault.message if fault else None,
-            faults=(fault,) if fault else (),
-            properties=properties,
-        )
 
     def _score(self, reference: str, candidate: str) -> float:
         raise NotImplementedError
@@ -102,7 +163,7 @@ class BleuScoreEvaluator(ScoreEvaluator):
     primary = "bleu"
 
     def _score(self, reference: str, candidate: str) -> float:
-        return ngrams.bleu(tokens_of(reference), tokens_of(candidate))
+        return overlap.bleu(tokens_of(reference), tokens_of(candidate))
 
 
 class GleuScoreEvaluator(ScoreEvaluator):
@@ -112,7 +173,7 @@ class GleuScoreEvaluator(ScoreEvaluator):
     primary = "gleu"
 
     def _score(self, reference: str, candidate: str) -> float:
-        return ngrams.gleu(tokens_of(reference), tokens_of(candidate))
+        return overlap.gleu(tokens_of(reference), tokens_of(candidate))
 
 
 class MeteorScoreEvaluator(ScoreEvaluator):
@@ -133,17 +194,14 @@ class MeteorScoreEvaluator(ScoreEvaluator):
         threshold: float = 0.5,
         render_calls: bool = False,
     ) -> None:
-        self._alpha = _number("alpha", alpha)
-        self._beta = _number("beta", beta)
-        self._gamma = _number("gamma", gamma)
+        self._weights = {
+            name: _number(name, value) for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
+        }
         super().__init__(threshold=threshold, render_calls=render_calls)
-        own: dict[str, JSON] = {"alpha": self._alpha, "beta": self._beta, "gamma": self._gamma}
-        self._arguments = own | self._arguments
+        self._arguments = {**self._weights, **self._arguments}
 
     def _score(self, reference: str, candidate: str) -> float:
-        return meteor.meteor(
-            tokens_of(reference), tokens_of(candidate), alpha=self._alpha, beta=self._beta, gamma=self._gamma
-        )
+        return meteor(tokens_of(reference), tokens_of(candidate), **self._weights)
 
 
 class F1ScoreEvaluator(ScoreEvaluator):
@@ -153,7 +211,7 @@ class F1ScoreEvaluator(ScoreEvaluator):
     primary = "f1_score"
 
     def _score(self, reference: str, candidate: str) -> float:
-        return rouge.token_f1(reference, candidate)
+        return overlap.token_f1(reference, candidate)
 
 
 class RougeType(StrEnum):
@@ -191,39 +249,28 @@ class RougeScoreEvaluator(_TextEvaluator):
         render_calls: bool = False,
     ) -> None:
         self._type = _rouge_type(rouge_type)
-        self._thresholds = rouge.RougeScore(
+        self._thresholds = overlap.RougeScore(
             _number("precision_threshold", precision_threshold),
             _number("recall_threshold", recall_threshold),
             _number("f1_score_threshold", f1_score_threshold),
         )
         thresholds = {f"{name}_threshold": value for name, value in self._thresholds._asdict().items()}
-        super().__init__(rouge_type=self._type.value, **thresholds, render_calls=render_calls)
-
-    @property
-    def _pass_mark(self) -> float:
-        return self._thresholds.f1_score
+        pass_mark = self._thresholds.f1_score
+        super().__init__(pass_mark, rouge_type=self._type.value, **thresholds, render_calls=render_calls)
 
     def _judge(self, pair: TextPair) -> Verdict:
         score = self._score(pair.reference, pair.candidate)
-        return verdict(
-            "rouge",
-            score=score.f1_score,
-            passed=score.f1_score >= self._thresholds.f1_score,
-            threshold=self._thresholds.f1_score,
-            reason=pair.fault.message if pair.fault else None,
-            properties=self._properties(score),
-            faults=(pair.fault,) if pair.fault else (),
-        )
+        return self._scored(score.f1_score, pair.fault, self._properties(score))
 
-    def _score(self, reference: str, candidate: str) -> rouge.RougeScore:
+    def _score(self, reference: str, candidate: str) -> overlap.RougeScore:
         if self._type is RougeType.ROUGE_LSUM:
-            return rouge.rouge_lsum(reference, candidate)
-        wanted, given = rouge.rouge_tokens(reference), rouge.rouge_tokens(candidate)
+            return overlap.rouge_lsum(reference, candidate)
+        wanted, given = overlap.rouge_tokens(reference), overlap.rouge_tokens(candidate)
         if self._type is RougeType.ROUGE_L:
-            return rouge.rouge_l(wanted, given)
-        return rouge.rouge_n(wanted, given, int(self._type.value[-1]))
+            return overlap.rouge_l(wanted, given)
+        return overlap.rouge_n(wanted, given, int(self._type.value[-1]))
 
-    def _properties(self, score: rouge.RougeScore) -> dict[str, JSON]:
+    def _properties(self, score: overlap.RougeScore) -> dict[str, JSON]:
         names = [f"rouge_{name}" for name in score._fields]
         passed = [value >= threshold for value, threshold in zip(score, self._thresholds, strict=True)]
         columns: tuple[tuple[str, list[JSON]], ...] = (

@@ -8,10 +8,16 @@ takes the last free place of the reference that fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import struct
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
-from tunecheck.evaluators._text.porter import stem
-from tunecheck.evaluators._text.wordnet import synonyms
+from tunecheck.evaluators._text.tokens import read_data
 
 Tokens = tuple[str, ...]
 Places = dict[str, list[int]]
@@ -30,8 +36,9 @@ def meteor(reference: Tokens, candidate: Tokens, *, alpha: float, beta: float, g
     weight = alpha * precision + (1 - alpha) * recall
     if not weight:
         return 0.0
-    fragmentation = _count_chunks(matches) / len(matches)
-    penalty: float = gamma * fragmentation**beta
+    # Runs of words that are neighbours in both texts.
+    chunks = 1 + sum((place + 1, wanted + 1) != after for (place, wanted), after in pairwise(matches))
+    penalty: float = gamma * (chunks / len(matches)) ** beta
     return (1 - penalty) * (precision * recall / weight)
 
 
@@ -46,13 +53,14 @@ def align(reference: Tokens, candidate: Tokens) -> list[tuple[int, int]]:
         free = _places(sorted((place, stem(wanted[place])) for places in free.values() for place in places))
         left = _take_equal([(place, stem(word)) for place, word in left], free, matches)
         if left and free:
-            _take_synonyms(left, free, matches)
+            for place, word in left:
+                if fitting := free.keys() & synonyms(word):
+                    matches.append((place, _take(max(fitting, key=lambda name: free[name][-1]), free)))
     matches.sort()
     return matches
 
 
 def _places(words: Iterable[tuple[int, str]]) -> Places:
-    """Where each word stands, in ascending order."""
     places: Places = {}
     for place, word in words:
         places.setdefault(word, []).append(place)
@@ -72,13 +80,6 @@ def _take_equal(
     return left
 
 
-def _take_synonyms(words: Iterable[tuple[int, str]], free: Places, matches: list[tuple[int, int]]) -> None:
-    for place, word in words:
-        fitting = free.keys() & synonyms(word)
-        if fitting:
-            matches.append((place, _take(max(fitting, key=lambda name: free[name][-1]), free)))
-
-
 def _take(word: str, free: Places) -> int:
     """The word's last free place, which is free no longer."""
     places = free[word]
@@ -88,9 +89,248 @@ def _take(word: str, free: Places) -> int:
     return place
 
 
-def _count_chunks(matches: list[tuple[int, int]]) -> int:
-    """How many runs of neighbours the matches make, in both texts at once."""
-    return sum(
-        (place + 1, wanted + 1) != following
-        for (place, wanted), following in zip(matches, [*matches[1:], (-1, -1)], strict=True)
-    )
+# -- the Porter stemmer, in the variant that nltk uses by default. M. F. Porter, "An algorithm for suffix stripping",
+# Program 14(3), 1980, with the departures of nltk's stemmer: a short table of irregular words, no stemming of words of
+# up to two letters, `ies` and `ied` of four-letter words, a `y` that becomes `i` after any consonant, and three more
+# endings in step 2. Rules stand in the order in which they are tried; the first ending that fits decides, whether its
+# condition holds or not.
+
+_LONGEST_REMEMBERED = 48
+_IRREGULAR = {
+    "skies": "sky", "sky": "sky", "dying": "die", "lying": "lie", "tying": "tie", "news": "news",
+    "innings": "inning", "inning": "inning", "outings": "outing", "outing": "outing",
+    "cannings": "canning", "canning": "canning", "howe": "howe",
+    "proceed": "proceed", "exceed": "exceed", "succeed": "succeed",
+}  # fmt: skip
+_STEP_2 = (
+    ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("bli", "ble"),
+    ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"), ("ization", "ize"), ("ation", "ate"),
+    ("ator", "ate"), ("alism", "al"), ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"),
+    ("iviti", "ive"), ("biliti", "ble"), ("fulli", "ful"), ("logi", "log"),
+)  # fmt: skip
+_STEP_3 = (
+    ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", ""),
+)  # fmt: skip
+_STEP_4 = (
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti",
+    "ous", "ive", "ize",
+)  # fmt: skip
+
+
+def stem(word: str) -> str:
+    """The stem of a word, in lower case."""
+    return _remembered_stem(word) if len(word) <= _LONGEST_REMEMBERED else _stem(word)
+
+
+def _stem(word: str) -> str:
+    lower = word.lower()
+    if lower in _IRREGULAR:
+        return _IRREGULAR[lower]
+    if len(word) <= 2:
+        return lower
+    return _step_5(_step_4(_step_3(_step_2(_step_1c(_step_1b(_step_1a(lower)))))))
+
+
+_remembered_stem = lru_cache(maxsize=1 << 15)(_stem)
+
+
+def _shape(word: str) -> str:
+    """The word as `c` (consonants and whatever is no letter) and `v`; a `y` is a vowel after a consonant."""
+    shape = ""
+    for letter in word:
+        vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")
+        shape += "v" if vowel else "c"
+    return shape
+
+
+def _measure(word: str) -> int:
+    # Porter's m: how often vowels are followed by consonants
+    return _shape(word).count("vc")
+
+
+def _ends_short(word: str) -> bool:
+    # Porter's *o: consonant-vowel-consonant with a last letter other than w, x, y; or just vowel-consonant
+    shape = _shape(word)
+    return shape == "vc" or (shape.endswith("cvc") and word[-1] not in "wxy")
+
+
+def _step_1a(word: str) -> str:
+    if word.endswith("ies"):
+        return word[:-1] if len(word) == 4 else word[:-2]
+    if word.endswith("sses"):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _step_1b(word: str) -> str:
+    if word.endswith("ied"):
+        return word[:-1] if len(word) == 4 else word[:-2]
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    for ending in ("ed", "ing"):
+        if word.endswith(ending) and "v" in _shape(base := word.removesuffix(ending)):
+            return _repair(base)
+    return word
+
+
+def _repair(base: str) -> str:
+    # what is left after `ed` or `ing` was taken away
+    if base.endswith(("at", "bl", "iz")):
+        return base + "e"
+    if base[-1:] == base[-2:-1] and _shape(base)[-1] == "c":
+        return base if base[-1] in "lsz" else base[:-1]
+    if base.endswith("*d"):  # nltk's rule is named so, and takes the name for an ending too
+        return base[:-2] + "d"
+    return base + "e" if _measure(base) == 1 and _ends_short(base) else base
+
+
+def _step_1c(word: str) -> str:
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c" else word
+
+
+def _step_2(word: str) -> str:
+    while word.endswith("alli") and _measure(word[:-4]) > 0:
+        word = word[:-2]
+    for ending, replacement in _STEP_2:
+        if word.endswith(ending):
+            base = word.removesuffix(ending)
+            condition = word[:-3] if ending == "logi" else base
+            return base + replacement if _measure(condition) > 0 else word
+    return word
+
+
+def _step_3(word: str) -> str:
+    for ending, replacement in _STEP_3:
+        if word.endswith(ending):
+            base = word.removesuffix(ending)
+            return base + replacement if _measure(base) > 0 else word
+    return word
+
+
+def _step_4(word: str) -> str:
+    for ending in _STEP_4:
+        if word.endswith(ending):
+            base = word.removesuffix(ending)
+            fits = _measure(base) > 1 and (ending != "ion" or base[-1] in "st")
+            return base if fits else word
+    return word
+
+
+def _step_5(word: str) -> str:
+    if word.endswith("e"):
+        base = word[:-1]
+        measure = _measure(base)
+        if measure > 1 or (measure == 1 and not _ends_short(base)):
+            word = base
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+
+
+# -- WordNet 3.0's synonyms, from a table that is read in a few milliseconds and holds what METEOR can use: synsets hold
+# only the names that a lower-case token can equal, and only synsets with such a name are there. The table
+# (`data/wordnet.bin`, made by `scripts/build_text_data.py`) is little-endian: the mark `WORDNET1`, ten 32-bit numbers
+# (lemmas, senses, synsets, names, bytes of lemma text, bytes of exception text, first synset of each of the four parts
+# of speech), five arrays of 32-bit numbers (where each lemma starts in the lemma text; where its senses start; the
+# senses, which are synset numbers; where each synset's names start; the names, which are lemma numbers), the lemma
+# text, the exception text. Lemmas are sorted.
+
+_HEADER = struct.Struct("<8s10I")
+_MARK = b"WORDNET1"
+_LONGEST = 80
+"""No form of any lemma has more characters."""
+_ENDINGS = {
+    "n": (
+        ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
+        ("men", "man"), ("ies", "y"),
+    ),
+    "v": (("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
+    "a": (("er", ""), ("est", ""), ("er", "e"), ("est", "e")),
+    "r": (),
+}  # fmt: skip
+"""Rules of detachment by part of speech, as morphy(7WN) lists them."""
+
+
+class Synset(NamedTuple):
+    """A set of synonyms; `part` is its part of speech, one of n, v, a, r."""
+
+    part: str
+    names: tuple[str, ...]
+
+
+class WordNet:
+    """The table in memory, searched where it lies."""
+
+    def __init__(self, data: bytes) -> None:
+        mark, lemmas, senses, synsets, names, text, exceptions, *firsts = _HEADER.unpack_from(data)
+        if mark != _MARK:
+            raise ValueError("not a WordNet table of this version")
+        at = _HEADER.size
+        blocks = []
+        for count in (lemmas + 1, lemmas + 1, senses, synsets + 1, names):
+            numbers = array("I", data[at : at + 4 * count])
+            if sys.byteorder == "big":
+                numbers.byteswap()
+            blocks.append(numbers)
+            at += 4 * count
+        self._lemma_starts, self._sense_starts, self._senses, self._name_starts, self._names = blocks
+        self._text = data[at : at + text].decode("ascii")
+        self._exceptions = _read_exceptions(data[at + text : at + text + exceptions].decode("ascii"))
+        self._bounds = dict(zip("nvar", zip(firsts, [*firsts[1:], synsets], strict=True), strict=True))
+        self._places = range(lemmas)
+
+    def synsets(self, word: str) -> list[Synset]:
+        """All synsets that hold the word or a base form of it, by part of speech."""
+        form = word.lower()
+        return [
+            Synset(part, tuple(map(self._lemma, self._names[slice(*self._name_starts[number : number + 2])])))
+            for part in "nvar"
+            for base in self._bases(form, part)
+            for number in self._synsets_of(base, part)
+        ]
+
+    def synonyms(self, word: str) -> frozenset[str]:
+        """The word itself and all names of its synsets."""
+        return frozenset(name for synset in self.synsets(word) for name in synset.names).union((word,))
+
+    def lemmas(self) -> list[str]:
+        """All lemmas of the table, sorted."""
+        return [*map(self._lemma, self._places)]
+
+    def _lemma(self, place: int) -> str:
+        return self._text[self._lemma_starts[place] : self._lemma_starts[place + 1]]
+
+    def _bases(self, form: str, part: str) -> dict[str, None]:
+        irregular = self._exceptions[part].get(form)
+        if irregular is None:
+            irregular = [form.removesuffix(old) + new for old, new in _ENDINGS[part] if form.endswith(old)]
+        return dict.fromkeys((form, *irregular))
+
+    def _synsets_of(self, lemma: str, part: str) -> Iterator[int]:
+        place = bisect_left(self._places, lemma, key=self._lemma)
+        if place in self._places and self._lemma(place) == lemma:
+            first, last = self._bounds[part]
+            senses = self._senses[self._sense_starts[place] : self._sense_starts[place + 1]]
+            yield from (number for number in senses if first <= number < last)
+
+
+def _read_exceptions(text: str) -> dict[str, dict[str, list[str]]]:
+    exceptions: dict[str, dict[str, list[str]]] = {part: {} for part in "nvar"}
+    for line in text.splitlines():
+        part, form, *bases = line.split(" ")
+        exceptions[part][form] = bases
+    return exceptions
+
+
+@lru_cache(maxsize=1)
+def wordnet() -> WordNet:
+    """The table that ships with the package, read at the first call."""
+    return WordNet(read_data("wordnet.bin"))
+
+
+def synonyms(word: str) -> frozenset[str]:
+    """`WordNet.synonyms` of the shipped table, remembered."""
+    return _remembered_synonyms(word) if len(word) <= _LONGEST else frozenset((word,))
+
+
+@lru_cache(maxsize=1 << 13)
+def _remembered_synonyms(word: str) -> frozenset[str]:
+    return wordnet().synonyms(word)

@@ -14,15 +14,56 @@ Perl's classes of Unicode 7.0. No rule looks across blanks.
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable, Hashable
 from functools import lru_cache
+from importlib.resources import files
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
-
-from tunecheck.evaluators._text.memory import TextMemory
-from tunecheck.evaluators._text.resources import read_lines
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class TextMemory(Generic[_Key, _Value]):
+    """Remembers results up to a number of characters of text in all, and forgets the oldest first.
+
+    Threads may share it: two that ask for the same new text at once may both work it out.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._free = capacity
+        self._entries: dict[_Key, tuple[_Value, int]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key, length: int, make: Callable[[_Key], _Value]) -> _Value:
+        """The result for a key that stands for so many characters; worked out by `make` where it is not known."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            return entry[0]
+        value = make(key)
+        with self._lock:
+            if length <= self._capacity and key not in self._entries:
+                self._entries[key] = (value, length)
+                self._free -= length
+                while self._free < 0:
+                    _, forgotten = self._entries.pop(next(iter(self._entries)))
+                    self._free += forgotten
+        return value
+
+
+def read_data(name: str) -> bytes:
+    """The content of a data file that ships beside this module, in a folder or in a zipped package."""
+    return files(__package__).joinpath("data", name).read_bytes()
+
+
+def _read_lines(name: str) -> list[str]:
+    return read_data(name).decode("utf-8").splitlines()
+
 
 _MAX_REMEMBERED = 48
 """Longest word or piece of text, in characters, that is remembered."""
@@ -45,19 +86,11 @@ def _tokenize(text: str) -> tuple[str, ...]:
 # -- NIST
 
 _ENTITIES = {
-    "&lt;": "<",
-    "&gt;": ">",
-    "&apos;": "'",
-    "&quot;": '"',
-    "&#124;": "|",
-    "&#91;": "[",
-    "&#93;": "]",
-    "&amp;": "&",
-}
+    "&lt;": "<", "&gt;": ">", "&apos;": "'", "&quot;": '"', "&#124;": "|", "&#91;": "[", "&#93;": "]", "&amp;": "&",
+}  # fmt: skip
 
 
 def nist_tokens(text: str) -> list[str]:
-    """The tokens of a text."""
     tokens: list[str] = []
     for word in text.split():
         tokens += _remembered_word(word) if len(word) <= _MAX_REMEMBERED else _word_tokens(word)
@@ -79,7 +112,7 @@ _remembered_word = lru_cache(maxsize=1 << 15)(_word_tokens)
 
 @lru_cache(maxsize=1)
 def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
-    number, punctuation, symbol = (_character_class(line.split(" ")[1:]) for line in read_lines("unicode_classes.txt"))
+    number, punctuation, symbol = (_character_class(line.split(" ")[1:]) for line in _read_lines("unicode_classes.txt"))
     return (
         (re.compile("([\0-\x7f]+)"), r" \1 "),
         (re.compile(f"({number})({punctuation})"), r"\1 \2 "),
@@ -89,7 +122,7 @@ def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _character_class(ranges: list[str]) -> str:
-    """`30-39` and the like as a class of a regular expression."""
+    # `30-39` and the like, as a class of a regular expression
     bounds = (span.split("-") for span in ranges)
     return "[" + "".join(rf"\u{int(first, 16):04x}-\u{int(last, 16):04x}" for first, last in bounds) + "]"
 
@@ -108,14 +141,9 @@ def split_sentences(text: str) -> list[str]:
     return sentences
 
 
-def is_abbreviation(word: str) -> bool:
-    """Whether Punkt knows a word, which may carry its full stop, as an abbreviation."""
-    return word.rstrip(".").lower() in _abbreviations()
-
-
 @lru_cache(maxsize=1)
 def _parameters() -> list[list[str]]:
-    return [line.split("\t") for line in read_lines("punkt_english.txt")]
+    return [line.split("\t") for line in _read_lines("punkt_english.txt")]
 
 
 @lru_cache(maxsize=1)
@@ -229,7 +257,7 @@ def treebank_tokens(text: str) -> list[str]:
     """The tokens of a text in ASCII, as nltk's `word_tokenize` gives them."""
     tokens = _plain_text_tokens(text)
     if tokens is None:
-        return [token for sentence in split_sentences(text) for token in _remembered_tokens(sentence)]
+        return [*chain.from_iterable(map(_sentence_tokens_by_piece, split_sentences(text)))]
     return tokens
 
 
@@ -252,8 +280,7 @@ def _plain_text_tokens(text: str) -> list[str] | None:
     return tokens
 
 
-def _remembered_tokens(sentence: str) -> list[str]:
-    """The tokens of one sentence, put together piece by piece where no rule looks further."""
+def _sentence_tokens_by_piece(sentence: str) -> list[str]:
     *pieces, last = sentence.split() or [""]
     if _looks_across_blanks(sentence) or _CLOSING.issuperset(last):
         return sentence_tokens(sentence)
@@ -276,7 +303,9 @@ def _read_piece(piece: str) -> _Piece:
     # Between two neutral words, no rule takes the piece for the beginning or the end of a sentence.
     inside = tuple(sentence_tokens(f"x {piece} x")[1:-1])
     at_end = tuple(sentence_tokens(f"x {piece}")[1:])
-    return _Piece(inside, at_end, _ends_sentence(piece), _is_glued(piece))
+    # The full stop before closing marks on their own may stand in another piece.
+    glued = not _CLOSING.issuperset(piece) and (not _END_CANDIDATE.search(piece) or bool(_QUOTED_END.match(piece)))
+    return _Piece(inside, at_end, _ends_sentence(piece), glued)
 
 
 _remembered_piece = lru_cache(maxsize=1 << 15)(_read_piece)
@@ -287,10 +316,5 @@ def _ends_sentence(piece: str) -> bool | None:
         return None
     if not piece.endswith((".", "?", "!")):
         return False
-    return True if _PLAIN_END.match(piece) and not is_abbreviation(piece) else None
-
-
-def _is_glued(piece: str) -> bool:
-    if _CLOSING.issuperset(piece):
-        return False  # the full stop before it may stand in another piece
-    return not _END_CANDIDATE.search(piece) or bool(_QUOTED_END.match(piece))
+    abbreviated = piece.rstrip(".").lower() in _abbreviations()
+    return True if _PLAIN_END.match(piece) and not abbreviated else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tunecheck._json import JSON
-from tunecheck.evaluators._text.rouge import rouge_l, rouge_tokens
+from tunecheck.evaluators._text.overlap import rouge_l, rouge_tokens
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_texts, plain_words, texts
 from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tunecheck.evaluators._text.rouge import rouge_l, rouge_tokens
+from tunecheck.evaluators._text.overlap import rouge_l, rouge_tokens
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words, texts
 from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY
