@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._model import FunctionCall
-from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Mistake, Situation
-from tunecheck.endpoints._simulated.paraphrase import paraphrase
-from tunecheck.endpoints._simulated.wordforms import (
+from tunecheck.endpoints._simulated.mistakes import (
+    ANSWER_MISTAKES,
+    CALL_MISTAKES,
+    Draft,
+    Mistake,
+    Situation,
     as_number_text,
     converted_number,
     other_date_or_time,
+    paraphrase,
     shifted_date_or_time,
 )
 

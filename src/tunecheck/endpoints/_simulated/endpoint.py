@@ -13,7 +13,7 @@ from hashlib import blake2b
 from importlib.resources import files
 from itertools import accumulate
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -26,7 +26,7 @@ from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
-from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Mistake, Situation
+from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Situation
 
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
 """Columns looked at for the ground truth, in this order, where the definition names none."""
@@ -78,7 +78,10 @@ class SimulatedEndpoint(Endpoint):
     ) -> None:
         self.name = name
         self._seed = seed
-        self._rates = _checked(_default_rates() if rates is None else rates)
+        if rates is None:
+            own_file = yamltext.loads(default_definition(), "default_simulated.yaml")
+            rates = cast("dict[str, dict[str, float]]", own_file)["rates"]
+        self._rates = _checked(rates)
         self._columns = (ground_truth,) if ground_truth else GROUND_TRUTH_COLUMNS
         self._latency_ms = latency_ms
 
@@ -107,8 +110,11 @@ class SimulatedEndpoint(Endpoint):
         stem = blake2b(b"%d\0%s" % (self._seed, row_id), digest_size=8).hexdigest()
         rng = Random(stem)
         answer = self._answer(request, rng)
-        usage = _usage(request, answer)
-        latency_ms = self._latency(usage, rng)
+        # Tokens as a quarter of the characters, the usual rule of thumb for English.
+        asked = len(canonical([list(request.messages), list(request.tools or ())]))
+        answered = len(answer.text or "") + sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
+        usage = Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)
+        latency_ms = round(rng.uniform(0.5, 1.5) * (self._latency_ms or 180 + 12 * (answered // 4 + 1)), 1)
         if self._latency_ms:
             await asyncio.sleep(latency_ms / 1000)
         return Completion(
@@ -139,27 +145,13 @@ class SimulatedEndpoint(Endpoint):
         if request.row is None:
             return Draft(text=_NO_ROW)
         truth = _ground_truth(request.row, self._columns)
-        mistake = _drawn(self._rates, CALL_MISTAKES if truth.calls else ANSWER_MISTAKES, rng)
+        mistakes = CALL_MISTAKES if truth.calls else ANSWER_MISTAKES
+        at = rng.random()
+        chosen = [(self._rates[name], mistake) for name, mistake in mistakes.items() if self._rates.get(name)]
+        limits = accumulate(rate for rate, _ in chosen)
+        mistake = next((mistake for (_, mistake), limit in zip(chosen, limits, strict=True) if at < limit), None)
         wrong = mistake and mistake(truth, Situation.of(request.messages, request.tools), rng)
         return wrong or truth
-
-    def _latency(self, usage: Usage, rng: Random) -> float:
-        spread = rng.uniform(0.5, 1.5)
-        return round(spread * (self._latency_ms or 180 + 12 * (usage.output_tokens or 0)), 1)
-
-
-def _drawn(rates: Mapping[str, float], mistakes: Mapping[str, Mistake], rng: Random) -> Mistake | None:
-    """One mistake, or none, by their rates."""
-    at = rng.random()
-    chosen = [(rates[name], mistake) for name, mistake in mistakes.items() if rates.get(name)]
-    limits = accumulate(rate for rate, _ in chosen)
-    return next((mistake for (_, mistake), limit in zip(chosen, limits, strict=True) if at < limit), None)
-
-
-def _default_rates() -> Mapping[str, float]:
-    definition = yamltext.loads(default_definition(), "default_simulated.yaml")
-    rates = definition.get("rates") if isinstance(definition, dict) else None
-    return rates if isinstance(rates, dict) else {}  # type: ignore[return-value]  # our own file: numbers only
 
 
 def _checked(rates: Mapping[str, object]) -> dict[str, float]:
@@ -201,10 +193,3 @@ def _tool_calls(calls: tuple[FunctionCall, ...], stem: str) -> tuple[Mapping[str
         }
         for index, call in enumerate(calls)
     )
-
-
-def _usage(request: ChatRequest, answer: Draft) -> Usage:
-    """Tokens as a quarter of the characters, the usual rule of thumb for English."""
-    asked = len(canonical([list(request.messages), list(request.tools or ())]))
-    answered = len(answer.text or "") + sum(len(call.name) + len(dumps(call.arguments)) for call in answer.calls)
-    return Usage(input_tokens=asked // 4 + 1, output_tokens=answered // 4 + 1)

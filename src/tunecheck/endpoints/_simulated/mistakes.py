@@ -1,23 +1,22 @@
-"""The mistakes of a simulated fine-tune: each turns a right answer into a wrong one of its kind, where it applies."""
+"""The mistakes of a simulated fine-tune: each turns a right answer into a wrong one of its kind, where it applies.
+
+At the end: other ways to write a number, a date or a time (what a fine-tuned model confuses most), and a paraphraser.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from random import Random
 from types import MappingProxyType
 from typing import TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall
-from tunecheck.endpoints._simulated.paraphrase import paraphrase
-from tunecheck.endpoints._simulated.wordforms import (
-    as_number_text,
-    converted_number,
-    other_date_or_time,
-    shifted_date_or_time,
-)
 
 MAX_DEPTH = 20
 """How deep into arguments and schemas a mistake looks; real ones stay below ten."""
@@ -58,7 +57,11 @@ def number_as_string(draft: Draft, _: Situation, rng: Random) -> Draft | None:
 
 def number_conversion(draft: Draft, _: Situation, rng: Random) -> Draft | None:
     """A number is given in another unit: 5 percent as 0.05, 250000 as 250 thousand."""
-    return _change_one(draft, rng, lambda path, value: converted_number(value, is_rate=_is_rate(path)))
+
+    def converted(path: Path, value: JSON) -> JSON:
+        return converted_number(value, is_rate=any(isinstance(step, str) and _RATE.search(step) for step in path))
+
+    return _change_one(draft, rng, converted)
 
 
 def date_format(draft: Draft, _: Situation, rng: Random) -> Draft | None:
@@ -68,11 +71,18 @@ def date_format(draft: Draft, _: Situation, rng: Random) -> Draft | None:
 
 def wrong_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | None:
     """One value is another one of its type: another choice of its enum, a number beside it, other words."""
-    places = [place for place in _places(draft) if _is_changeable(place[2])]
+    places = [
+        (index, path, value)
+        for index, path, value in _places(draft)
+        if value is not None and (not isinstance(value, str) or any(map(str.isalnum, value)))
+    ]
     if not places:
         return None
     index, path, value = rng.choice(places)
-    schema = _schema_at(situation.functions.get(draft.calls[index].name, {}), path)
+    schema = situation.functions.get(draft.calls[index].name, {})
+    for step in path:
+        inner = _object(schema.get("properties")).get(step) if isinstance(step, str) else schema.get("items")
+        schema = _object(inner)
     other = _another(value, schema, situation.said, rng)
     return None if other is None else _with_value(draft, index, path, other)
 
@@ -80,9 +90,10 @@ def wrong_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | N
 def missing_argument(draft: Draft, situation: Situation, rng: Random) -> Draft | None:
     """An argument is left out, a required one where the schema says which those are."""
     places = [(index, name) for index, call in enumerate(draft.calls) for name in call.arguments]
-    required = [(index, name) for index, name in places if name in _required(situation, draft.calls[index].name)]
     if not places:
         return None
+    needed = [_names(situation.functions.get(call.name, {}).get("required")) for call in draft.calls]
+    required = [(index, name) for index, name in places if name in needed[index]]
     index, gone = rng.choice(required or places)
     arguments = {name: value for name, value in draft.calls[index].arguments.items() if name != gone}
     return _with_arguments(draft, index, arguments)
@@ -109,8 +120,9 @@ def wrong_function(draft: Draft, situation: Situation, rng: Random) -> Draft | N
     """Another of the functions on offer is called, else one whose name is nearly right."""
     index = rng.randrange(len(draft.calls))
     call = draft.calls[index]
-    name = rng.choice([other for other in situation.functions if other != call.name] or [_near_miss(call.name)])
-    return _with_call(draft, index, replace(call, name=name))
+    others = [other for other in situation.functions if other != call.name]
+    near = [other + call.name.removeprefix(verb) for verb, other in _VERBS if call.name.startswith(verb)]
+    return _with_call(draft, index, replace(call, name=rng.choice(others or near[:1] or [f"get_{call.name}"])))
 
 
 def answered_instead_of_called(draft: Draft, _: Situation, rng: Random) -> Draft | None:
@@ -191,10 +203,6 @@ def _leaves(value: JSON, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
         yield path, value
 
 
-def _is_rate(path: Path) -> bool:
-    return any(isinstance(step, str) and _RATE.search(step) for step in path)
-
-
 def _with_value(draft: Draft, index: int, path: Path, value: JSON) -> Draft:
     return _with_arguments(draft, index, _object(_replaced(draft.calls[index].arguments, path, value)))
 
@@ -217,10 +225,6 @@ def _with_call(draft: Draft, index: int, call: FunctionCall) -> Draft:
     return replace(draft, calls=(*draft.calls[:index], call, *draft.calls[index + 1 :]))
 
 
-def _is_changeable(value: JSON) -> bool:
-    return value is not None and (not isinstance(value, str) or any(map(str.isalnum, value)))
-
-
 def _another(value: JSON, schema: Mapping[str, JSON], said: str, rng: Random) -> JSON:
     choices = schema.get("enum")
     others = [choice for choice in choices if choice != value] if isinstance(choices, list) else []
@@ -241,12 +245,10 @@ def _other_text(text: str, said: str, rng: Random) -> str:
     if len(words) > 2:
         return " ".join(words[:-1] if rng.random() < 0.5 else words[1:])
     known = {word.casefold() for word in words}
-    others = [word for word in _NAME.findall(said) if word.casefold() not in known]
-    return rng.choice(others) if others else _mistyped(text, rng)
-
-
-def _mistyped(text: str, rng: Random) -> str:
-    """One letter is doubled: never only a matter of case or spacing."""
+    others: list[str] = [word for word in _NAME.findall(said) if word.casefold() not in known]
+    if others:
+        return rng.choice(others)
+    # One letter is doubled: never only a matter of case or spacing.
     at = rng.choice([index for index, letter in enumerate(text) if letter.isalnum()])
     return text[: at + 1] + text[at:]
 
@@ -264,21 +266,10 @@ def _invented(schema: Mapping[str, JSON], said: str, rng: Random, depth: int = 0
         case "array" if depth < MAX_DEPTH:
             return [_invented(_object(schema.get("items")), said, rng, depth + 1)]
         case "object" if depth < MAX_DEPTH:
-            return _invented_object(schema, said, rng, depth)
+            properties = _object(schema.get("properties"))
+            names = [name for name in _names(schema.get("required")) if name in properties]
+            return {name: _invented(_object(properties[name]), said, rng, depth + 1) for name in names}
     return str(rng.choice(_NAME.findall(said) or _WORD.findall(said) or ["example"]))
-
-
-def _invented_object(schema: Mapping[str, JSON], said: str, rng: Random, depth: int) -> JSON:
-    properties = _object(schema.get("properties"))
-    names = [name for name in _names(schema.get("required")) if name in properties]
-    return {name: _invented(_object(properties[name]), said, rng, depth + 1) for name in names}
-
-
-def _near_miss(name: str) -> str:
-    for verb, other in _VERBS:
-        if name.startswith(verb):
-            return other + name[len(verb) :]
-    return f"get_{name}"
 
 
 def _functions(tools: Sequence[Mapping[str, JSON]]) -> Iterator[tuple[str, Mapping[str, JSON]]]:
@@ -289,20 +280,202 @@ def _functions(tools: Sequence[Mapping[str, JSON]]) -> Iterator[tuple[str, Mappi
             yield name, _object(function.get("parameters"))
 
 
-def _schema_at(schema: Mapping[str, JSON], path: Path) -> Mapping[str, JSON]:
-    for step in path:
-        inner = _object(schema.get("properties")).get(step) if isinstance(step, str) else schema.get("items")
-        schema = _object(inner)
-    return schema
-
-
-def _required(situation: Situation, name: str) -> list[str]:
-    return _names(situation.functions.get(name, {}).get("required"))
-
-
 def _names(value: JSON) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
 def _object(value: JSON) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
+
+
+_LARGEST_NUMBER = 10**15
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+_Writer: TypeAlias = Callable[[datetime], str]
+_Styles: TypeAlias = tuple[tuple[str, _Writer], ...]
+"""Ways to write a date or a time: the pattern that recognises each, and what writes it."""
+
+
+def as_number_text(value: JSON) -> str | None:
+    """A number as its text; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST_NUMBER:
+        return None
+    return str(value)
+
+
+def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | None:
+    """A number in another unit: percent for a fraction, or a fraction for percent, or thousands for units.
+
+    0.05 becomes 5, 30 becomes 0.3, 250000 becomes 250; None for what is no number, for 0, and for whole numbers below
+    ten, which count things, unless they are rates.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
+        return None
+    exact = Decimal(repr(value))
+    if abs(exact) < 1:
+        changed = exact * 100
+    elif abs(exact) >= 1000:
+        changed = exact / 1000
+    elif abs(exact) >= 10 or isinstance(value, float) or is_rate:
+        changed = exact / 100
+    else:
+        return None
+    return int(changed) if changed == changed.to_integral_value() else float(changed)
+
+
+def other_date_or_time(text: JSON, rng: Random) -> str | None:
+    """The same date or time in another format (2026-03-05 as March 5, 2026; 14:30 as 2:30 PM); None for other text."""
+    if not isinstance(text, str):
+        return None
+    both = _BOTH.fullmatch(text)
+    if both:
+        day, clock = other_date_or_time(both["date"], rng), other_date_or_time(both["time"], rng)
+        return f"{day} {clock}" if day and clock else None
+    recognised = _recognised(text)
+    if recognised is None:
+        return None
+    moment, own, family = recognised
+    others = [write(moment) for _, write in family if write is not own]
+    return rng.choice([other for other in others if other != text] or [None])
+
+
+def shifted_date_or_time(text: str, rng: Random) -> str | None:
+    """Another day or hour in the same format; None for text that is no date or time."""
+    both = _BOTH.fullmatch(text)
+    if both:
+        day = shifted_date_or_time(both["date"], rng)
+        return None if day is None else day + text[both.end("date") :]
+    recognised = _recognised(text)
+    if recognised is None:
+        return None
+    moment, write, family = recognised
+    step = timedelta(days=1) if family is _DATES else timedelta(hours=1)
+    return write(moment + step * rng.choice((-1, 1)))
+
+
+def _recognised(text: str) -> tuple[datetime, _Writer, _Styles] | None:
+    for family in (_DATES, _TIMES):
+        for pattern, write in family:
+            match = re.fullmatch(pattern, text, re.ASCII)
+            if match:
+                # The 31st of February, hour 25, a month called Foo.
+                with contextlib.suppress(ValueError, OverflowError):
+                    return (_date if family is _DATES else _time)(match.groupdict()), write, family
+    return None
+
+
+def _date(parts: Mapping[str, str]) -> datetime:
+    month, year = parts["month"], int(parts["year"])
+    if not 1000 <= year <= 9990:
+        raise ValueError("outside the years that a date is likely to have")
+    return datetime(year, int(month) if month.isdigit() else _MONTHS.index(month) + 1, int(parts["day"]))  # noqa: DTZ001
+
+
+def _time(parts: Mapping[str, str | None]) -> datetime:
+    hour, half = int(parts["hour"] or 0), (parts.get("half") or "").lower()
+    if half:
+        hour = time(hour).hour % 12 + (12 if half == "pm" else 0)
+    return datetime.combine(date(2000, 1, 2), time(hour, int(parts["minute"] or 0), int(parts.get("second") or 0)))
+
+
+_DATES: _Styles = (
+    (r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)", lambda at: f"{at.year}-{at.month:02}-{at.day:02}"),
+    (r"(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{4})", lambda at: f"{at.month:02}/{at.day:02}/{at.year}"),
+    (r"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>\d{4})", lambda at: f"{at.day:02}.{at.month:02}.{at.year}"),
+    (
+        r"(?P<month>[A-Z][a-z]+) (?P<day>\d\d?), (?P<year>\d{4})",
+        lambda at: f"{_MONTHS[at.month - 1]} {at.day}, {at.year}",
+    ),
+    (
+        r"(?P<day>\d\d?) (?P<month>[A-Z][a-z]+) (?P<year>\d{4})",
+        lambda at: f"{at.day} {_MONTHS[at.month - 1]} {at.year}",
+    ),
+)
+_TIMES: _Styles = (
+    (r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d))?", lambda at: f"{at.hour:02}:{at.minute:02}"),
+    (
+        r"(?P<hour>\d\d?):(?P<minute>\d\d) ?(?P<half>[AaPp][Mm])",
+        lambda at: f"{(at.hour - 1) % 12 + 1}:{at.minute:02} {'AM' if at.hour < 12 else 'PM'}",
+    ),
+)
+_BOTH = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d(?::\d\d)?)Z?", re.ASCII)
+
+
+_BOTH_WAYS = """
+    help you = assist you, find a = locate a, show = display, need = require, get = obtain, give = provide,
+    buy = purchase, currently = right now, great = wonderful, happy = glad, quick = fast, large = big,
+    information = details, price = cost, movie = film, results = findings, maybe = perhaps, i'm = i am,
+    it's = it is, you're = you are, i've = i have, here's = here is, that's = that is, can't = cannot,
+    don't = do not, won't = will not, i'll = i will
+"""
+_ONE_WAY = """
+    approximately = about, however = but, because = since, begin = start, create = make, verify = check,
+    total = overall, correct = right, please = kindly, send = forward
+"""
+
+_OPENERS = ("Sure! ", "Of course. ", "Certainly. ", "All right: ", "Here you go. ")
+_KNOWN_OPENER = re.compile(r"(?:sure|of course|certainly|all right|okay|great|absolutely)[!.,:]+\s+", re.IGNORECASE)
+_CLOSERS = (
+    " Let me know if you need anything else.",
+    " Is there anything else you would like to know?",
+    " I hope that helps.",
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split(" = ") for pair in " ".join(text.split()).split(", "))
+
+
+_SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {**{other: word for word, other in _pairs(_BOTH_WAYS).items()}, **_pairs(_BOTH_WAYS), **_pairs(_ONE_WAY)}
+)
+_REPLACEABLE = re.compile(
+    r"\b(?:" + "|".join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True)) + r")\b", re.IGNORECASE
+)
+
+
+def paraphrase(text: str, rng: Random) -> str | None:
+    """The text in other words; numbers and names stay. None where there is nothing to say differently.
+
+    Words give way to synonyms, an opening is added or left out, neighbouring sentences change places, a closing
+    line is added. The same text and state of `rng` give the same words.
+    """
+    if not text.strip():
+        return None
+    changed = _REPLACEABLE.sub(lambda match: _other_word(match[0], rng), text)
+    changed = rng.choice((_reopened, _reordered, _closed, lambda same, _: same))(changed, rng)
+    return changed if changed != text else _reopened(text, rng)
+
+
+def _other_word(word: str, rng: Random) -> str:
+    if rng.random() < 0.4:
+        return word
+    other = _SYNONYMS[word.lower()]
+    if word[0].isupper() or other.startswith("i "):
+        other = other[0].upper() + other[1:]
+    return other
+
+
+def _reopened(text: str, rng: Random) -> str:
+    known = _KNOWN_OPENER.match(text)
+    if known and len(text) > known.end():
+        return text[known.end()].upper() + text[known.end() + 1 :]
+    return rng.choice(_OPENERS) + text
+
+
+def _reordered(text: str, rng: Random) -> str:
+    sentences = _SENTENCE.split(text)
+    if len(sentences) < 2 or "\n" in text:
+        return text
+    at = rng.randrange(len(sentences) - 1)
+    sentences[at : at + 2] = reversed(sentences[at : at + 2])
+    return " ".join(sentences)
+
+
+def _closed(text: str, rng: Random) -> str:
+    return text.rstrip() + rng.choice(_CLOSERS)
