@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from tunecheck._json import JSON, canonical, loads
+from tunecheck._json import JSON, canonical
 from tunecheck.endpoints._serving.middleware import Middleware, ReplyStore, json_reply
-from tunecheck.endpoints._serving.wire import BadRequestError
+from tunecheck.endpoints._serving.wire import BadRequestError, read_object
 
 _MOST_NAME = 200
 """Longest name of a conversation, in characters."""
@@ -45,8 +45,7 @@ class ServedAgent(ABC):
         """Reply; the suggested reply itself, where it is adopted."""
 
     @abstractmethod
-    async def reset(self, conversation: str) -> None:
-        """Forget a conversation."""
+    async def reset(self, conversation: str) -> None: ...
 
     async def advance(self, conversation: str, at: datetime) -> None:
         """Time has passed; every message tells the time as well."""
@@ -57,10 +56,9 @@ class ServedAgent(ABC):
 
 
 def add_agent(app: web.Application, agent: ServedAgent, middleware: Middleware) -> None:
-    """Let an application serve an agent."""
     server = _AgentServer(agent, middleware)
     posts = (("/reply", server.reply), ("/reset", server.reset), ("/advance", server.advance))
-    app.add_routes([*(web.post(path, handler) for path, handler in posts)])
+    app.add_routes([web.post(path, handler) for path, handler in posts])
     app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
 
 
@@ -75,22 +73,25 @@ class _AgentServer:
         return json_reply({"status": "ok", "model": self._agent.name, **counts})
 
     async def reply(self, request: web.Request) -> web.Response:
-        body = _Body.read(await request.read())
-        message = AgentMessage(body.conversation, body.required("message"), body.time(), body.text("suggested_reply"))
+        body = _Body(await request.read())
+        text = body.text("message")
+        if text is None:
+            raise BadRequestError("message: is missing")
+        message = AgentMessage(body.conversation, text, body.time(), body.text("suggested_reply"))
 
         async def reply() -> dict[str, JSON]:
-            text = await self._agent.reply(message)
-            return {"reply": text, **({"adopted": True} if text == message.suggested else {})}
+            answer = await self._agent.reply(message)
+            return {"reply": answer, **({"adopted": True} if answer == message.suggested else {})}
 
         return await self._once(request, [body.conversation, message.text, message.suggested], reply)
 
     async def reset(self, request: web.Request) -> web.Response:
-        body = _Body.read(await request.read())
+        body = _Body(await request.read())
         body.time()
         return await self._told(request, body, functools.partial(self._agent.reset, body.conversation))
 
     async def advance(self, request: web.Request) -> web.Response:
-        body = _Body.read(await request.read())
+        body = _Body(await request.read())
         return await self._told(request, body, functools.partial(self._agent.advance, body.conversation, body.time()))
 
     async def _told(self, request: web.Request, body: _Body, tell: Callable[[], Awaitable[None]]) -> web.Response:
@@ -112,32 +113,16 @@ class _AgentServer:
 class _Body:
     """A request's body. What is wrong with it is a BadRequestError."""
 
-    def __init__(self, values: dict[str, JSON]) -> None:
-        self._values = values
+    def __init__(self, body: bytes) -> None:
+        self._values = read_object(body)
         self.conversation = self.text("conversation") or ""
         if len(self.conversation) > _MOST_NAME:
             raise BadRequestError(f"conversation: at most {_MOST_NAME} characters")
-
-    @classmethod
-    def read(cls, body: bytes) -> _Body:
-        try:
-            values = loads(body)
-        except ValueError as error:
-            raise BadRequestError(f"the body is not JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise BadRequestError("the body must be a JSON object")
-        return cls(values)
 
     def text(self, name: str) -> str | None:
         value = self._values.get(name)
         if value is not None and not isinstance(value, str):
             raise BadRequestError(f"{name}: must be a text")
-        return value
-
-    def required(self, name: str) -> str:
-        value = self.text(name)
-        if value is None:
-            raise BadRequestError(f"{name}: is missing")
         return value
 
     def time(self) -> datetime:

@@ -25,15 +25,13 @@ REPLAYED = "Idempotent-Replayed"
 """The header of a reply that was given before, as payment services call it."""
 
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 T = TypeVar("T")
-
 _OPEN_TO_ALL = ("/", "/health")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One request that was answered: what a log line is made of. `repeated`: from an earlier request's answer."""
+    """One answered request, for a log line. `repeated`: with the answer to an earlier request."""
 
     method: str
     path: str
@@ -58,11 +56,7 @@ class ServerOptions:
 
 
 class Middleware:
-    """The middleware of a server, and what its handlers share.
-
-    Raises:
-        ConfigurationError: faults that cannot be.
-    """
+    """The middleware of a server, and what its handlers share."""
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
@@ -87,12 +81,10 @@ class Middleware:
         return reply, {REPLAYED: "true"} if repeated else {}
 
     def counts(self) -> dict[str, JSON]:
-        """The counts so far, for the health check."""
         return dict(self._counts)
 
     @web.middleware
     async def outermost(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """The middleware: key, faults, errors as replies, counting."""
         started = time.monotonic()
         response = await self._reply(request, handler)
         if self._options.on_request:
@@ -195,7 +187,7 @@ class FaultInjection:
         self._rng = Random(seed)
 
     def draw(self) -> int | None:
-        """The status that the next request fails with, or None."""
+        """The status that the next request fails with."""
         at = self._rng.random() if self._rates else 1.0
         for status, rate in self._rates.items():
             at -= rate
@@ -209,10 +201,9 @@ class ReplyStore(Generic[T]):
 
     def __init__(self, most: int = MAX_STORED) -> None:
         self._most = most
-        self._stored: OrderedDict[str, tuple[bytes, asyncio.Task[T]]] = OrderedDict()
+        self._stored: OrderedDict[str, tuple[bytes, asyncio.Future[T]]] = OrderedDict()
 
     def holds(self, key: str) -> bool:
-        """Whether this key was seen before, and its answer is known or on its way."""
         return key in self._stored
 
     async def reply(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
@@ -222,8 +213,9 @@ class ReplyStore(Generic[T]):
             BadRequestError: the key was used with another question.
         """
         if key not in self._stored:
-            self._stored[key] = (question, asyncio.ensure_future(_awaited(ask)))
-            self._forget_oldest()
+            self._stored[key] = (question, asyncio.ensure_future(ask()))
+            if len(self._stored) > self._most:
+                self._stored.popitem(last=False)
         asked, task = self._stored[key]
         if asked != question:
             raise BadRequestError("this Idempotency-Key was used with another request")
@@ -232,11 +224,3 @@ class ReplyStore(Generic[T]):
         except Exception:
             self._stored.pop(key, None)
             raise
-
-    def _forget_oldest(self) -> None:
-        while len(self._stored) > self._most:
-            self._stored.popitem(last=False)
-
-
-async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
-    return await ask()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
@@ -65,10 +65,11 @@ class NoteAgent(ServedAgent):
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
 
     async def reply(self, message: AgentMessage) -> str:
-        """Note the message's statements, and answer its last question."""
+        """Answer the message's last question, and note its statements."""
         if message.suggested is not None:
             return message.suggested
-        sentences = list(_sentences(message.text[-MAX_CHARACTERS:]))
+        sentences = [match[0].strip() for match in _SENTENCE.finditer(message.text[-MAX_CHARACTERS:])]
+        sentences = [sentence for sentence in sentences if _WORD.search(sentence)]
         questions = [sentence for sentence in sentences if sentence.endswith("?")]
         answer = self._answer(message, questions[-1]) if questions else "Noted."
         told = [sentence for sentence in sentences if not sentence.endswith("?")]
@@ -79,11 +80,9 @@ class NoteAgent(ServedAgent):
         return answer
 
     async def reset(self, conversation: str) -> None:
-        """Forget a conversation."""
         self._memories.pop(conversation, None)
 
     def health(self) -> dict[str, JSON]:
-        """How many conversations and notes are remembered."""
         return {"conversations": len(self._memories), "notes": sum(len(each.notes) for each in self._memories.values())}
 
     def _memory(self, conversation: str) -> _Memory:
@@ -98,18 +97,13 @@ class NoteAgent(ServedAgent):
             return "I do not know."
         notes = self._memory(message.conversation).notes
         about = _words(_SPAN.sub(" ", question.lower()))
-        ago_s = _ago(question.lower())
-        if ago_s is not None:
-            return _nearest(notes, about, message.at.timestamp() - ago_s).text
+        spans = _SPAN.findall(question.lower())
+        if spans and "ago" in _WORD.findall(question.lower()):
+            at_s = message.at.timestamp() - sum(int(count) * _SECONDS[unit] for count, unit in spans)
+            related = [note for note in notes if about & _words(note.text)]
+            return min(related or notes, key=lambda note: abs(note.at_s - at_s)).text
         best = _fitting(notes, about)
         return best[-1].text if best else "I do not know."
-
-
-def _sentences(text: str) -> Iterator[str]:
-    for match in _SENTENCE.finditer(text):
-        sentence = match[0].strip()
-        if _WORD.search(sentence):
-            yield sentence
 
 
 def _words(text: str) -> set[str]:
@@ -125,18 +119,3 @@ def _fitting(notes: Iterable[_Note], asked: set[str]) -> list[_Note]:
     fits = [(note, sum(1 / common[word] for word in sorted(words))) for note, words in shared]
     best = max((fit for _, fit in fits), default=0.0)
     return [note for note, fit in fits if fit == best] if best else []
-
-
-def _nearest(notes: Iterable[_Note], about: set[str], at_s: float) -> _Note:
-    """The note nearest to a time, among those that share a word with the question where there are any."""
-    known = list(notes)
-    related = [note for note in known if about & _words(note.text)]
-    return min(related or known, key=lambda note: abs(note.at_s - at_s))
-
-
-def _ago(question: str) -> int | None:
-    """How long ago, in seconds, a question in lower case speaks of; None where it does not."""
-    spans = _SPAN.findall(question)
-    if not spans or "ago" not in _WORD.findall(question):
-        return None
-    return sum(int(count) * _SECONDS[unit] for count, unit in spans)

@@ -81,7 +81,6 @@ class Words(Written, frozen=True):
     none: Texts | None = None
 
     def hold(self, text: str) -> bool:
-        """Whether the text is as they say."""
         return (
             all(word in text for word in _listed(self.all))
             and (not self.any or any(word in text for word in _listed(self.any)))
@@ -98,7 +97,6 @@ class Condition(Written, frozen=True):
     response_format: bool | None = None
 
     def holds(self, question: Question) -> bool:
-        """Whether the request is that."""
         if self.response_format is not None and ("response_format" in question.parameters) != self.response_format:
             return False
         texts = ((self.user, question.user), (self.system, question.system), (self.request, question.request))
@@ -149,10 +147,13 @@ class Rule:
     outcome: tuple[Completion, ...] | Problem
 
     def holds(self, question: Question) -> bool:
-        """Whether it answers this request."""
-        return self.config.when.holds(question) and (
-            self.config.reject is None or _has(question.parameters, *_rejected(self.config.reject))
-        )
+        if not self.config.when.holds(question):
+            return False
+        if self.config.reject is None:
+            return True
+        name, kind = _rejected(self.config.reject)
+        value = question.parameters.get(name)
+        return value is not None and (kind is None or (isinstance(value, dict) and value.get("type") == kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +195,11 @@ def _outcome(config: RuleConfig, place: Place) -> tuple[Completion, ...] | Probl
             return _filtered(config, place)
         case "status":
             return _failing(config)
-        case _:
-            return _rejecting(config)
+        case _:  # reject: the reply of a service whose model does not take a parameter
+            name, kind = _rejected(config.reject or "")
+            of_type = f" of type '{kind}'" if kind is not None else ""
+            text = f"Invalid parameter: '{name}'{of_type} is not supported with this model."
+            return Problem(400, config.message or text, param=name)
 
 
 def _action(config: RuleConfig, place: Place) -> str:
@@ -257,24 +261,9 @@ def _failing(config: RuleConfig) -> Problem:
     return Problem(status, config.message or f"a scripted {status}", kind, retry_after_s=config.retry_after)
 
 
-def _rejecting(config: RuleConfig) -> Problem:
-    """The reply of a service whose model does not take a parameter."""
-    name, kind = _rejected(config.reject or "")
-    of_type = f" of type '{kind}'" if kind is not None else ""
-    text = f"Invalid parameter: '{name}'{of_type} is not supported with this model."
-    return Problem(400, config.message or text, param=name)
-
-
 def _rejected(reject: str | Mapping[str, str]) -> tuple[str, str | None]:
     """The parameter's name, and its type where one is named."""
     return (reject, None) if isinstance(reject, str) else next(iter(reject.items()))
-
-
-def _has(parameters: Mapping[str, JSON], name: str, kind: str | None) -> bool:
-    value = parameters.get(name)
-    if value is None:
-        return False
-    return kind is None or (isinstance(value, dict) and value.get("type") == kind)
 
 
 def _listed(texts: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -309,11 +298,12 @@ class ScriptSource(AnswerSource):
             raise ProblemError(rule.outcome)
         completion = rule.outcome[self._turn(rule, request.messages) % len(rule.outcome)]
         told = rule.config.usage
-        usage = _estimated(question, completion) if told is None else Usage(told.input_tokens, told.output_tokens)
-        return replace(completion, usage=usage)
+        if told is not None:
+            return replace(completion, usage=Usage(told.input_tokens, told.output_tokens))
+        # Tokens as a quarter of the characters, the usual rule of thumb for English.
+        return replace(completion, usage=Usage(len(question.request) // 4 + 1, len(completion.text or "") // 4 + 1))
 
     def health(self) -> dict[str, JSON]:
-        """How many requests each rule answered, and how many none did."""
         counts = zip(self._script.rules, self._counts, strict=True)
         return {"rules": {rule.name: count for rule, count in counts}, "unmatched": self._unmatched}
 
@@ -357,8 +347,3 @@ def _text_of(message: Mapping[str, JSON]) -> str:
     texts = [part for part in content_parts(message) if isinstance(part, str)]
     calls = message.get("tool_calls")
     return "\n".join([*texts, *([dumps(calls).decode()] if calls else [])])
-
-
-def _estimated(question: Question, completion: Completion) -> Usage:
-    """Tokens as a quarter of the characters, the usual rule of thumb for English."""
-    return Usage(len(question.request) // 4 + 1, len(completion.text or "") // 4 + 1)

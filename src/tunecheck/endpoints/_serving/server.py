@@ -60,16 +60,14 @@ def make_app(source: AnswerSource | ServedAgent, options: ServerOptions | None =
     if isinstance(source, ServedAgent):
         add_agent(app, source, middleware)
     else:
-        _add_model(app, _Server(source, middleware))
+        server = _ModelServer(source, middleware)
+        chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
+        app.add_routes([web.post(f"{prefix}/chat/completions", server.chat) for prefix in chat])
+        app.add_routes([web.get(f"{prefix}/models", server.models) for prefix in chat[:2]])
+        app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
+        app.add_routes([web.post("/score", server.score)])
+        app.on_cleanup.append(server.close)
     return app
-
-
-def _add_model(app: web.Application, server: _Server) -> None:
-    chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
-    app.add_routes([web.post(f"{prefix}/chat/completions", server.chat) for prefix in chat])
-    app.add_routes([web.get(f"{prefix}/models", server.models) for prefix in chat[:2]])
-    app.add_routes([web.post("/score", server.score), web.get("/", server.health), web.get("/health", server.health)])
-    app.on_cleanup.append(server.close)
 
 
 @contextlib.asynccontextmanager
@@ -152,30 +150,24 @@ def _stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(name)
 
 
-class _Server:
-    """The handlers of one application and what they share."""
-
+class _ModelServer:
     def __init__(self, source: AnswerSource, middleware: Middleware) -> None:
         self._source = source
         self._middleware = middleware
         self._replies: ReplyStore[Completion] = ReplyStore()
 
     async def health(self, _: web.Request) -> web.Response:
-        """Up, and the counts so far."""
         counts = {**self._middleware.counts(), **self._source.health()}
         return json_reply({"status": "ok", "model": self._source.name, **counts})
 
     async def models(self, _: web.Request) -> web.Response:
-        """The one model there is."""
         return json_reply(model_list(self._source.name))
 
     async def score(self, request: web.Request) -> web.Response:
-        """Azure ML's scoring call."""
         completion, headers = await self._completion(request, score_question(await request.read()))
         return json_reply(score_reply(completion), headers=headers)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        """A chat completion, whole or as a stream."""
         asked = chat_question(await request.read())
         completion, headers = await self._completion(request, asked)
         model = request.match_info.get("deployment") or asked.model or self._source.name
@@ -186,19 +178,16 @@ class _Server:
         return await _streamed(request, pieces, headers)
 
     async def close(self, _: web.Application) -> None:
-        """Release the source."""
         await self._source.close()
 
     async def _completion(self, request: web.Request, asked: Asked) -> tuple[Completion, dict[str, str]]:
-        """The answer, and what its reply's headers say of it."""
         ask = functools.partial(self._source.answer, asked.request)
         completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
-        return completion, {REQUEST_ID: _header_text(completion.request_id) or uuid.uuid4().hex, **headers}
-
-
-def _header_text(text: str | None) -> str:
-    """A recorded id as a header can carry it."""
-    return "".join(letter for letter in (text or "")[:200] if letter.isascii() and letter.isprintable()).strip()
+        # A recorded id, as a header can carry it.
+        letters = (
+            letter for letter in (completion.request_id or "")[:200] if letter.isascii() and letter.isprintable()
+        )
+        return completion, {REQUEST_ID: "".join(letters).strip() or uuid.uuid4().hex, **headers}
 
 
 async def _streamed(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
@@ -56,7 +55,6 @@ class EndpointSource(AnswerSource):
         self._rows = None if rows is None else _by_content(rows, request_of or EndpointTarget(endpoint).request)
 
     async def answer(self, request: ChatRequest) -> Completion:
-        """See AnswerSource."""
         if self._rows is not None:
             known = self._rows.get(content_key(request.messages))
             if known is None:
@@ -66,15 +64,13 @@ class EndpointSource(AnswerSource):
         return await self._endpoint.complete(request)
 
     async def close(self) -> None:
-        """Close the endpoint."""
         await self._endpoint.close()
 
 
-_Known: TypeAlias = dict[bytes, tuple[Row, Sequence[Mapping[str, JSON]] | None]]
-
-
-def _by_content(rows: Iterable[Row], request_of: Callable[[Row], ChatRequest]) -> _Known:
-    known: _Known = {}
+def _by_content(
+    rows: Iterable[Row], request_of: Callable[[Row], ChatRequest]
+) -> dict[bytes, tuple[Row, Sequence[Mapping[str, JSON]] | None]]:
+    known: dict[bytes, tuple[Row, Sequence[Mapping[str, JSON]] | None]] = {}
     for row in rows:
         try:
             request = request_of(row)

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from tunecheck._json import JSON, canonical, loads
 from tunecheck.endpoints._base import ChatRequest, Completion
@@ -36,7 +37,7 @@ def chat_question(body: bytes) -> Asked:
     Raises:
         BadRequestError: it cannot be read; the text says what is wrong with it.
     """
-    asked = _object(body)
+    asked = read_object(body)
     if asked.get("n") not in (None, 1):
         raise BadRequestError("n: only one choice is offered")
     model, options = asked.get("model"), asked.get("stream_options")
@@ -59,7 +60,7 @@ def score_question(body: bytes) -> Asked:
     Raises:
         BadRequestError: as `chat_question`.
     """
-    asked = _object(body)
+    asked = read_object(body)
     data = asked.get("input_data")
     inner = data if isinstance(data, dict) else {}
     named = next((inner[key] for key in ("messages", "input_string") if inner.get(key) is not None), data)
@@ -69,7 +70,12 @@ def score_question(body: bytes) -> Asked:
     return Asked(ChatRequest(messages, _tools(asked) or _tools(inner), given), _digest(asked))
 
 
-def _object(body: bytes) -> dict[str, JSON]:
+def read_object(body: bytes) -> dict[str, JSON]:
+    """A request's body, which must be a JSON object.
+
+    Raises:
+        BadRequestError: it is not.
+    """
     try:
         value = loads(body)
     except ValueError as error:
@@ -104,18 +110,14 @@ def _tools(asked: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]] | None:
 
 
 def _objects(value: JSON, where: str) -> list[dict[str, JSON]]:
-    objects = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else None
-    if objects is None or not isinstance(value, list) or len(objects) != len(value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise BadRequestError(f"{where}: must be a list of objects")
-    return objects
+    return cast("list[dict[str, JSON]]", value)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as OpenAI's API words it; `inner` is what Azure adds as its `innererror`.
-
-    `retry_after_s` is when to come back, in seconds.
-    """
+    """An error as OpenAI's API words it; `inner` is what Azure adds as its `innererror`."""
 
     status: int
     message: str
@@ -126,7 +128,6 @@ class Problem:
     inner: Mapping[str, JSON] | None = None
 
     def body(self) -> dict[str, JSON]:
-        """The reply's body."""
         error: dict[str, JSON] = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
         if self.inner is not None:
             error |= {"status": self.status, "innererror": dict(self.inner)}
@@ -143,16 +144,12 @@ class Problem:
 
 
 class ProblemError(Exception):
-    """An answer that is this error reply."""
-
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
 
 class BadRequestError(ProblemError):
-    """A request that cannot be understood; the text says what is wrong with it."""
-
     def __init__(self, text: str) -> None:
         super().__init__(Problem(400, text))
 
@@ -165,7 +162,6 @@ class Refusal(Completion):
 
 
 def model_list(name: str) -> dict[str, JSON]:
-    """The one model there is, as a model list."""
     return {"object": "list", "data": [{"id": name, "object": "model", "created": 0, "owned_by": "tunecheck"}]}
 
 
@@ -175,7 +171,6 @@ def score_reply(completion: Completion) -> dict[str, JSON]:
 
 
 def chat_completion(completion: Completion, *, model: str, request_id: str) -> dict[str, JSON]:
-    """A whole chat completion with one choice."""
     message: dict[str, JSON] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         message["tool_calls"] = [dict(call) for call in completion.tool_calls]
@@ -205,18 +200,14 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
     if isinstance(completion, Refusal):
         yield {"refusal": completion.refusal}
     for index, call in enumerate(completion.tool_calls):
-        yield from _call_deltas(index, call)
-
-
-def _call_deltas(index: int, call: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
-    function = call.get("function")
-    parts = dict(function) if isinstance(function, dict) else {}
-    arguments = parts.pop("arguments", "")
-    yield {"tool_calls": [{"index": index, **call, "function": {**parts, "arguments": ""}}]}
-    text = arguments if isinstance(arguments, str) else ""
-    for start in range(0, len(text), _ARGUMENT_PIECE):
-        piece = text[start : start + _ARGUMENT_PIECE]
-        yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+        function = call.get("function")
+        parts = dict(function) if isinstance(function, dict) else {}
+        arguments = parts.pop("arguments", "")
+        yield {"tool_calls": [{"index": index, **call, "function": {**parts, "arguments": ""}}]}
+        text = arguments if isinstance(arguments, str) else ""
+        for start in range(0, len(text), _ARGUMENT_PIECE):
+            piece = text[start : start + _ARGUMENT_PIECE]
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
 def _envelope(kind: str, model: str, request_id: str) -> dict[str, JSON]:
@@ -232,8 +223,8 @@ def _finish(completion: Completion) -> str:
 
 
 def _usage(completion: Completion) -> JSON:
-    asked, answered = completion.usage.input_tokens, completion.usage.output_tokens
-    if asked is None and answered is None:
+    usage = completion.usage
+    if usage.input_tokens is None and usage.output_tokens is None:
         return None
-    asked, answered = asked or 0, answered or 0
+    asked, answered = usage.input_tokens or 0, usage.output_tokens or 0
     return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
