@@ -16,7 +16,6 @@ from tunecheck.memory._definitions import (
     definition_path,
     read_definition,
     read_definitions,
-    write_definition,
     write_definitions,
 )
 from tunecheck.memory._model import Definition, Wait
@@ -152,6 +151,6 @@ def definitions(draw: st.DrawFn) -> Definition:
 @given(definitions())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_again(tmp_path: Path, definition: Definition) -> None:
-    read = read_definition(write_definition(definition, tmp_path))
+    read = read_definition(write_definitions([definition], tmp_path)[0])
     assert definition_data(read) == definition_data(definition)
     assert read.waits == definition.waits and read.id == definition.id

@@ -58,7 +58,6 @@ class Window:
         return (*self._system, *self._kept, _message("user", message))
 
     def make_room(self, message: str) -> None:
-        """Let the oldest exchanges go, until this message fits beside the others."""
         if self._limit is None:
             return
         needed = self._message_cost(message)
@@ -79,7 +78,7 @@ class Window:
         self._used = self._fixed
 
     def _message_cost(self, message: str) -> int:
-        """Of the message that is being said: counted once, however often it is asked for."""
+        # A message is asked for when room is made and when it is kept.
         if self._counted is None or self._counted[0] != message:
             self._counted = (message, self._cost(message))
         return self._counted[1]
@@ -125,12 +124,10 @@ class Agent(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """What it is called in results."""
+    def name(self) -> str: ...
 
     @property
-    def simulated(self) -> bool:
-        """Whether no real model answers."""
+    def simulated(self) -> bool: ...
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
         """Say a message; `suggested` is a reply that the agent may take as its own.
@@ -141,8 +138,7 @@ class Agent(Protocol):
             ConfigurationError: the endpoint cannot be an agent.
         """
 
-    async def reset(self, key: str, at_us: int) -> None:
-        """Forget everything."""
+    async def reset(self, key: str, at_us: int) -> None: ...
 
     async def advance(self, from_us: int, to_us: int, key: str) -> None:
         """Hear that time has passed with nothing said."""
@@ -150,8 +146,7 @@ class Agent(Protocol):
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
         """Take an exchange from an event log, as if it had just been made, without asking anybody."""
 
-    def observe_reset(self) -> None:
-        """Take a reset from an event log in the same way."""
+    def observe_reset(self) -> None: ...
 
 
 def agent_for(
@@ -194,10 +189,18 @@ class EndpointAgent:
         self._window = Window(tokenizer, max_prompt_size, system)
 
     async def reply(self, message: str, *, key: str, at_us: int, suggested: str | None = None) -> AgentReply:
-        if suggested is None:
-            reply = await self._asked(message, key, at_us)
-        else:
+        if suggested is not None:
             reply = AgentReply(suggested, adopted=True, simulated=self.simulated)
+        else:
+            request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
+            try:
+                reply = _agent_reply(await self._endpoint.complete(request), self.name)
+            except ContentFilterError:
+                reply = AgentReply("", simulated=self.simulated, declined=True)
+            except TunecheckError:
+                raise
+            except ValueError as error:  # a request that cannot be made: a template that names a row's column
+                raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
         self.observe(message, reply.text, declined=reply.declined)
         return reply
 
@@ -214,17 +217,6 @@ class EndpointAgent:
 
     def observe_reset(self) -> None:
         self._window.clear()
-
-    async def _asked(self, message: str, key: str, at_us: int) -> AgentReply:
-        request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
-        try:
-            return _agent_reply(await self._endpoint.complete(request), self.name)
-        except ContentFilterError:
-            return AgentReply("", simulated=self.simulated, declined=True)
-        except TunecheckError:
-            raise
-        except ValueError as error:  # a request that cannot be made: a template that names a row's column
-            raise ConfigurationError(f"endpoint {self.name!r} cannot be an agent: {error}") from None
 
 
 class RememberingAgent:
@@ -253,10 +245,9 @@ class RememberingAgent:
         await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_moment(to_us), seconds=seconds)
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """It heard this when it was said, and has it in its own memory."""
+        """It has this in its own memory."""
 
-    def observe_reset(self) -> None:
-        """The same."""
+    def observe_reset(self) -> None: ...
 
 
 def _agent_reply(completion: Completion, name: str, *, adopted: bool = False) -> AgentReply:
@@ -268,22 +259,14 @@ def _agent_reply(completion: Completion, name: str, *, adopted: bool = False) ->
         )
     usage = completion.usage
     return AgentReply(
-        _whole_characters(text),
+        # Half a character (a lone surrogate, which JSON can hold) has no tokens: it is replaced.
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"),
         completion.latency_ms,
         usage.input_tokens,
         usage.output_tokens,
         adopted,
         completion.simulated,
     )
-
-
-def _whole_characters(text: str) -> str:
-    """The text with each half of a character (a lone surrogate, which JSON can hold) replaced: it has no tokens."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _moment(at_us: int) -> datetime:

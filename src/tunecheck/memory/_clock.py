@@ -7,14 +7,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 
 ClockName = Literal["virtual", "mirrored", "real"]
-
-CLOCKS: tuple[ClockName, ...] = ("virtual", "mirrored", "real")
 
 START_US = int(datetime(2025, 1, 6, 9, tzinfo=UTC).timestamp()) * 1_000_000
 """When virtual time begins: always the same, so that the same conversation is."""
@@ -22,16 +20,12 @@ START_US = int(datetime(2025, 1, 6, 9, tzinfo=UTC).timestamp()) * 1_000_000
 EXCHANGE_US = 1_000_000
 """What a message and its reply take, in virtual time."""
 
-Sleep = Callable[[float], Awaitable[None]]
-
 
 class Clock(ABC):
-    """Tells the time of a conversation, which never goes back.
-
-    `tells_agent`: the agent is told of time that passes with nothing said.
-    """
+    """The time of a conversation, which never goes back."""
 
     tells_agent: bool = False
+    """Whether the agent is told of time that passes with nothing said."""
 
     def __init__(self, start_us: int) -> None:
         self._now_us = start_us
@@ -40,16 +34,16 @@ class Clock(ABC):
         return self._now_us
 
     def set(self, at_us: int) -> None:
-        """It is at least that time: what a log recorded."""
+        """Not before that time, which a log recorded."""
         self._now_us = max(self._now_us, at_us)
 
     @abstractmethod
     def exchanged(self) -> int:
-        """The agent has replied: what time it is now."""
+        """The time after a reply."""
 
     @abstractmethod
     async def jump(self, until_us: int) -> int:
-        """Let time pass until then: what time it is then."""
+        """Let time pass until then; gives the time that it is then."""
 
 
 class VirtualClock(Clock):
@@ -71,7 +65,11 @@ class VirtualClock(Clock):
 class RealClock(Clock):
     """The time of the machine; to let time pass is to wait for it."""
 
-    def __init__(self, now: Callable[[], int] = lambda: time.time_ns() // 1_000, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        now: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         super().__init__(now())
         self._machine = now
         self._sleep = sleep
@@ -92,8 +90,9 @@ class RealClock(Clock):
 
 
 def make_clock(name: ClockName) -> Clock:
-    if name not in CLOCKS:
-        raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), CLOCKS)}")
+    clocks = get_args(ClockName)
+    if name not in clocks:
+        raise ConfigurationError(f"there is no clock {name!r}{did_you_mean(str(name), clocks)}")
     return RealClock() if name == "real" else VirtualClock(tells_agent=name == "mirrored")
 
 

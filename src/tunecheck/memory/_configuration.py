@@ -29,11 +29,6 @@ from tunecheck._messages import did_you_mean
 from tunecheck.memory._kind import Kind
 from tunecheck.memory._kinds.registry import Kinds, is_kind_file
 
-MAX_EXAMPLES = 10_000
-MAX_SPAN = 1_000_000_000
-MAX_SEED = 2**63 - 1
-DEFAULT_EXAMPLES, DEFAULT_SPAN = 1, 32_000
-
 _OLD = ("filler_tokens_low", "filler_tokens_high", "pre_question_filler")
 """What configurations of the reference's versions 1 and 2 say, which its present version does not read either."""
 
@@ -58,7 +53,6 @@ class DataSet:
 
     @property
     def title(self) -> str:
-        """The folder of its definitions, and how its tests' ids begin."""
         return self.kind.title
 
     def recipe(self) -> dict[str, JSON]:
@@ -98,18 +92,14 @@ class Configuration:
         """The configuration as data, in the form of its file, with all that was left to defaults."""
         together: list[JSON] = [list(names) for names in self.incompatible_names]
         config: dict[str, JSON] = {"run_name": self.run_name, "incompatibilities": together, "isolated": self.isolated}
-        data_sets: list[JSON] = [_data_set_settings(each, self) for each in self.data_sets]
-        args: dict[str, JSON] = {"memory_span": self.memory_span, "seed": self.seed}
-        return {"config": config, "datasets": {"args": args, "datasets": data_sets}}
-
-
-def _data_set_settings(data_set: DataSet, configuration: Configuration) -> dict[str, JSON]:
-    args: dict[str, JSON] = {**data_set.kind.arguments, "dataset_examples": data_set.examples}
-    if data_set.memory_span != configuration.memory_span:
-        args["memory_span"] = data_set.memory_span
-    if data_set.seed != configuration.seed:
-        args["seed"] = data_set.seed
-    return {"name": data_set.name, "args": args}
+        shared: dict[str, JSON] = {"memory_span": self.memory_span, "seed": self.seed}
+        data_sets: list[JSON] = []
+        for each in self.data_sets:
+            own: dict[str, JSON] = {"memory_span": each.memory_span, "seed": each.seed}
+            differing = {name: value for name, value in own.items() if value != shared[name]}
+            args = {**each.kind.arguments, "dataset_examples": each.examples, **differing}
+            data_sets.append({"name": each.name, "args": args})
+        return {"config": config, "datasets": {"args": shared, "datasets": data_sets}}
 
 
 def read_configuration(path: Path | str, *, seed: int | None = None) -> Configuration:
@@ -126,9 +116,9 @@ def read_configuration(path: Path | str, *, seed: int | None = None) -> Configur
 class _Universal(msgspec.Struct, frozen=True):
     """The arguments that every data set has."""
 
-    dataset_examples: Annotated[int, Meta(ge=1, le=MAX_EXAMPLES)] = DEFAULT_EXAMPLES
-    memory_span: Annotated[int, Meta(ge=1, le=MAX_SPAN)] = DEFAULT_SPAN
-    seed: Annotated[int, Meta(ge=-MAX_SEED, le=MAX_SEED)] = 0
+    dataset_examples: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    memory_span: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 32_000
+    seed: Annotated[int, Meta(ge=1 - 2**63, le=2**63 - 1)] = 0
 
 
 UNIVERSAL = _Universal.__struct_fields__
@@ -151,9 +141,7 @@ class _DataSets(Written, frozen=True):
     args: dict[str, Any] | None = None
 
 
-class ConfigurationFile(Written, frozen=True):
-    """A configuration as people write it."""
-
+class _File(Written, frozen=True):
     datasets: _DataSets
     config: _Config | None = None
 
@@ -168,7 +156,7 @@ class _Reader:
         self._kinds = Kinds(path.parent)
 
     def configuration(self) -> Configuration:
-        content = read_as(self._document.value, ConfigurationFile, self._document.where)
+        content = read_as(self._document.value, _File, self._document.where)
         config = content.config or _Config()
         path = ("datasets", "args")
         given = content.datasets.args or {}
@@ -216,19 +204,15 @@ class _Reader:
         arguments = {key: value for key, value in arguments.items() if key in accepted}
         arguments |= {key: value for key, value in own.items() if key not in UNIVERSAL}
         self._refuse_old(arguments, accepted, own_path)
+        file = self._path.parent / entry.name
         return DataSet(
             name=entry.name,
             kind=self._kinds.make(entry.name, arguments, where=self._document.where(*own_path)),
             examples=universal.dataset_examples,
             memory_span=universal.memory_span,
             seed=universal.seed,
-            sha256=self._content(entry.name),
+            sha256=hashlib.sha256(file.read_bytes()).hexdigest() if is_kind_file(entry.name) else None,
         )
-
-    def _content(self, name: str) -> str | None:
-        if not is_kind_file(name):
-            return None
-        return hashlib.sha256((self._path.parent / name).read_bytes()).hexdigest()
 
     def _check_shared(self, arguments: Mapping[str, JSON], entries: Iterable[_Entry]) -> None:
         """An argument for all data sets must be one of some."""
@@ -254,13 +238,11 @@ class _Reader:
         self, groups: Iterable[tuple[str, ...]], data_sets: Iterable[DataSet]
     ) -> tuple[frozenset[str], ...]:
         titles = {each.name: each.title for each in data_sets}
-        return tuple(
-            frozenset(titles.get(name) or self._title(name, ("config", "incompatibilities", place)) for name in group)
-            for place, group in enumerate(groups)
-        )
-
-    def _title(self, name: str, path: tuple[str | int, ...]) -> str:
-        return self._kinds.kind(name, where=self._document.where(*path)).title
+        sets = []
+        for place, group in enumerate(groups):
+            where = self._document.where("config", "incompatibilities", place)
+            sets.append(frozenset(titles.get(name) or self._kinds.kind(name, where=where).title for name in group))
+        return tuple(sets)
 
     def _refuse(self, path: tuple[str | int, ...], problem: str) -> NoReturn:
         raise ConfigurationError(f"{self._document.where(*path)}: {problem}")

@@ -52,8 +52,6 @@ _SHARE = Meta(ge=0, le=MAX_PERCENTAGE)
 
 
 class _Wait(Written, frozen=True, omit_defaults=True):
-    """What a wait waits for; `time` is in seconds."""
-
     tokens: Annotated[float, Meta(ge=0, le=MAX_TOKENS)] | None = None
     time: Annotated[float, Meta(ge=0, le=MAX_SECONDS)] | None = None
     # As given: the hash that a run is resumed by tells 90 from 90.0.
@@ -81,12 +79,16 @@ def read_definition(file: Path | str) -> Definition:
     path = Path(file)
     content = read_as(_content(path), _File, str(path), error=DataError)
     questions = tuple(content.is_question or ())
+    waits = tuple(
+        Wait(round(wait.tokens or 0), round(wait.time or 0), wait.percentage_finished or 0)
+        for wait in content.waits or ()
+    )
     definition = Definition(
         title=path.parent.name,
         example=path.name.removesuffix(SUFFIX),
         script=tuple(content.script or ()),
         is_question=questions,
-        waits=tuple(map(_wait, content.waits or ())) or default_waits(len(questions)),
+        waits=waits or default_waits(len(questions)),
         expected=content.expected_responses or [],
         can_be_interleaved=content.can_be_interleaved,
         is_temporal=content.is_temporal,
@@ -110,10 +112,6 @@ def _content(path: Path) -> JSON:
         raise DataError(f"{path}: not JSON: {error}") from None
 
 
-def _wait(read: _Wait) -> Wait:
-    return Wait(round(read.tokens or 0), round(read.time or 0), read.percentage_finished or 0)
-
-
 def _check_lengths(definition: Definition, path: Path) -> None:
     lines, questions, waits = len(definition.script), len(definition.is_question), len(definition.waits)
     if questions != waits:
@@ -134,19 +132,18 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
     Raises:
         DataError: a title or an example's name cannot be a file's name, or a file cannot be written.
     """
-    return [write_definition(definition, folder) for definition in definitions]
-
-
-def write_definition(definition: Definition, folder: Path | str) -> Path:
     from tunecheck.runs._store import dumps_readably, write_file
 
-    path = definition_path(folder, definition)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, dumps_readably(definition_data(definition)), synced=False)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
-    return path
+    paths = []
+    for definition in definitions:
+        path = definition_path(folder, definition)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, dumps_readably(definition_data(definition)), synced=False)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+        paths.append(path)
+    return paths
 
 
 def definition_path(folder: Path | str, definition: Definition) -> Path:

@@ -9,7 +9,7 @@ Names, order and renames of the fields are those of the event log: what is writt
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Any, TypeAlias
 
 import msgspec
@@ -47,7 +47,7 @@ class Outcome(
 
 
 class _Effect(msgspec.Struct, frozen=True, tag_field="do"):
-    """One thing to be done. `test` is the id of the test that it is about."""
+    """`test` is the id of the test that an effect is about."""
 
 
 class Send(_Effect, frozen=True, tag="send"):
@@ -64,7 +64,6 @@ class Send(_Effect, frozen=True, tag="send"):
 
     @property
     def filler(self) -> bool:
-        """Whether it belongs to no test."""
         return not self.test
 
 
@@ -136,16 +135,5 @@ Schedule: TypeAlias = Generator[Effect, Outcome, None]
 
 
 def to_data(value: Effect | Outcome) -> dict[str, JSON]:
-    """An effect (`do` says which it is) or an outcome as JSON data; equal ones give equal data."""
     data: dict[str, JSON] = msgspec.to_builtins(value)
     return data
-
-
-def read_effect(data: Mapping[str, JSON]) -> Effect:
-    """The effect that such data was made of.
-
-    Raises:
-        ValueError: there is no such effect, or it lacks something.
-    """
-    effect: Effect = msgspec.convert(data, Effect)
-    return effect

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, to_json
-from tunecheck._json import JSON, loads, plain
+from tunecheck._json import JSON, loads, plain, real_number
 from tunecheck.endpoints._base import Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._judges.model import ModelConfig, judge_endpoint
@@ -63,10 +63,8 @@ def _value(value: object, name: str) -> JSON:
 
 
 def _as_list(value: object, name: str) -> list[JSON]:
-    found = _value(value, name)
-    if found is None:
-        return []
-    return found if isinstance(found, list) else [found]
+    data = _value(value, name)
+    return data if isinstance(data, list) else [] if data is None else [data]
 
 
 def _texts(value: object, name: str) -> list[str]:
@@ -80,17 +78,15 @@ def _points(value: JSON, reasons: list[str]) -> Points | None:
     pair = value if isinstance(value, list) else [value, 1]
     if len(pair) != 2:
         return None
-    scored, most = (_finite(each) for each in pair)
+    scored, most = (
+        float(number) if (number := real_number(each)) is not None and abs(number) <= _MOST_POINTS else None
+        for each in pair
+    )
     return None if scored is None or most is None else Points(scored, most, tuple(reasons))
 
 
-def _finite(value: JSON) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e15:
-        return None
-    return float(value) if math.isfinite(value) else None
-
-
 _METRIC = "memory"
+_MOST_POINTS = 1e15
 _RULES = 1
 """Goes up where a rule changes, so that recorded verdicts are made anew."""
 
@@ -157,7 +153,6 @@ class MemoryEvaluator(Evaluator):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The judge's endpoint, where there is one."""
         return None if self._judges is None else self._judges.endpoint
 
     @property
@@ -214,8 +209,6 @@ class MemoryEvaluator(Evaluator):
         judge = self._judges.judge(test)
         return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
-    # -- words first
-
     def _by_words(self, test: Given, own_score: object) -> Verdict | list[dict[str, object]]:
         """The verdict, or the inputs of what has to be asked of the judge."""
         own = given(own_score)
@@ -224,7 +217,14 @@ class MemoryEvaluator(Evaluator):
         score = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
         if isinstance(score, Undecided):
             questions = self._judges.questions(test) if self._judges is not None else []
-            return questions or self._undecided(test, score)
+            hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
+            return questions or verdict(
+                _METRIC,
+                threshold=self._threshold,
+                reason=score.reason + hint,
+                properties={"dataset": test.title},
+                not_applicable=True,
+            )
         if self._is_doubtful(test):  # decided to the letter: the score is that of the usual rules
             score = judge_by_words(test)
             assert isinstance(score, Score)
@@ -232,18 +232,6 @@ class MemoryEvaluator(Evaluator):
 
     def _is_doubtful(self, test: Given) -> bool:
         return self._doubtful and self._judges is not None and plain_title(test.title) in _DOUBTFUL
-
-    def _undecided(self, test: Given, undecided: Undecided) -> Verdict:
-        reason = undecided.reason
-        if self._judges is None:
-            reason += ": give one with --judge ENDPOINT (in Python model_config=…)"
-        return verdict(
-            _METRIC,
-            threshold=self._threshold,
-            reason=reason,
-            properties={"dataset": test.title},
-            not_applicable=True,
-        )
 
     def _judged(self, test: Given, verdicts: Sequence[Verdict]) -> Verdict:
         assert self._judges is not None
@@ -266,21 +254,17 @@ class MemoryEvaluator(Evaluator):
             properties=properties,
         )
 
-    # -- all rows
-
     def __aggregate__(self, rows: Sequence[Mapping[str, JSON]]) -> dict[str, float]:
         """The mean of each data set, their sum (`score`) and mean (`accuracy`): each data set counts the same."""
         scores: dict[str, list[float]] = {}
         for row in rows:
             properties, score = row.get(f"{_METRIC}_properties"), row.get(_METRIC)
             if isinstance(properties, dict) and isinstance(score, (int, float)):
-                scores.setdefault(_slug(str(properties.get("dataset"))), []).append(float(score))
+                title = str(properties.get("dataset")).lower()[:80]
+                words = "".join(letter if letter.isalnum() else " " for letter in title).split()
+                scores.setdefault("_".join(words) or "other", []).append(float(score))
         means = {f"mean_{name}": math.fsum(each) / len(each) for name, each in scores.items()}
         if not means:
             return {}
         total = math.fsum(means.values())
         return {"score": total, "accuracy": total / len(means), **means}
-
-
-def _slug(title: str) -> str:
-    return "_".join("".join(letter if letter.isalnum() else " " for letter in title.lower()[:80]).split()) or "other"

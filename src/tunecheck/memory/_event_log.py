@@ -13,7 +13,7 @@ The last line may be torn; it is cut off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,12 +34,10 @@ def session_name(trial: object) -> str:
 
 
 def event_log_path(run: Path, trial: int) -> Path:
-    """Where the events of a repetition's session are, below a run's folder."""
     return run / FOLDER / session_name(trial) / EVENTS
 
 
-class _Record(msgspec.Struct, frozen=True, tag_field="k"):
-    """One line."""
+class _Record(msgspec.Struct, frozen=True, tag_field="k"): ...
 
 
 class _Session(_Record, frozen=True, tag="session"):
@@ -109,21 +107,19 @@ class EventLog:
         self._next = len(self.recorded)
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
-        """Record what is about to be asked of somebody else."""
+        """Record what is about to be asked of the agent or the judge."""
         self._file.append(_Do(self._next, key, at_us, effect))
 
     def done(self, outcome: Outcome) -> None:
-        """Record what that came to."""
         self._file.append(_Done(self._next, outcome))
         self._next += 1
 
     def redone(self, outcome: Outcome) -> None:
-        """Record what an effect came to that was in flight when the session was resumed."""
+        """Record the outcome of the effect that was in flight when the session was resumed."""
         self._next -= 1
         self.done(outcome)
 
     def did(self, effect: Effect, outcome: Outcome) -> None:
-        """Record an effect that concerns nobody else, with its outcome."""
         self._file.append(_Did(self._next, effect, outcome))
         self._next += 1
 
@@ -151,36 +147,26 @@ def read_events(path: Path) -> list[Event]:
 
 def _read(path: Path) -> tuple[_Session | None, list[Event]]:
     check_first_record(path)
+    try:
+        *lines, _ = path.read_bytes().split(b"\n")  # what follows the last line's end is torn
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     header: _Session | None = None
     events: list[Event] = []
-    for number, line in _whole_lines(path):
+    for number, line in enumerate(lines, 1):
         try:
             record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
-            if header is None:
-                header = _checked_header(record)
-            else:
+            if header is not None:
                 _add(events, record)
+            elif isinstance(record, _Session):
+                header = record
+            else:
+                raise ValueError("no beginning of a session")
         except ValueError as error:
             raise ConfigurationError(
                 f"{path}, line {number}: {error}; it is damaged, start anew with --fresh"
             ) from None
     return header, events
-
-
-def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.endswith(b"\n"):  # else torn: what the process was writing when it died
-                    yield number, line
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _checked_header(record: AnyRecord) -> _Session:
-    if not isinstance(record, _Session):
-        raise ValueError("no beginning of a session")
-    return record
 
 
 def _add(events: list[Event], record: AnyRecord) -> None:

@@ -40,7 +40,6 @@ class FillerPool:
 
     @cached_property
     def sha256(self) -> str:
-        """What the pool holds, for a run's records."""
         return hashlib.sha256(dumps([list(pair) for pair in self.pairs])).hexdigest()
 
 
@@ -125,7 +124,8 @@ class FillerWriter:
             before += line
             size = open_list + last
             open_list += inner
-        return self._filler(draws)
+        lines = "".join(map(self._line, draws))
+        return Filler(self._wording.filler_preface + lines, self._answers(draws), tuple(draws))
 
     def measure(self, message: str) -> tuple[int, int] | None:
         """What such a message weighs without its last entry, and with it; None where it is none of this pool."""
@@ -137,13 +137,11 @@ class FillerWriter:
         return self._size(draws[:-1]), self._size(draws)
 
     def _size(self, draws: list[int]) -> int:
-        answers = str([self._pairs[place][1] for place in draws])
-        return self._preface + sum(self._weight(place)[0] for place in draws) + self._count(answers)
+        lines = sum(self._weight(place)[0] for place in draws)
+        return self._preface + lines + self._count(self._answers(draws))
 
-    def _filler(self, draws: list[int]) -> Filler:
-        lines = "".join(map(self._line, draws))
-        suggested = str([self._pairs[place][1] for place in draws])
-        return Filler(self._wording.filler_preface + lines, suggested, tuple(draws))
+    def _answers(self, draws: list[int]) -> str:
+        return str([self._pairs[place][1] for place in draws])
 
     def _line(self, place: int) -> str:
         question, answer = self._pairs[place]

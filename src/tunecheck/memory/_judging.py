@@ -49,35 +49,31 @@ class EndpointJudge:
         """See `Judge`. A question that is asked again, of the same prompt, has the same idempotency key."""
         from tunecheck.evaluators._judges.reply import JudgementError
 
-        prompt, asking = self._asked(request.purpose)
+        if request.purpose not in self._asking:
+            self._asking[request.purpose] = self._load(request.purpose)
+        prompt, asking = self._asking[request.purpose]
+        values: Mapping[str, JSON]
         try:
             judgement = await asking.judge(_Calls(key, self.completions), _messages(prompt, request.values), 0)
+            values = judgement.answer.values
         except (JudgementError, ContentFilterError) as error:
-            return _text({"error": str(error)})
-        return _text(judgement.answer.values)
-
-    def _asked(self, purpose: str) -> tuple[Prompt, Asking]:
-        if purpose not in self._asking:
-            self._asking[purpose] = self._load(purpose)
-        return self._asking[purpose]
+            values = {"error": str(error)}
+        return dumps(dict(values)).decode()
 
     def _load(self, purpose: str) -> tuple[Prompt, Asking]:
         from tunecheck.evaluators._judges.asking import Asking
         from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output
         from tunecheck.evaluators._judges.reply import AnswerForm
 
-        prompt = load_prompt(self._file(purpose))
-        output = resolve_output(prompt, JudgeOutput(), stem=f"memory_{purpose}")
-        form = AnswerForm(output, prompt.source, prompt.parameters.get("response_format"))
-        return prompt, Asking(self.endpoint, form, prompt.parameters)
-
-    def _file(self, purpose: str) -> Path:
         if not purpose.isidentifier():
             raise ConfigurationError(f"the question {purpose!r} must be a name of letters, digits and _")
         file = shipped_prompt(f"memory_{purpose}", self._folder)
         if not file.is_file():
             raise ConfigurationError(f"the question {purpose!r} has no prompt: write {self._folder / file.name}")
-        return file
+        prompt = load_prompt(file)
+        output = resolve_output(prompt, JudgeOutput(), stem=f"memory_{purpose}")
+        form = AnswerForm(output, prompt.source, prompt.parameters.get("response_format"))
+        return prompt, Asking(self.endpoint, form, prompt.parameters)
 
 
 class _Calls:
@@ -99,18 +95,14 @@ class _Calls:
 def _messages(prompt: Prompt, values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
     from tunecheck.evaluators._judges.texts import data_mark
 
-    given = {name: _shown(value) for name, value in values.items() if name in prompt.inputs}
+    given: dict[str, JSON] = {
+        name: "\n".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in values.items()
+        if name in prompt.inputs
+    }
     if _MARK in prompt.inputs:
         given[_MARK] = data_mark(given)
     return prompt.render(given)
-
-
-def _shown(value: JSON) -> JSON:
-    return "\n".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _text(values: Mapping[str, JSON]) -> str:
-    return dumps(dict(values)).decode()
 
 
 _RECALL = "memory_recall"
@@ -149,7 +141,7 @@ class MemoryJudges:
         self.endpoint = endpoint
         self._judges = {
             name: PromptyEvaluator(
-                shipped_prompt(name, Path("prompty")),
+                shipped_prompt(name, _WORKSPACE),
                 endpoint,
                 name,
                 samples=samples,
@@ -164,7 +156,10 @@ class MemoryJudges:
 
     def questions(self, test: Given) -> list[dict[str, object]]:
         """The inputs of each question to the judge; none where no answer is expected, or none was given."""
-        expected = [_as_text(each) for each in test.expected][:_MOST_QUESTIONS]
+        expected = [
+            each if isinstance(each, str) else "" if each is None else dumps(each).decode()
+            for each in test.expected[:_MOST_QUESTIONS]
+        ]
         replies = list(test.responses)[:_MOST_QUESTIONS]
         if not replies or not any(expected):
             return []
@@ -183,32 +178,23 @@ class MemoryJudges:
         return self._judges[self._name(test)]
 
     def together(self, test: Given, verdicts: Sequence[Verdict]) -> tuple[float, tuple[str, ...], dict[str, JSON]]:
-        """The share of answers that are right, the reasons, and what the judge took.
+        """The share of answers that are right, the reasons, and the properties of the judge's verdicts.
 
-        A question that was never answered counts as wrong.
+        These are the first verdict's, with the tokens of all. A question that was never answered counts as wrong.
         """
         name = self._name(test)
         scores = [float(score) for each in verdicts if isinstance(score := each.get(name), (int, float))]
         count = max(len(verdicts), len(test.expected) if len(verdicts) > 1 else 1)
         reasons = tuple(str(each.get(f"{name}_reason") or "") for each in verdicts)
-        return sum(scores) / count, reasons, _taken(name, verdicts)
+        properties = [own for each in verdicts if isinstance(own := each.get(f"{name}_properties"), dict)]
+        taken: dict[str, JSON] = dict(properties[0]) if properties else {}
+        for key in ("input_tokens", "output_tokens"):
+            counts = [tokens for own in properties if isinstance(tokens := own.get(key), int)]
+            taken |= {key: sum(counts)} if counts else {}
+        return sum(scores) / count, reasons, {**taken, "prompt": name}
 
     async def close(self) -> None:
         await asyncio.gather(*(judge.close() for judge in self._judges.values()))
 
     def _name(self, test: Given) -> str:
         return _PROMPTS.get(plain_title(test.title), _RECALL)
-
-
-def _taken(name: str, verdicts: Sequence[Verdict]) -> dict[str, JSON]:
-    """Tokens of all calls, and the other properties of the first."""
-    each = [properties for verdict in verdicts if isinstance(properties := verdict.get(f"{name}_properties"), dict)]
-    taken: dict[str, JSON] = dict(each[0]) if each else {}
-    for key in ("input_tokens", "output_tokens"):
-        counts = [count for properties in each if isinstance(count := properties.get(key), int)]
-        taken |= {key: sum(counts)} if counts else {}
-    return {**taken, "prompt": name}
-
-
-def _as_text(value: JSON) -> str:
-    return value if isinstance(value, str) else "" if value is None else dumps(value).decode()

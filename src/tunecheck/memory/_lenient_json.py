@@ -98,15 +98,13 @@ class _Reader:
                 raise ValueError(f"an object cannot hold {letter!r} where a name belongs")
             else:
                 name = self._string() if letter == '"' else self._bare()
-                items[name] = self._after_name(depth)
+                items[name] = None
+                if self._peek() == ":":
+                    self._at += 1
+                    if self._peek() not in ",}":
+                        items[name] = self._value(depth + 1)
         self._at += 1
         return items
-
-    def _after_name(self, depth: int) -> JSON:
-        if self._peek() != ":":
-            return None
-        self._at += 1
-        return None if self._peek() in ",}" else self._value(depth + 1)
 
     def _string(self) -> str:
         self._at += 1
@@ -121,17 +119,14 @@ class _Reader:
             elif letter not in "\r\n":
                 parts.append(letter)
             else:
-                parts.append(self._rest_of_break())
+                # Of a line's end within a text, the spaces before the next word are kept.
+                start = self._at
+                while self._at < len(self._text) and self._text[self._at].isspace():
+                    self._at += 1
+                parts.append(self._text[start : self._at].replace("\r", "").replace("\n", ""))
                 if _AFTER_TEXT.match(self._text, self._at):
                     return _whole("".join(parts).rstrip(" ,"))
         raise ValueError("a text in the JSON is not closed")
-
-    def _rest_of_break(self) -> str:
-        """What stands between a line's end within a text and the next word, without line breaks."""
-        start = self._at
-        while self._at < len(self._text) and self._text[self._at].isspace():
-            self._at += 1
-        return self._text[start : self._at].replace("\r", "").replace("\n", "")
 
     def _escape(self) -> str:
         letter = self._text[self._at : self._at + 1]
@@ -146,11 +141,7 @@ class _Reader:
 
     def _word(self) -> JSON:
         word = self._bare()
-        if word in _WORDS:
-            return _WORDS[word]
-        if not _NUMBER.fullmatch(word):
-            return word
-        return loads(word)
+        return loads(word) if _NUMBER.fullmatch(word) else _WORDS.get(word, word)
 
     def _bare(self) -> str:
         match = _WORD.match(self._text, self._at)

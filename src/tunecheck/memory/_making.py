@@ -78,8 +78,16 @@ def make_definitions(
     if not result.definitions:
         reasons = "; ".join(f"{each.title}: {each.reason}" for each in result.left_out)
         raise ConfigurationError(f"{configuration.path}: no data set is left to run ({reasons})")
-    if count is not None:
-        _check_lengths(configuration, result.definitions, count)
+    if count is None:
+        return result
+    spans = {each.title: each.memory_span for each in configuration.data_sets}
+    for definition in result.definitions:
+        tokens = sum(count(line) + _TOKENS_A_LINE for line in definition.script)
+        if tokens >= spans[definition.title]:
+            raise ConfigurationError(
+                f"{configuration.path}: the test {definition.id!r} has {tokens:,} tokens, and its memory span is "
+                f"{spans[definition.title]:,}; give a larger memory_span, or leave the data set out"
+            )
     return result
 
 
@@ -103,7 +111,7 @@ class _Maker:
             raise ConfigurationError(f"{self.folder}: {problem}; {_ANSWER}")
 
     def complete(self) -> Made:
-        """What is there, and what is not made now."""
+        """What is there; what is not is made."""
         stored = {each.title: self._stored(each.title) for each in self.configuration.data_sets}
         new, left_out = self._generated([each for each in self.configuration.data_sets if not stored[each.title]])
         if not any(stored.values()):
@@ -119,18 +127,15 @@ class _Maker:
         stored = {each.title: self._stored(each.title) for each in left_out}
         with _writing(self.folder):
             (self.folder / RECORD).unlink(missing_ok=True)
-            self._remove(keep={title for title, definitions in stored.items() if definitions})
+            for file in self.folder.glob(f"*/*{SUFFIX}"):
+                if not stored.get(file.parent.name):
+                    file.unlink()
+            for place in self.folder.glob("*/"):
+                if not any(place.iterdir()):
+                    place.rmdir()
         self._write_record(_recipes(self.configuration))
         missing = [each for each in left_out if not stored[each.title]]
         return self._made({**stored, **self._written(new)}, tuple(new), missing)
-
-    def _remove(self, keep: set[str]) -> None:
-        for file in self.folder.glob(f"*/*{SUFFIX}"):
-            if file.parent.name not in keep:
-                file.unlink()
-        for each in self.folder.glob("*/"):
-            if not any(each.iterdir()):
-                each.rmdir()
 
     def _generated(self, data_sets: Sequence[DataSet]) -> tuple[dict[str, list[Definition]], list[LeftOut]]:
         """New definitions by title; a data set whose texts were not given is left out."""
@@ -158,8 +163,7 @@ class _Maker:
             raise ConfigurationError(f"{where}: {error}") from None
 
     def _stored(self, title: str) -> list[Definition]:
-        files = sorted((self.folder / title).glob(f"*{SUFFIX}"))
-        return [read_definition(file) for file in files]
+        return [read_definition(file) for file in sorted((self.folder / title).glob(f"*{SUFFIX}"))]
 
     def _has_definitions(self) -> bool:
         return any(any((self.folder / each.title).glob(f"*{SUFFIX}")) for each in self.configuration.data_sets)
@@ -206,11 +210,17 @@ class _Maker:
 
     def _record(self) -> dict[str, JSON] | None:
         """What the definitions that are there were made of, by title."""
-        record = self.folder / RECORD
-        if record.is_file():
-            return _read_record(record)
         config = self.folder / CONFIG
-        return _recipes(read_configuration(config)) if config.is_file() else None
+        if not (self.folder / RECORD).is_file():
+            return _recipes(read_configuration(config)) if config.is_file() else None
+        try:
+            record = read_object(self.folder / RECORD)
+        except NewerFileError:
+            raise
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{error}; {_ANSWER}") from None
+        record.pop("format_version", None)
+        return record
 
 
 def _checked(title: str, made: object) -> list[Definition]:
@@ -238,22 +248,10 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Turns a file system's error into one for people."""
     try:
         yield
     except OSError as error:
         raise ConfigurationError(f"{folder}: cannot be written: {error.strerror or error}") from None
-
-
-def _read_record(path: Path) -> dict[str, JSON]:
-    try:
-        record = read_object(path)
-    except NewerFileError:
-        raise
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{error}; {_ANSWER}") from None
-    record.pop("format_version", None)
-    return record
 
 
 def _recipes(configuration: Configuration) -> dict[str, JSON]:
@@ -278,16 +276,3 @@ def _shown(value: JSON) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {each}" for key, each in value.items()) or "none"
     return str(value)
-
-
-def _check_lengths(
-    configuration: Configuration, definitions: Sequence[Definition], count: Callable[[str], int]
-) -> None:
-    spans = {each.title: each.memory_span for each in configuration.data_sets}
-    for each in definitions:
-        tokens = sum(count(line) + _TOKENS_A_LINE for line in each.script)
-        if tokens >= spans[each.title]:
-            raise ConfigurationError(
-                f"{configuration.path}: the test {each.id!r} has {tokens:,} tokens, and its memory span is "
-                f"{spans[each.title]:,}; give a larger memory_span, or leave the data set out"
-            )

@@ -66,17 +66,14 @@ class Menu:
 
     @cached_property
     def dishes(self) -> Mapping[int, str]:
-        """What there is to eat, by its number."""
         return {number: entry for number, section, entry in self.numbered() if section != DRINKS}
 
     @cached_property
     def drinks(self) -> Mapping[int, str]:
-        """What there is to drink, by its number."""
         return {number: entry for number, section, entry in self.numbered() if section == DRINKS}
 
     @cached_property
     def text(self) -> str:
-        """The menu as a guest reads it: each section with its entries, an empty line between two sections."""
         lines: dict[str, list[str]] = {section: [f"{section}:"] for section in self.sections}
         for number, section, entry in self.numbered():
             lines[section].append(f"{number}. {entry}")
@@ -84,11 +81,9 @@ class Menu:
 
     def numbered(self) -> Iterator[tuple[int, str, str]]:
         """Each entry with its number and its section."""
-        number = 0
-        for section, entries in self.sections.items():
-            for entry in entries:
-                number += 1
-                yield number, section, entry
+        pairs = ((section, entry) for section, entries in self.sections.items() for entry in entries)
+        for number, (section, entry) in enumerate(pairs, 1):
+            yield number, section, entry
 
     def has(self, item: str) -> bool:
         """Whether these words stand in the menu, in any letter case."""
@@ -96,11 +91,9 @@ class Menu:
 
     def like(self, item: str) -> tuple[str, Sequence[str]] | None:
         """The first entry that has the item in it, with all entries of its section."""
-        for entries in self.sections.values():
-            for entry in entries:
-                if item in entry:
-                    return entry, entries
-        return None
+        return next(
+            ((entry, entries) for entries in self.sections.values() for entry in entries if item in entry), None
+        )
 
     @cached_property
     def _lowered(self) -> str:

@@ -22,7 +22,7 @@ import msgspec
 
 from tunecheck._errors import RunError
 from tunecheck._files.versions import versioned
-from tunecheck._json import JSON
+from tunecheck._json import JSON, real_number
 from tunecheck.memory._configuration import Configuration
 from tunecheck.memory._definitions import definition_data, definition_path, safe_name
 from tunecheck.memory._event_log import FOLDER, event_log_path, read_events
@@ -37,7 +37,6 @@ ISOLATED = " (isolated)"
 
 
 def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool) -> Path:
-    """Where a run's definitions and results are, in the GoodAI benchmark's own layout."""
     return run / FOLDER / safe_name(configuration.run_name + (ISOLATED if isolated else ""))
 
 
@@ -67,16 +66,13 @@ def _configuration_text(configuration: Configuration) -> bytes:
     settings = configuration.settings()
     config = settings["config"]
     assert isinstance(config, dict)
-    config["incompatibilities"] = _pairs(configuration)
-    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
-    return text.encode()
-
-
-def _pairs(configuration: Configuration) -> list[JSON]:
-    """The pairs of data sets of which no two tests are at work at once, by the names they have in configurations."""
     names = {each.title: each.kind.name for each in configuration.data_sets}
     blocked = conflicts((each.kind for each in configuration.data_sets), configuration.incompatibilities, True)
-    return [[names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]]
+    config["incompatibilities"] = [
+        [names[one], names[other]] for one, other in combinations(names, 2) if other in blocked[one]
+    ]
+    text: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=120)
+    return text.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ class Scored:
 
 
 class DatasetFigures(msgspec.Struct, frozen=True, rename={"deviation": "std"}):
-    """A data set's tests: how many there are, how many have a score, its mean and population standard deviation."""
+    """`deviation` is the population standard deviation."""
 
     tests: int
     scored: int
@@ -98,10 +94,11 @@ class DatasetFigures(msgspec.Struct, frozen=True, rename={"deviation": "std"}):
     deviation: float | None
 
 
-_RENAMED = {"most": "max_score", "deviation": "std", "span": "memory_span", "longest": "longest_span"}
-
-
-class RunFigures(msgspec.Struct, frozen=True, rename=_RENAMED):
+class RunFigures(
+    msgspec.Struct,
+    frozen=True,
+    rename={"most": "max_score", "deviation": "std", "span": "memory_span", "longest": "longest_span"},
+):
     """A run, all sessions together.
 
     score: the sum of the data sets' means, of at most `most`, one for each data set that has a score.
@@ -176,10 +173,8 @@ def read_scored(rows: Iterable[Mapping[str, JSON]], metric: str) -> list[Scored]
     for row in rows:
         score, tokens, trial = row.get(metric), row.get("outputs.tokens"), row.get("inputs.trial", 1)
         if isinstance(tokens, int):
-            number = float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None
-            scored.append(
-                Scored(str(row.get("inputs.dataset")), trial if isinstance(trial, int) else 1, number, tokens)
-            )
+            trial = trial if isinstance(trial, int) else 1
+            scored.append(Scored(str(row.get("inputs.dataset")), trial, real_number(score), tokens))
     return scored
 
 
@@ -240,23 +235,22 @@ def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacySco
     for row in rows:
         trial, test = row.get("inputs.trial", 1), row.get("inputs.source_id", row.get("row_id"))
         score, reason = row.get(_SCORE), row.get(_REASON)
-        number = score if isinstance(score, (int, float)) and not isinstance(score, bool) else None
         if isinstance(trial, int):
-            of_trial = by_trial.setdefault(trial, {})
-            of_trial[str(test)] = LegacyScore(number, [] if reason is None else [str(reason)])
+            legacy = LegacyScore(real_number(score), [] if reason is None else [str(reason)])
+            by_trial.setdefault(trial, {})[str(test)] = legacy
     return by_trial
 
 
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
     """What the benchmark's statistics say of cost, in dollars; several conversations were paid for together."""
-    agent, *managing = (_dollars(usage.get(name)) for name in ("target", "judge", EVALUATOR))
-    known = [cost for cost in managing if cost is not None]
+    dollars: dict[str, float] = {}
+    for name in ("target", "judge", EVALUATOR):
+        spent = usage.get(name)
+        cost = spent.get("cost") if isinstance(spent, dict) and spent.get("currency") == "USD" else None
+        if isinstance(cost, (int, float)):
+            dollars[name] = float(cost)
+    agent = dollars.pop("target", None)
     return {
         "agent_costs_usd": agent if repeat == 1 else None,
-        "managing_costs_usd": sum(known) if known and repeat == 1 else None,
+        "managing_costs_usd": sum(dollars.values()) if dollars and repeat == 1 else None,
     }
-
-
-def _dollars(spent: JSON) -> float | None:
-    cost = spent.get("cost") if isinstance(spent, dict) and spent.get("currency") == "USD" else None
-    return float(cost) if isinstance(cost, (int, float)) else None

@@ -71,7 +71,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class WaitTarget:
-    """What a waiting test waits for: a count of the conversation's tokens, and a time."""
+    """The count of the conversation's tokens and the time that a test waits for."""
 
     tokens: int
     at_us: int
@@ -105,7 +105,10 @@ class Scheduler:
         self._blocks: Counter[str] = Counter()
         self._to_begin: dict[str, deque[str]] = {}
         for test in ordered:
-            self._add(test)
+            if test.id in self.tasks:
+                raise ValueError(f"two tests are called {test.id!r}")
+            self.tasks[test.id] = Task(test, settings.wording, lambda: self.now_us)
+            self._to_begin.setdefault(test.definition.title, deque()).append(test.id)
 
     def run(self) -> Schedule:
         settings = self.settings
@@ -115,22 +118,25 @@ class Scheduler:
         yield from self.go_on()
 
     def go_on(self) -> Schedule:
-        """All that is left to do, from the state as it is."""
         while self.tasks:
             task = yield from self._pick()
             finished = yield from self._turn(task)
             yield from self._ask_callbacks()
             if self.settings.isolated and task.replies is not None:
-                yield from self._satisfy_callbacks()
+                while self.callbacks:
+                    yield from self._fill(_ISOLATED_FILLER)
+                    yield from self._ask_callbacks()
                 finished = True
             if finished:
                 yield from self._finish(task)
 
-    # -- what is next
-
     def _pick(self) -> _Doing[Task]:
         """Whose turn it is: made so by time, then by filler, where nobody is ready."""
-        task = self._ready() or self._startable()
+        # The first that has not begun and that no test at work blocks.
+        startable = min(
+            (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]), default=""
+        )
+        task = self._ready() or self.tasks.get(startable)
         while task is None:
             task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
         if self.waiting.pop(task.id, None) is None:
@@ -149,12 +155,6 @@ class Scheduler:
         target = self.waiting[id_]
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
-    def _startable(self) -> Task | None:
-        """The first that has not begun and that no test at work blocks."""
-        heads = (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title])
-        first = min(heads, default=None)
-        return self.tasks[first] if first is not None else None
-
     def _let_time_pass(self) -> _Doing[Task | None]:
         """Go from one waiting test's time to the next; the first that is free then. All times before any token."""
         while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
@@ -171,8 +171,6 @@ class Scheduler:
             if self._is_free(first):
                 return self.tasks[first]
         return None
-
-    # -- a test's turn
 
     def _turn(self, task: Task) -> _Doing[bool]:
         """Let it go on until it waits or has come to its end: whether it has."""
@@ -214,11 +212,6 @@ class Scheduler:
                 del self.callbacks[id_]
                 yield from self._note(Deregister(id_))
 
-    def _satisfy_callbacks(self) -> _Doing[None]:
-        while self.callbacks:
-            yield from self._fill(_ISOLATED_FILLER)
-            yield from self._ask_callbacks()
-
     def _finish(self, task: Task) -> _Doing[None]:
         farewell = self.settings.wording.farewell(task.test.definition.title) if task.test.kind.resets else None
         if farewell is not None:
@@ -227,8 +220,6 @@ class Scheduler:
         yield from self._note(End(task.id, task.points))
         if self.settings.isolated:
             yield from self._note(ResetAgent(task.id))
-
-    # -- what is done
 
     def _fill(self, tokens: int) -> _Doing[None]:
         """Let so many tokens pass. While a callback counts replies, none is suggested: the agent must really answer."""
@@ -249,8 +240,6 @@ class Scheduler:
         outcome = yield effect
         self.now_us = max(self.now_us, outcome.at_us)
         return outcome
-
-    # -- what it came to
 
     def count_exchange(self, send: Send, reply: str) -> None:
         reply_tokens = self._count(reply)
@@ -285,7 +274,6 @@ class Scheduler:
         self.waiting[task.id] = WaitTarget(self.tokens + tokens, self.now_us + seconds * _SECOND)
 
     def end(self, task: Task) -> None:
-        """A test is over, and what it blocked may begin."""
         title = task.test.definition.title
         del self.tasks[task.id]
         if task.id in self._at_work:
@@ -293,9 +281,3 @@ class Scheduler:
             self._blocks.subtract(self._conflicts[title])
         else:
             self._to_begin[title].remove(task.id)
-
-    def _add(self, test: Test) -> None:
-        if test.id in self.tasks:
-            raise ValueError(f"two tests are called {test.id!r}")
-        self.tasks[test.id] = Task(test, self.settings.wording, lambda: self.now_us)
-        self._to_begin.setdefault(test.definition.title, deque()).append(test.id)

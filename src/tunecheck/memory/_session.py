@@ -43,11 +43,10 @@ class Judge(Protocol):
             ConfigurationError: the judge does not know this question.
             EndpointError: a model was asked, and the call failed for good.
         """
-        ...
 
 
 class SessionStoppedError(RunError):
-    """A session that was asked to stop."""
+    """The session was asked to stop."""
 
 
 class Session:
@@ -114,7 +113,6 @@ class Session:
             effect = await self._settle(schedule, effect, await self._execute(effect))
 
     async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
-        """Note an event in the session's state, and give the scheduler its outcome; the next effect."""
         self._number += 1
         ended = self.state.note(effect, outcome)
         if ended is not None:
@@ -135,8 +133,6 @@ class Session:
                 f"a test could not go on after event {self._number}: {type(error).__name__}: {error}"
             ) from error
 
-    # -- what was recorded
-
     def _check_same(self, event: Event, effect: Effect | None) -> None:
         if effect is not None and to_data(effect) == to_data(event.effect):
             return
@@ -151,23 +147,17 @@ class Session:
             outcome = await self._asked(event.effect, event.key or self._key(self._number), event.at_us)
             self._log.redone(outcome)
             return outcome
-        self._clock.set(event.outcome.at_us)
-        self._count_call(event.effect, event.outcome)
-        if isinstance(event.effect, Send):
-            self._agent.observe(event.effect.message, event.outcome.text or "", declined=event.outcome.declined)
-        elif isinstance(event.effect, ResetAgent):
+        effect, outcome = event.effect, event.outcome
+        self._clock.set(outcome.at_us)
+        if isinstance(effect, Send):
+            if self._costs is not None and _was_asked(outcome):
+                self._costs.record(outcome.input_tokens, outcome.output_tokens)
+            self._agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
+        elif isinstance(effect, Consult) and self._judge_costs is not None and outcome.judged_by_model:
+            self._judge_costs.record(outcome.input_tokens, outcome.output_tokens)
+        elif isinstance(effect, ResetAgent):
             self._agent.observe_reset()
-        return event.outcome
-
-    def _count_call(self, effect: Effect, outcome: Outcome) -> None:
-        """The run made this call before it was cut off."""
-        tokens = outcome.input_tokens, outcome.output_tokens
-        if isinstance(effect, Send) and self._costs is not None and _was_asked(outcome):
-            self._costs.record(*tokens)
-        if isinstance(effect, Consult) and self._judge_costs is not None and outcome.judged_by_model:
-            self._judge_costs.record(*tokens)
-
-    # -- what is new
+        return outcome
 
     async def _execute(self, effect: Effect) -> Outcome:
         if self._stopping.is_set():
@@ -184,7 +174,7 @@ class Session:
         return outcome
 
     async def _waited(self, until_us: int) -> int:
-        """Let time pass; real time may be long, and the run may be stopped meanwhile."""
+        # Real time may be long, and the run may be stopped meanwhile.
         jump = asyncio.ensure_future(self._clock.jump(until_us))
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -254,7 +244,6 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 
 
 def _shown(effect: Effect | None) -> str:
-    """An effect for people, in a few words."""
     if effect is None:
         return "the end"
     if isinstance(effect, Send):

@@ -7,17 +7,7 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck.memory._clock import as_iso
-from tunecheck.memory._effects import (
-    Begin,
-    Consult,
-    Deregister,
-    Effect,
-    End,
-    Outcome,
-    Register,
-    Send,
-    Waiting,
-)
+from tunecheck.memory._effects import Begin, Consult, Deregister, Effect, End, Outcome, Register, Send, Waiting
 from tunecheck.memory._model import Points
 
 
@@ -46,8 +36,7 @@ class Spent:
     latency_ms: float | None = None
 
     def add(self, outcome: Outcome) -> None:
-        """One more exchange; an adopted reply took nothing."""
-        if outcome.adopted:
+        if outcome.adopted:  # nobody was asked
             return
         self.calls += 1
         self.input_tokens = _sum(self.input_tokens, outcome.input_tokens)
@@ -119,7 +108,14 @@ class SessionState:
             )
             state.note("begin", state.begun)
         elif isinstance(effect, End):
-            return self._note_end(effect, outcome)
+            state = self.tests[effect.test]
+            self._keep_since_question(state)
+            state.points = effect.points
+            state.ended = self._moment(outcome)
+            state.characters += self._characters
+            state.share, self._share = self._share, Spent()
+            state.note("end", state.ended)
+            return state
         elif isinstance(effect, (Consult, Waiting, Register, Deregister)):
             self._note_of_test(self.tests[effect.test], effect, outcome)
         return None
@@ -187,16 +183,6 @@ class SessionState:
         if state.registered and state.question_at is not None:
             state.since_question = self._replies[state.question_at :]
             state.registered = False
-
-    def _note_end(self, effect: End, outcome: Outcome) -> TestState:
-        state = self.tests[effect.test]
-        self._keep_since_question(state)
-        state.points = effect.points
-        state.ended = self._moment(outcome)
-        state.characters += self._characters
-        state.share, self._share = self._share, Spent()
-        state.note("end", state.ended)
-        return state
 
 
 def _sum(known: int | None, more: int | None) -> int | None:

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,10 @@ from tunecheck.memory._kind import Kind
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._session import Judge, Session
 from tunecheck.memory._session_state import SessionState, TestState
-from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import CountingOnce
 
 if TYPE_CHECKING:
     from tunecheck.memory._agents import Agent
-    from tunecheck.memory._effects import Schedule
     from tunecheck.memory._scheduler import Settings
     from tunecheck.memory._tasks import Test
     from tunecheck.memory._wording import Wording
@@ -98,8 +97,6 @@ class MemoryTarget(Target):
         tokenizer = self._settings.tokenizer
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=self._max_prompt_size)
 
-    # -- answering
-
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Wait for the end of the row's test.
 
@@ -120,6 +117,8 @@ class MemoryTarget(Target):
         return output_columns(state, test, session_name(trial))
 
     def _start(self, trial: int, context: CallContext) -> _Running:
+        from tunecheck.memory._scheduler import schedule
+
         if context.folder is None:
             raise RunError("a memory session keeps its events in a run's folder, and there is none")
         if not self._running:
@@ -130,12 +129,12 @@ class MemoryTarget(Target):
         state = self.states[trial] = self.make_state()
         running = _Running(self._tests)
         session = Session(
-            schedule=lambda: self._schedule(settings),
+            schedule=lambda: schedule(self._tests.values(), settings),
             agent=self._agent(f"{context.run_id}/{trial}"),
             judge=self._judge,
             clock=clock,
             log=log,
-            key=lambda number: _key(context.run_id, trial, number),
+            key=partial(_event_key, context.run_id, trial),
             state=state,
             ended=running.note,
             costs=_costs(context, "target", self.endpoint, trial),
@@ -147,13 +146,7 @@ class MemoryTarget(Target):
         return running
 
     def make_state(self) -> SessionState:
-        """A state that counts as these sessions do, for a session that is read from its log."""
         return SessionState(self._settings.tokenizer.count)
-
-    def _schedule(self, settings: Settings) -> Schedule:
-        from tunecheck.memory._scheduler import schedule
-
-        return schedule(self._tests.values(), settings)
 
     def group_key(self, row: Row) -> str | None:
         """Rows of one repetition are answered in one conversation."""
@@ -164,16 +157,12 @@ class MemoryTarget(Target):
         return share_of(output, "share")[1:]
 
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
-        """The same, with the number of messages, and what its questions to the judge took."""
         conversation = str(output.get("session"))
         yield EndpointUsage("target", self.endpoint, conversation, *share_of(output, "share"))
         yield EndpointUsage("judge", self._judge_endpoint, conversation, *share_of(output, "judged"))
 
     def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
-        """All rows of a session are of one conversation."""
         return output.get("simulated") is True
-
-    # -- what it is
 
     def inputs(self, row: Row) -> JSON:
         """The row, and everything else that is said in its session."""
@@ -182,8 +171,19 @@ class MemoryTarget(Target):
     def _describe_parts(self) -> dict[str, JSON]:
         """What the events of a session depend on, by name."""
         settings = self._settings
+        tests: list[JSON] = [
+            [
+                test.id,
+                definition_data(test.definition),
+                test.kind.name,
+                dict(test.kind.arguments),
+                test.memory_span,
+                test.seed,
+            ]
+            for test in self._tests.values()
+        ]
         return {
-            "tests": content_hash([_described(test) for test in self._tests.values()]),
+            "tests": content_hash(tests),
             "settings": content_hash(_interleaving(settings)),
             "wording": _wording_hash(settings.wording),
             "filler": settings.filler.sha256,
@@ -201,10 +201,7 @@ class MemoryTarget(Target):
         described = EndpointTarget(self.endpoint).describe()
         return {**described, "memory": {**_interleaving(self._settings), **self._made_of}}
 
-    # -- the end
-
     def stop(self) -> None:
-        """No session begins another exchange."""
         self._stopped = True
         for running in self._running.values():
             running.session.stop()
@@ -227,12 +224,12 @@ class _Running:
         }
 
     def start(self, session: Session, log: EventLog) -> None:
-        self.session = session
-        self._task = asyncio.create_task(self._run(log))
+        async def run() -> None:
+            with contextlib.closing(log):
+                await session.run()
 
-    async def _run(self, log: EventLog) -> None:
-        with contextlib.closing(log):
-            await self.session.run()
+        self.session = session
+        self._task = asyncio.create_task(run())
 
     def note(self, state: TestState) -> None:
         self._ended[state.id].set_result(state)
@@ -253,7 +250,7 @@ class _Running:
             self._task.exception()
 
 
-def _key(run_id: str, trial: int, number: int) -> str:
+def _event_key(run_id: str, trial: int, number: int) -> str:
     """The idempotency key of an event: the same each time the run asks for it."""
     text = "\0".join((run_id, "memory", str(trial), str(number)))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -261,18 +258,6 @@ def _key(run_id: str, trial: int, number: int) -> str:
 
 def _costs(context: CallContext, name: str, endpoint: object, trial: int) -> CostTracker | None:
     return context.costs.of_endpoint(name, endpoint, session_name(trial)) if context.costs is not None else None
-
-
-def _described(test: Test) -> JSON:
-    definition = test.definition
-    return [
-        definition.id,
-        definition_data(definition),
-        test.kind.name,
-        dict(test.kind.arguments),
-        test.memory_span,
-        test.seed,
-    ]
 
 
 def _interleaving(settings: Settings) -> dict[str, JSON]:
@@ -300,20 +285,6 @@ OUTPUT_COLUMNS = frozenset(
     "response responses questions since_question points reasons own_score log session began ended tokens characters "
     "needles usage share judged latency_ms simulated".split()
 )
-
-
-def given_of(state: TestState, test: Test) -> Given:
-    definition = test.definition
-    return Given(
-        title=definition.title,
-        expected=definition.expected,
-        responses=state.responses,
-        args=test.kind.arguments,
-        questions=state.questions,
-        since_question=state.since_question,
-        points=state.points,
-        script=definition.script,
-    )
 
 
 def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON]:
@@ -366,7 +337,17 @@ def _own_score(state: TestState, test: Test) -> Score | None:
     """The score by a kind's own rules; what is raised there becomes the row's error."""
     if type(test.kind).score is Kind.score:
         return None
-    score: object = test.kind.score(given_of(state, test))
+    given = Given(
+        title=test.definition.title,
+        expected=test.definition.expected,
+        responses=state.responses,
+        args=test.kind.arguments,
+        questions=state.questions,
+        since_question=state.since_question,
+        points=state.points,
+        script=test.definition.script,
+    )
+    score: object = test.kind.score(given)
     if score is not None and not isinstance(score, Score):
         raise TypeError(f"the score of {state.id} is a {type(score).__name__}; expected a Score, or None")
     return score

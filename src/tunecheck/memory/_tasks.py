@@ -60,7 +60,6 @@ class Task:
 
     @property
     def looks_on(self) -> bool:
-        """Whether it has a callback that waits for more replies."""
         return self.replies is not None and not self.over
 
     def next(self) -> Step | None:
@@ -75,11 +74,9 @@ class Task:
             raise RunError(f"the test {self.id!r} could not go on: {type(error).__name__}: {error}") from error
 
     def came_to(self, text: str | None, sent_us: int) -> None:
-        """Tell it what its step came to, now."""
         self._last = Replied(text, sent_us, self._now_us())
 
     def is_seen(self) -> bool:
-        """Whether its callback has seen enough."""
         return self.replies is not None and self.test.kind.is_over(self.test.definition, self.replies)
 
     def _advance(self) -> Step | None:

@@ -20,16 +20,12 @@ _CORE = f"{_PACKAGE}._bindings"
 
 
 class Tokenizer(Protocol):
-    """Whatever counts tokens. `name` stands in a run's records."""
+    """Whatever counts tokens. `name`, for instance "cl100k_base", stands in a run's records."""
 
     @property
-    def name(self) -> str:
-        """What it is called, for instance "cl100k_base"."""
-        ...
+    def name(self) -> str: ...
 
-    def count(self, text: str) -> int:
-        """How many tokens the text has; the empty text none."""
-        ...
+    def count(self, text: str) -> int: ...
 
 
 def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
@@ -79,14 +75,10 @@ class _Encoding:
         self._count = counter.count
 
     def count(self, text: str) -> int:
-        """The number of tokens. Halves of characters, which no encoding has, count as the mark that replaces them."""
         try:
             return self._count(text)
-        except UnicodeEncodeError:
+        except UnicodeEncodeError:  # half a character (a lone surrogate) counts as the mark that replaces it
             return self._count(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-
-
-_TEXTS_KEPT = 64
 
 
 class CountingOnce:
@@ -97,7 +89,7 @@ class CountingOnce:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.name = tokenizer.name
-        self._count = lru_cache(maxsize=_TEXTS_KEPT)(tokenizer.count)
+        self._count = lru_cache(maxsize=64)(tokenizer.count)
 
     def count(self, text: str) -> int:
         return self._count(text)

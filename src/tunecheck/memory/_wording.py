@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 OWN = Path(__file__).with_name("data") / "wording.yml"
 """The wording that ships."""
 
-_ANY = "*"
-"""The farewell of kinds that the wording does not know by title."""
-
 _PLACEHOLDERS: Mapping[tuple[str, str], str] = {
     ("restaurant", "speaker"): "{line}",
     ("restaurant", "menu"): "{menu}",
@@ -62,7 +59,6 @@ class RestaurantWording:
 
     @cached_property
     def menu(self) -> Menu:
-        """The menu, read when it is first asked for."""
         from tunecheck._json import loads
         from tunecheck.memory._menu import Menu
 
@@ -98,8 +94,11 @@ class Wording:
     jokes: JokesWording
 
     def farewell(self, title: str) -> str | None:
-        """What makes the agent forget a finished test of this kind."""
-        return self.reset.get(title) or self.reset.get(_ANY)
+        """What makes the agent forget a finished test of this kind; `*` in `reset` is for all that it does not name."""
+        return self.reset.get(title) or self.reset.get("*")
+
+
+# The texts of a file, each of which may be left out.
 
 
 class _Filler(Written, frozen=True, omit_defaults=True):
@@ -126,8 +125,6 @@ class _Jokes(Written, frozen=True, omit_defaults=True):
 
 
 class _File(Written, frozen=True, omit_defaults=True):
-    """A file of texts; each may be left out."""
-
     introduction: str | None = None
     filler: _Filler | None = None
     reset: dict[str, str] | None = None

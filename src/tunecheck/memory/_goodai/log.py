@@ -32,7 +32,7 @@ _MICROSECONDS = 1_000_000
 _LAST_TIMESTAMP = 253_402_300_800.0
 """The end of the year 9999, in seconds since 1970."""
 
-_Whole: TypeAlias = Annotated[float, Meta(gt=-_LAST_TIMESTAMP, lt=_LAST_TIMESTAMP)]
+_Amount: TypeAlias = Annotated[float, Meta(gt=-_LAST_TIMESTAMP, lt=_LAST_TIMESTAMP)]
 
 
 class EventType(IntEnum):
@@ -98,7 +98,7 @@ class LogEvent:
 
 @dataclass(frozen=True)
 class LogFile:
-    """The events of a log; `torn` says that its last line broke off and was left out."""
+    """`torn` says that the last line of the log broke off and was left out."""
 
     name: str
     events: tuple[LogEvent, ...]
@@ -156,33 +156,32 @@ def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[Log
 
 
 def log_line(event: LogEvent) -> bytes:
+    data: dict[str, JSON] = {}
+    match event.type:
+        case EventType.BEGIN:
+            data = {"tokens": event.tokens}
+        case EventType.WAIT:
+            data = {"tokens": event.tokens, "time": event.seconds}
+        case EventType.LLM_CALL:
+            data = {"response": event.text}
+        case sent_or_answered if sent_or_answered in _TEXT_OF:
+            data = {"message": event.text, "is_question": event.question}
     return dumps_line(
         {
             "type": int(event.type),
             "timestamp": event.at_us / _MICROSECONDS,
             "test_id": event.test,
-            "data": _data(event),
+            "data": data,
         }
     )
-
-
-def _data(event: LogEvent) -> dict[str, JSON]:
-    match event.type:
-        case EventType.BEGIN:
-            return {"tokens": event.tokens}
-        case EventType.WAIT:
-            return {"tokens": event.tokens, "time": event.seconds}
-        case EventType.LLM_CALL:
-            return {"response": event.text}
-    return {"message": event.text, "is_question": event.question} if event.type in _TEXT_OF else {}
 
 
 class _Data(msgspec.Struct, frozen=True):
     message: Any = None
     response: Any = None
     is_question: Any = False
-    tokens: _Whole = 0
-    time: _Whole = 0
+    tokens: _Amount = 0
+    time: _Amount = 0
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -203,9 +202,10 @@ def _event(line: bytes, number: int, name: str) -> LogEvent:
     text = getattr(data, _TEXT_OF[read.type]) if read.type in _TEXT_OF else None
     if read.type in _TEXT_OF and not isinstance(text, str):
         raise DataError(f"{where}: {read.type.name} has no text {_TEXT_OF[read.type]!r}")
+    seconds = int(read.timestamp)  # apart, so that no microsecond is lost to rounding before the year 2242
     return LogEvent(
         read.type,
-        _microseconds(read.timestamp),
+        seconds * _MICROSECONDS + round((read.timestamp - seconds) * _MICROSECONDS),
         read.test_id,
         text,
         data.is_question is True,
@@ -213,8 +213,3 @@ def _event(line: bytes, number: int, name: str) -> LogEvent:
         round(data.time),
         number,
     )
-
-
-def _microseconds(timestamp: float) -> int:
-    seconds = int(timestamp)  # apart from the rest, so that no microsecond is lost to rounding before the year 2242
-    return seconds * _MICROSECONDS + round((timestamp - seconds) * _MICROSECONDS)

@@ -38,6 +38,7 @@ from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording
 
 _DAY = 86_400
+_DAY_US = _DAY * 1_000_000
 
 _MOST_STATES = 40
 
@@ -103,7 +104,8 @@ class Walk:
             except StopIteration:
                 following = None
             if isinstance(effect, (Send, Waiting)):
-                self._states.append((Saved(self._scheduler.tokens, draws), not _is_filler(effect)))
+                filler = isinstance(effect, Send) and effect.filler
+                self._states.append((Saved(self._scheduler.tokens, draws), not filler))
             effect = following
         if self.place < len(self._events):
             self.difference = Difference(self._events[self.place], None)
@@ -115,7 +117,9 @@ class Walk:
             return self._in_time(Outcome(effect.until_us))
         if isinstance(effect, ResetAgent):
             return self._in_time(Outcome(now_us))
-        outcome = self._logged_outcome(effect)
+        outcome = Outcome(now_us)
+        if (replied := self._event(1 if isinstance(effect, Send) else 0)) is not None:
+            outcome = Outcome(replied.at_us, replied.text if isinstance(effect, (Send, Consult)) else None)
         for ours in log_events(effect, now_us, outcome):
             logged = self._event(0)
             if logged is None or not _same(logged, ours):
@@ -136,31 +140,17 @@ class Walk:
             outcome = msgspec.structs.replace(outcome, at_us=following.at_us)
         return outcome
 
-    def _logged_outcome(self, effect: Effect) -> Outcome:
-        event = self._event(1 if isinstance(effect, Send) else 0)
-        if event is None:
-            return Outcome(self._scheduler.now_us)
-        return Outcome(event.at_us, event.text if isinstance(effect, (Send, Consult)) else None)
-
     def _event(self, further: int) -> LogEvent | None:
         place = self.place + further
         return self._events[place] if place < len(self._events) else None
-
-
-def _is_filler(effect: Effect) -> bool:
-    return isinstance(effect, Send) and effect.filler
 
 
 def _same(logged: LogEvent, ours: LogEvent) -> bool:
     """Whether they say the same. The reference's log leaves whole days out of a wait's seconds."""
     if ours.seconds >= _DAY and logged.seconds == ours.seconds % _DAY:
         ours = replace(ours, seconds=logged.seconds)
-    return _content(logged) == _content(ours)
-
-
-def _content(event: LogEvent) -> tuple[object, ...]:
-    text = event.text if not event.answered else None  # replies are given, not compared
-    return event.type, event.test, text, event.question, event.tokens, event.seconds
+    text = logged.text if ours.answered else ours.text  # replies are given, not compared
+    return logged == replace(ours, text=text, at_us=logged.at_us, line=logged.line)
 
 
 def resume(
@@ -200,7 +190,6 @@ class _Past:
         self._sent_us: dict[str, int] = {}
 
     def again(self, task: Task, place: int) -> None:
-        """The event of this test at this place has happened."""
         scheduler, event = self._scheduler, self._events[place]
         scheduler.now_us = event.at_us
         scheduler.waiting.pop(task.id, None)
@@ -216,7 +205,9 @@ class _Past:
                 self._next(task)
                 task.came_to(event.text or "", event.at_us)
             case EventType.WAIT:
-                self._waits(task)
+                step = self._next(task)
+                wait = step if isinstance(step, Wait) else Wait(tokens=1)  # a callback's test, after its script
+                scheduler.set_waiting(task, scheduler.to_wait(task, wait), wait.seconds)
 
     def _sent(self, task: Task, place: int) -> None:
         self._sent_us[task.id] = self._events[place].at_us
@@ -224,11 +215,6 @@ class _Past:
         if isinstance(step, Say) and step.register:
             task.replies = [event.text or "" for event in self._events[place:] if event.answered]
             self._scheduler.callbacks[task.id] = task
-
-    def _waits(self, task: Task) -> None:
-        step = self._next(task)
-        wait = step if isinstance(step, Wait) else Wait(tokens=1)  # what a callback's test does after its script
-        self._scheduler.set_waiting(task, self._scheduler.to_wait(task, wait), wait.seconds)
 
     def _next(self, task: Task) -> Step | None:
         """Its next step that a log knows of: isolated tests do not log their waits."""
@@ -238,12 +224,9 @@ class _Past:
         return step
 
 
-_DAY_US = 86_400_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How far a replay came: events that are the same, messages among them, times the run was resumed."""
+    """How far a replay came: events that are the same, messages among them, and how often the run was resumed."""
 
     events: int
     messages: int
@@ -291,8 +274,6 @@ class _JokesOfADay(Jokes):
 
 
 class _Replay:
-    """One pass over a log."""
-
     def __init__(self, events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings) -> None:
         self._events = events
         self._tests = tests
@@ -326,19 +307,17 @@ class _Replay:
     def _resumed(self, before: Walk, reset: int) -> Walk:
         """Of all that the run may have saved before it died, go on from what explains most of what follows."""
         best: Walk | None = None
+        past = self._events[: before.place]
+        registered = registered_again(past, self._tests)
         for saved in before.may_be_saved():
-            walk = self._go_on(before.place, reset, saved)
+            scheduler = resume(past, self._tests, self._settings, saved, self._events[reset].at_us)
+            walk = Walk(scheduler, _resumed_schedule(scheduler, registered), self._events, before.place)
             if best is None or walk.place > best.place:
                 best = walk
             if walk.difference is None or (self._interrupted_by(walk) or 0) > reset:
                 return walk
         assert best is not None
         return best
-
-    def _go_on(self, place: int, reset: int, saved: Saved) -> Walk:
-        past = self._events[:place]
-        scheduler = resume(past, self._tests, self._settings, saved, self._events[reset].at_us)
-        return Walk(scheduler, _resumed_schedule(scheduler, registered_again(past, self._tests)), self._events, place)
 
 
 def _resumed_schedule(scheduler: Scheduler, registered: Sequence[str]) -> Schedule:
@@ -407,9 +386,8 @@ class _Sizes:
         self.low = max(self.low, measured[0])
         if len(text) < len(other):
             self.high = min(self.high, measured[1])
-        return self._roundest() if (self.low, self.high) != before and self.low < self.high else None
-
-    def _roundest(self) -> int:
+        if (self.low, self.high) == before or self.low >= self.high:
+            return None
         if self.high == math.inf:
             return (self.low // _STEPS[0] + 1) * _STEPS[0]
         return next(size for step in _STEPS if (size := int(self.high) // step * step) > self.low)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._json import JSON, dumps_line, loads
+from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck.memory._model import Given
 from tunecheck.memory._scoring.by_words import Undecided, judge_by_words
 
@@ -24,6 +24,9 @@ MAX_LINE_BYTES = 64 << 20
 
 _AGENT = re.compile(r"Agent \([^)\n]{0,80}\):[ ]?")
 _NEAR = 1e-9
+_MOST_ERRORS = 20
+_MOST_GROUPS = 200
+_MOST_SCORE = 1e9
 _OURS = ("our_score", "our_reasons", "our_error")
 
 
@@ -52,10 +55,10 @@ class Tally:
         if rescored.error is not None:
             self.errors += 1
             return
-        ours, recorded = rescored.score, _recorded(rescored.row)
+        ours, recorded = rescored.score, real_number(rescored.row.get("score"))
         self.scored += ours is not None
         self.undecided += ours is None
-        if ours is not None and recorded is not None:
+        if ours is not None and recorded is not None and abs(recorded) <= _MOST_SCORE:
             self.compared += 1
             self.equal += abs(ours - recorded) < _NEAR
 
@@ -71,8 +74,8 @@ class Summary:
     errors: list[str] = field(default_factory=list)
 
     def add(self, rescored: Rescored) -> None:
-        key = tuple(str(rescored.row.get(name) or "")[:80] for name in ("dataset", "kind"))
-        group = (key[0], key[1])
+        dataset, kind = (str(rescored.row.get(name) or "")[:80] for name in ("dataset", "kind"))
+        group = (dataset, kind)
         if group not in self.tallies and len(self.tallies) >= _MOST_GROUPS:
             group = ("others", "")
         self.tallies.setdefault(group, Tally()).add(rescored)
@@ -81,10 +84,6 @@ class Summary:
 
     def count(self, name: str) -> int:
         return sum(getattr(tally, name) for tally in self.tallies.values())
-
-
-_MOST_ERRORS = 20
-_MOST_GROUPS = 200
 
 
 def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
@@ -110,7 +109,11 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
     with rows:
         try:
-            _write(rows, part, path, summary, compat)
+            with part.open("wb") as file:
+                for number, line in _lines(rows):
+                    rescored = rescore_line(line, where=f"{path}, line {number}", compat=compat)
+                    summary.add(rescored)
+                    file.write(dumps_line(rescored.row))
             if whole:
                 part.replace(out)
         except OSError as error:
@@ -119,14 +122,6 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
             if whole:
                 part.unlink(missing_ok=True)
     return summary
-
-
-def _write(rows: BinaryIO, part: Path, path: Path, summary: Summary, compat: bool) -> None:
-    with part.open("wb") as file:
-        for number, line in _lines(rows):
-            rescored = rescore_line(line, where=f"{path}, line {number}", compat=compat)
-            summary.add(rescored)
-            file.write(dumps_line(rescored.row))
 
 
 def _lines(rows: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -197,27 +192,18 @@ def given_of_row(row: Mapping[str, JSON]) -> Given:
     expected, responses, args = row.get("expected"), row.get("responses"), row.get("args")
     if not isinstance(responses, (list, str)):
         raise DataError('the row has no list of "responses"')
+    log = ((line, _AGENT.match(line)) for line in _texts(row.get("log_from_question")))
+    since_question = [line[agent.end() :] for line, agent in log if agent is not None]
     return Given(
         title=title,
         expected=expected if isinstance(expected, list) else [] if expected is None else [expected],
         responses=[responses] if isinstance(responses, str) else _texts(responses),
         args=args if isinstance(args, dict) else {},
         questions=_texts(row.get("questions")) or _texts([row.get("question")]),
-        since_question=_texts(row.get("since_question")) or _agent_lines(row.get("log_from_question")),
+        since_question=_texts(row.get("since_question")) or since_question,
         script=_texts(row.get("script")),
     )
 
 
 def _texts(value: JSON) -> Sequence[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-def _agent_lines(log: JSON) -> Sequence[str]:
-    return [line[agent.end() :] for line in _texts(log) if (agent := _AGENT.match(line)) is not None]
-
-
-def _recorded(row: Mapping[str, JSON]) -> float | None:
-    score = row.get("score")
-    if isinstance(score, bool) or not isinstance(score, (int, float)) or abs(score) > 1e9:
-        return None
-    return float(score)

@@ -34,13 +34,6 @@ class LegacyConfiguration:
     document: yamltext.Document
     given: bool
 
-    @classmethod
-    def find(cls, given: Path | str | None, definitions: Path) -> LegacyConfiguration | None:
-        file = Path(given) if given is not None else definitions / "config.yml"
-        if given is None and not file.is_file():
-            return None
-        return cls(yamltext.read(file), given is not None)
-
     @property
     def name(self) -> str:
         return self.document.name
@@ -188,8 +181,14 @@ def read_legacy_run(
     if not log.events:
         raise DataError(f"{log.name}: holds no events")
     tests = read_definitions(made)
-    _check_tests(log, tests, made)
-    settings = LegacyConfiguration.find(configuration, made)
+    known = {definition.id for definition in tests}
+    for event in log.events:
+        if event.test and event.test not in known:
+            raise DataError(f"{log.name}, line {event.line}: the test {event.test!r} has no definition in {made}")
+    file = Path(configuration) if configuration is not None else made / "config.yml"
+    settings = None
+    if configuration is not None or file.is_file():
+        settings = LegacyConfiguration(yamltext.read(file), given=configuration is not None)
     kinds = _kinds({definition.title for definition in tests}, settings)
     titles = {kind.name: kind.title for kind in kinds.values()}
     isolated = log.events[0].type is EventType.BEGIN
@@ -209,9 +208,8 @@ def read_legacy_run(
 def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None) -> dict[str, Kind]:
     """The kinds of these titles: a user's own from the files that a given configuration names, else those installed."""
     installed = Kinds()
-    by_title: dict[str, Kind] = {
-        kind.title: kind for kind in (settings.kinds_of_files() if settings is not None else ())
-    }
+    of_files = settings.kinds_of_files() if settings is not None else ()
+    by_title = {kind.title: kind for kind in of_files}
     for title in titles:
         if title not in by_title:
             try:
@@ -219,13 +217,6 @@ def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None) -> dict[
             except PluginError:
                 by_title[title] = ScriptedKind.of(title)
     return by_title
-
-
-def _check_tests(log: LogFile, definitions: Iterable[Definition], folder: Path) -> None:
-    known = {definition.id for definition in definitions}
-    for event in log.events:
-        if event.test and event.test not in known:
-            raise DataError(f"{log.name}, line {event.line}: the test {event.test!r} has no definition in {folder}")
 
 
 def _span(given: int | None, settings: LegacyConfiguration | None, name: str, isolated: bool) -> tuple[int, str]:
