@@ -32,13 +32,18 @@ def read_answer(value: JSON) -> Completion:
         return Completion(value)
     if value is None:
         return Completion("")
-    if isinstance(value, dict) and isinstance(value.get("choices"), list):
-        return read_chat(value)
-    if isinstance(value, dict) and _is_message(value):
-        return _read_message(value, None)
+    if isinstance(value, dict):
+        if isinstance(value.get("choices"), list):
+            return read_chat(value)
+        named = "content" in value or "tool_calls" in value or "function_call" in value
+        if isinstance(value.get("tool_calls"), list) or ("role" in value and named):
+            return _read_message(value, None)
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return Completion(None, tuple(item for item in value if isinstance(item, dict)))
-    return Completion(_json_text(value))
+    try:
+        return Completion(dumps(value).decode())
+    except TypeError as error:
+        raise UnreadableReplyError(f"the answer cannot be kept as JSON: {error}") from None
 
 
 def read_chat(reply: JSON) -> Completion:
@@ -49,7 +54,7 @@ def read_chat(reply: JSON) -> Completion:
         FilteredError: the content was declined.
     """
     if not isinstance(reply, dict):
-        raise UnreadableReplyError(f"the reply is {_sort(reply)}, not a chat completion")
+        raise UnreadableReplyError(f"the reply is {_type_name(reply)}, not a chat completion")
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
@@ -60,7 +65,7 @@ def read_chat(reply: JSON) -> Completion:
         raise FilteredError("content filter stopped the answer")
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise UnreadableReplyError(f"choices[0].message is {_sort(message)}, not a message")
+        raise UnreadableReplyError(f"choices[0].message is {_type_name(message)}, not a message")
     return _read_message(message, finish_reason)
 
 
@@ -79,24 +84,12 @@ def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
     return [part.get("text") if isinstance(part, dict) else part for part in parts]
 
 
-def _json_text(value: JSON) -> str:
-    try:
-        return dumps(value).decode()
-    except TypeError as error:
-        raise UnreadableReplyError(f"the answer cannot be kept as JSON: {error}") from None
-
-
 def _tokens(usage: Mapping[str, JSON], *names: str) -> int | None:
     for name in names:
         value = usage.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
             return value
     return None
-
-
-def _is_message(value: Mapping[str, JSON]) -> bool:
-    named = "content" in value or "tool_calls" in value or "function_call" in value
-    return isinstance(value.get("tool_calls"), list) or ("role" in value and named)
 
 
 def _is_call(value: JSON) -> bool:
@@ -122,7 +115,7 @@ def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:
         legacy = message.get("function_call")
         return ({"type": "function", "function": legacy},) if isinstance(legacy, dict) else ()
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise UnreadableReplyError(f"the message's tool_calls are {_sort(calls)}, not a list of calls")
+        raise UnreadableReplyError(f"the message's tool_calls are {_type_name(calls)}, not a list of calls")
     return tuple(call for call in calls if isinstance(call, dict))
 
 
@@ -133,7 +126,7 @@ def _text(content: JSON) -> str | None:
     if isinstance(content, list):
         parts = [_part(part) for part in content]
         return "".join(parts) if parts else None
-    raise UnreadableReplyError(f"the message's content is {_sort(content)}, not text")
+    raise UnreadableReplyError(f"the message's content is {_type_name(content)}, not text")
 
 
 def _part(part: JSON) -> str:
@@ -142,7 +135,7 @@ def _part(part: JSON) -> str:
     text = part.get("text", part.get("refusal", "")) if isinstance(part, dict) else None
     if isinstance(text, str):
         return text
-    raise UnreadableReplyError(f"a part of the message's content is {_sort(part)} without text")
+    raise UnreadableReplyError(f"a part of the message's content is {_type_name(part)} without text")
 
 
 def _error_text(reply: Mapping[str, JSON]) -> str:
@@ -158,7 +151,7 @@ def keys_of(reply: object) -> str:
     return f" (it has: {', '.join(list(reply)[:8])})" if isinstance(reply, dict) and reply else ""
 
 
-def _sort(value: JSON) -> str:
+def _type_name(value: JSON) -> str:
     if isinstance(value, bool):
         return "true or false"
     names = {dict: "an object", list: "a list", str: "text", type(None): "null"}

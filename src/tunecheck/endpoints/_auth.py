@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from tunecheck._describe import Written
 from tunecheck._errors import MissingExtraError, RefusedError
@@ -24,12 +24,10 @@ class AccessToken(Protocol):
     """What azure-core's credentials give: `expires_on` in seconds since the epoch."""
 
     @property
-    def token(self) -> str:
-        """The bearer token."""
+    def token(self) -> str: ...
 
     @property
-    def expires_on(self) -> int:
-        """When it ends."""
+    def expires_on(self) -> int: ...
 
 
 class TokenCredential(Protocol):
@@ -56,10 +54,7 @@ class Auth(ABC):
 
 
 class NoAuth(Auth):
-    """No authentication."""
-
     async def headers(self) -> Mapping[str, str]:
-        """None."""
         return {}
 
 
@@ -71,7 +66,6 @@ class KeyAuth(Auth):
         self._headers = {header: f"Bearer {key.reveal()}" if bearer else key.reveal()}
 
     async def headers(self) -> Mapping[str, str]:
-        """The one header."""
         return self._headers
 
     def __repr__(self) -> str:
@@ -95,10 +89,13 @@ class EntraAuth(Auth):
         self._fetching: asyncio.Task[Secret] | None = None
 
     async def headers(self) -> Mapping[str, str]:
-        """The bearer token, a new one where the last is about to expire."""
         token = self._token
         if token is None or self._clock.wall() >= self._ends - _REFRESH_S:
-            token = await self._refresh()
+            # One fetch for all the calls that wait: a sign-in may take seconds and start a process.
+            loop = asyncio.get_running_loop()
+            if self._fetching is None or self._fetching.done() or self._fetching.get_loop() is not loop:
+                self._fetching = loop.create_task(self._fetch())
+            token = await asyncio.shield(self._fetching)
         return _bearer(token)
 
     def renew(self, sent: Mapping[str, str]) -> bool:
@@ -106,13 +103,6 @@ class EntraAuth(Auth):
         if self._token is not None and sent == _bearer(self._token):
             self._token = None
         return True
-
-    async def _refresh(self) -> Secret:
-        # One fetch for all the calls that wait: a sign-in may take seconds and start a process.
-        loop = asyncio.get_running_loop()
-        if self._fetching is None or self._fetching.done() or self._fetching.get_loop() is not loop:
-            self._fetching = loop.create_task(self._fetch())
-        return await asyncio.shield(self._fetching)
 
     async def _fetch(self) -> Secret:
         try:
@@ -206,5 +196,4 @@ def _identity_installed() -> bool:
 def _default_credential() -> TokenCredential:
     from azure.identity import DefaultAzureCredential
 
-    credential: TokenCredential = DefaultAzureCredential()
-    return credential
+    return cast("TokenCredential", DefaultAzureCredential())

@@ -86,12 +86,12 @@ class Completion:
         usage, calls = columns.get("usage"), columns.get("tool_calls")
         counts = usage if isinstance(usage, dict) else {}
         return cls(
-            text=_text(columns.get("text")),
+            text=text_or_none(columns.get("text")),
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
             usage=Usage(whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))),
             latency_ms=real_number(columns.get("latency_ms")),
-            finish_reason=_text(columns.get("finish_reason")),
-            request_id=_text(columns.get("request_id")),
+            finish_reason=text_or_none(columns.get("finish_reason")),
+            request_id=text_or_none(columns.get("request_id")),
             simulated=columns.get("simulated") is True,
         )
 
@@ -107,7 +107,7 @@ def time_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _text(value: JSON) -> str | None:
+def text_or_none(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
 
 
@@ -232,5 +232,4 @@ class DirectCalls:
     """Asks the endpoint each time: for evaluators that are called outside a run."""
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
-        """Ask."""
         return await endpoint.complete(request)

@@ -21,13 +21,15 @@ _OPERATION = "/chat/completions"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Another operation of a service that has chat completions: its address, and what every body of it holds."""
+    """Another operation of a service that has chat completions; `body` is what every body of it holds.
+
+    `counts_tokens`: whether calls are to say what they are expected to use, for a limit of tokens.
+    """
 
     url: str
     body: Mapping[str, JSON]
     client: Client
     counts_tokens: bool
-    """Whether calls are to say what they are expected to use, for a limit of tokens."""
 
 
 class OpenAIConfig(HttpConfig, frozen=True, kw_only=True):
@@ -90,7 +92,9 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
 
     def _address(self, url: str, definition: Definition) -> str:
         self._model = self.config.model
-        return _with_operation(url)
+        parts = urlsplit(url)
+        path = parts.path.rstrip("/")
+        return url if path.endswith(_OPERATION) else urlunsplit(parts._replace(path=path + _OPERATION))
 
 
 class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
@@ -121,12 +125,6 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
             return urlunsplit(parts._replace(path=f"{base}/openai/v1{_OPERATION}"))
         path = f"{base}/openai/deployments/{quote(deployment, safe='')}{_OPERATION}"
         return _with_version(urlunsplit(parts._replace(path=path)), version, definition)
-
-
-def _with_operation(url: str) -> str:
-    parts = urlsplit(url)
-    path = parts.path.rstrip("/")
-    return url if path.endswith(_OPERATION) else urlunsplit(parts._replace(path=path + _OPERATION))
 
 
 def _beside(url: str, operation: str) -> str:

@@ -100,11 +100,7 @@ async def check_endpoint(endpoint: Endpoint) -> CheckReport:
         return CheckReport(endpoint.name, endpoint.kind, error=error, advice=advice)
     finally:
         await endpoint.close()
-    return CheckReport(endpoint.name, endpoint.kind, completion, advice=_hint(completion))
-
-
-def _hint(completion: Completion) -> str:
-    text = completion.text or ""
-    if completion.tool_calls or not text.startswith("{"):
-        return ""
-    return "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
+    advice = ""
+    if not completion.tool_calls and (completion.text or "").startswith("{"):
+        advice = "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
+    return CheckReport(endpoint.name, endpoint.kind, completion, advice=advice)

@@ -26,10 +26,7 @@ MOST_REFUSALS = 10
 """Refused calls (401, 403) in a row after which the run stops: every further one would be refused as well."""
 
 _MOST_AT_FIRST = 64
-
 _TOKEN_BURST_S = 10.0
-
-_FATAL = frozenset({"certificate"})
 
 
 class Limits(ConcurrencyLimit, frozen=True):
@@ -52,10 +49,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A reply that holds an answer, with its latency and id.
-
-    `latency_ms` is that of the attempt that succeeded, from sending to the last byte.
-    """
+    """A reply that holds an answer. `latency_ms` is from sending the attempt that succeeded to its last byte."""
 
     reply: JSON
     latency_ms: float
@@ -84,7 +78,7 @@ class Client:
 
     @property
     def concurrency_now(self) -> int | None:
-        """The current concurrency limit; None while there are no connections."""
+        """None while there are no connections."""
         return self._live.gate.limit if self._live else None
 
     def sign(self, user_agent: str) -> None:
@@ -170,7 +164,11 @@ class Client:
                 renewed = True
                 continue
             if not outcome.retry or failures > self.backoff.retries:
-                raise _final(outcome.error, failures)
+                error = outcome.error
+                if failures == 1:
+                    raise error
+                text = f"{error} (after {failures} attempts)"
+                raise type(error)(text, status=error.status, request_id=error.request_id)
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
 
     async def _attempt(self, live: _Live, call: _Call, headers: Mapping[str, str]) -> Exchange | Failure:
@@ -178,13 +176,10 @@ class Client:
         try:
             reply = await live.transport.post(call.body, headers)
         except AttemptFailed as failed:
-            return self._broken(failed)
+            message = f"{self.who}: {clean(self.redactor.text(str(failed)), 200)}"
+            kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
+            return Failure(kind(message), retry=failed.sort != "certificate")
         return self._read(reply, (self.clock.now() - started) * 1000, call)
-
-    def _broken(self, failed: AttemptFailed) -> Failure:
-        message = f"{self.who}: {clean(self.redactor.text(str(failed)), 200)}"
-        kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
-        return Failure(kind(message), failed.sort not in _FATAL)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call) -> Exchange | Failure:
         wait_s = retry_after_s(reply.headers, self.clock.wall()) if reply.status >= 400 else None
@@ -196,7 +191,8 @@ class Client:
             return Exchange(loads(reply.body), latency_ms, id_)
         except ValueError:
             pass
-        if call.text_answers and _is_plain_text(reply):
+        kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if call.text_answers and kind == "text/plain":
             return Exchange(reply.body.decode("utf-8", "replace"), latency_ms, id_)
         if call.empty_answers and not is_page(reply):
             return Exchange(None, latency_ms, id_)
@@ -255,13 +251,3 @@ def _used(outcome: Exchange | Failure, expected: int) -> int:
     if usage.input_tokens is None and usage.output_tokens is None:
         return expected
     return (usage.input_tokens or 0) + (usage.output_tokens or 0)
-
-
-def _final(error: EndpointError, failures: int) -> EndpointError:
-    if failures == 1:
-        return error
-    return type(error)(f"{error} (after {failures} attempts)", status=error.status, request_id=error.request_id)
-
-
-def _is_plain_text(reply: Reply) -> bool:
-    return reply.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/plain"

@@ -47,7 +47,11 @@ def read_definition(
         ConfigurationError: it cannot be read; names file and line.
     """
     if isinstance(source, Mapping):
-        return _definition(_given(source), name, workspace or Path())
+        try:
+            document = Document("endpoint definition", plain(dict(source)), {})
+        except TypeError as error:
+            raise ConfigurationError(f"endpoint definition: {error}") from None
+        return _definition(document, name, workspace or Path())
     path = _find(Path(source), workspace or Path())
     return _definition(read(path), name or path.stem, path.parent)
 
@@ -63,13 +67,6 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
     if not isinstance(kind, str) or not kind.strip():
         raise Place(document, ("kind",)).error(f"must be a text, not {shown_value(kind)}")
     return Definition(document, values, kind, name or kind, folder)
-
-
-def _given(values: Mapping[str, object]) -> Document:
-    try:
-        return Document("endpoint definition", plain(dict(values)), {})
-    except TypeError as error:
-        raise ConfigurationError(f"endpoint definition: {error}") from None
 
 
 def _find(path: Path, workspace: Path) -> Path:

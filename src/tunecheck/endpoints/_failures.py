@@ -14,13 +14,7 @@ from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import Reply
 
-_REQUEST_IDS = (
-    "x-request-id",
-    "x-ms-request-id",
-    "apim-request-id",
-    "x-ms-client-request-id",
-    "request-id",
-)
+_REQUEST_IDS = ("x-request-id", "x-ms-request-id", "apim-request-id", "x-ms-client-request-id", "request-id")
 
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 
@@ -59,15 +53,25 @@ def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float
     """What a reply's status says, None where it says that the body is the answer."""
     if 200 <= reply.status < 300:
         return None
-    status = _own_status(reply)
+    status = reply.status
+    own = reply.headers.get(_MODEL_STATUS, "")
+    if status == HTTPStatus.FAILED_DEPENDENCY and re.fullmatch(r"[3-5][0-9][0-9]", own, re.ASCII):
+        status = int(own)
     id_ = request_id(reply.headers, redactor)
-    body = _body(reply)
+    try:
+        body = loads(reply.body) if len(reply.body) < 1 << 20 else None
+    except ValueError:
+        body = None
     filtered = _filter_reason(body)
     if filtered is not None:
         text = clean(redactor.text(filtered), 200)
         return Failure(ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False)
-    said = _said(body, reply) if status not in range(300, 400) else _target(reply)
-    advice = _ADVICE.get(301 if 300 <= status < 400 else status)
+    if 300 <= status < 400:
+        # The query of a redirect may carry a token.
+        said = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
+        advice = _ADVICE.get(301)
+    else:
+        said, advice = _said(body, reply), _ADVICE.get(status)
     message = f"{who} answered {_status_name(reply.status)}"
     if status != reply.status:
         message += f" (the model's own status: {_status_name(status)})"
@@ -77,11 +81,6 @@ def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float
     return Failure(
         kind(message, status=status, request_id=id_), is_passing(status), retry_after, overload=status in (429, 503)
     )
-
-
-def _own_status(reply: Reply) -> int:
-    text = reply.headers.get(_MODEL_STATUS, "") if reply.status == HTTPStatus.FAILED_DEPENDENCY else ""
-    return int(text) if re.fullmatch(r"[3-5][0-9][0-9]", text, re.ASCII) else reply.status
 
 
 def _kind(status: int) -> type[EndpointError]:
@@ -97,13 +96,6 @@ def _status_name(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
-
-
-def _body(reply: Reply) -> JSON:
-    try:
-        return loads(reply.body) if len(reply.body) < 1 << 20 else None
-    except ValueError:
-        return None
 
 
 def _said(body: JSON, reply: Reply) -> str:
@@ -127,11 +119,6 @@ def is_page(reply: Reply) -> bool:
     """Whether the reply is a web page, whatever it says of itself."""
     kind = reply.headers.get("content-type", "")
     return "html" in kind.lower() or reply.body[:200].lstrip()[:1] == b"<"
-
-
-def _target(reply: Reply) -> str:
-    # The query of a redirect may carry a token.
-    return f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
 
 
 def _filter_reason(body: JSON) -> str | None:

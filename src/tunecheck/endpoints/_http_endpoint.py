@@ -52,9 +52,8 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
 
     url: Text
     auth: AuthConfig = AuthConfig()
-    headers: dict[str, Any] = msgspec.field(
-        default_factory=dict
-    )  # not typed: an error about a type could show a secret
+    # Not typed: an error about a type could show a secret.
+    headers: dict[str, Any] = msgspec.field(default_factory=dict)
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     request: Any = None
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
@@ -149,7 +148,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         )
 
     def _address(self, url: str, definition: Definition) -> str:
-        """The address to post to, made of the definition's url."""
         return url
 
     @abstractmethod
@@ -161,17 +159,23 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """The text, calls and finish reason in a reply."""
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Answer one request over HTTP."""
         parameters = {**self._parameters, **request.parameters}
         key = request.idempotency_key or uuid.uuid4().hex
         return self._completion(await self._asked(self._body(request, parameters), key, request.sent_at, parameters))
 
     async def _asked(self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]) -> Exchange:
         body = dumps(value)
+        tokens = 0
+        if self.config.limits.tokens_per_minute:
+            # A quarter of the characters, and the most that the answer may take: Azure OpenAI counts that against the
+            # limit when the request arrives.
+            most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
+            answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
+            tokens = len(body) // _CHARACTERS_PER_TOKEN + answer
         return await self._client.post(
             body,
             key=key,
-            tokens=_expected_tokens(body, parameters) if self.config.limits.tokens_per_minute else 0,
+            tokens=tokens,
             headers=time_header(sent_at),
             text_answers=self.text_answers,
         )
@@ -185,7 +189,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return {key: value for key, value in self.settings().items() if key not in _OPERATIONAL}
 
     def sign(self, user_agent: str) -> None:
-        """Append to the User-Agent of later calls."""
         for client in self._clients:
             client.sign(user_agent)
 
@@ -195,7 +198,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return self._client.concurrency_now
 
     async def close(self) -> None:
-        """Close connections. A later call opens new ones."""
         for client in self._clients:
             await client.close()
 
@@ -240,14 +242,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
 def time_header(sent_at: datetime | None) -> dict[str, str]:
     """The header that tells when a request is sent, by the clock of a conversation that has one of its own."""
     return {} if sent_at is None else {"Tunecheck-Time": time_text(sent_at)}
-
-
-def _expected_tokens(body: bytes, parameters: Mapping[str, JSON]) -> int:
-    """A call's tokens, guessed before it is sent: a quarter of its characters, and the most that it may answer."""
-    # Azure OpenAI counts the most that an answer may take against the limit when the request arrives.
-    most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
-    answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
-    return len(body) // _CHARACTERS_PER_TOKEN + answer
 
 
 def _headers(config: HttpConfig, place: Place, redactor: Redactor) -> dict[str, str]:

@@ -13,18 +13,15 @@ from email.utils import parsedate_to_datetime
 
 
 class Clock:
-    """The clock and the sleeping, injectable so that tests control them. Seconds throughout."""
+    """The clocks (monotonic, and since the epoch) and the sleeping, for tests to control. Seconds throughout."""
 
     def now(self) -> float:
-        """A monotonic time."""
         return time.monotonic()
 
     def wall(self) -> float:
-        """Seconds since the epoch, for dates that a server sends."""
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -90,24 +87,16 @@ class AdaptiveGate:
 
     @property
     def limit(self) -> int:
-        """The current limit."""
         return self._limit
 
     @property
     def under_way(self) -> int:
-        """How many calls hold a place."""
         return self._under_way
 
     async def __aenter__(self) -> None:
-        if self._under_way >= self._limit or self._waiting:
-            await self._wait()
-        else:
+        if self._under_way < self._limit and not self._waiting:
             self._let_in()
-
-    async def __aexit__(self, *_: object) -> None:
-        self._leave()
-
-    async def _wait(self) -> None:
+            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -116,6 +105,9 @@ class AdaptiveGate:
             if turn.done() and not turn.cancelled():
                 self._leave()  # let in and cancelled at once: the place goes to the next
             raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._leave()
 
     def _let_in(self) -> None:
         self._under_way += 1
@@ -201,7 +193,12 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
             return milliseconds / 1000
     text = headers.get("retry-after")
     seconds = _number(text)
-    return _until(text, now) if seconds is None and text else seconds
+    if seconds is not None or not text or len(text) > 64:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, TypeError, OverflowError, IndexError, OSError):
+        return None
 
 
 def _number(text: str | None) -> float | None:
@@ -210,12 +207,3 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None
-
-
-def _until(text: str, now: float) -> float | None:
-    if len(text) > 64:
-        return None
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError, OverflowError, IndexError, OSError):
-        return None

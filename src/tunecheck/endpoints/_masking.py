@@ -50,7 +50,6 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself."""
         return self._text
 
     def __repr__(self) -> str:
@@ -125,25 +124,21 @@ def resolved(value: JSON, place: Place, redactor: Redactor) -> JSON:
     Raises:
         ConfigurationError: a variable is not set, or a secret is written out.
     """
-    if isinstance(value, str):
-        return _resolved_text(value, place, redactor)
     if isinstance(value, list):
         return [resolved(item, place.at(index), redactor) for index, item in enumerate(value)]
     if isinstance(value, dict):
         return {name: resolved(item, place.at(name), redactor) for name, item in value.items()}
-    return value
-
-
-def _resolved_text(text: str, place: Place, redactor: Redactor) -> str:
+    if not isinstance(value, str):
+        return value
     key = next((step for step in reversed(place.path) if isinstance(step, str)), "")
     secretive = bool(_SECRET_FIELD.search(key))
-    if ENV_REFERENCE.search(text):
-        for match in ENV_REFERENCE.finditer(text):
+    if ENV_REFERENCE.search(value):
+        for match in ENV_REFERENCE.finditer(value):
             redactor.add(Secret(environment(match[0], place)), in_answers=secretive)
-        return environment(text, place)
-    if secretive and text and "${" not in text:
+        return environment(value, place)
+    if secretive and value and "${" not in value:
         raise place.error(_WRITTEN_OUT)
-    return text
+    return value
 
 
 def _variable(name: str, place: Place) -> str:

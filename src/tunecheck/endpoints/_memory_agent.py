@@ -15,10 +15,7 @@ from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._config import Definition
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint, time_header
 
-_REPLY, _RESET, _ADVANCE = "/reply", "/reset", "/advance"
-
-_OTHER_KINDS = ("parameters", "request", "response")
-"""Keys of other kinds, which would mean nothing here."""
+_REPLY = "/reply"
 
 
 class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
@@ -32,17 +29,16 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     key_variable: ClassVar[str] = "MEMORY_AGENT_KEY"
 
     def __init__(self, definition: Definition) -> None:
-        for key in _OTHER_KINDS:
+        for key in ("parameters", "request", "response"):
             if definition.data.get(key) is not None:
                 raise definition.at(key).error("means nothing to a memory agent, which has a protocol of its own")
         super().__init__(definition)
-        self._reset, self._advance = (self._client.at(_beside(self._url, path)) for path in (_RESET, _ADVANCE))
+        self._reset, self._advance = (self._client.at(_beside(self._url, path)) for path in ("/reset", "/advance"))
         self._clients += (self._reset, self._advance)
 
     async def reply(
         self, message: str, *, conversation: str, key: str, sent_at: datetime, suggested: str | None = None
     ) -> StatefulReply:
-        """See StatefulEndpoint."""
         body = _told(conversation, sent_at) | {"message": message}
         if suggested is not None:
             body["suggested_reply"] = suggested
@@ -52,11 +48,9 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         return StatefulReply(completion, says and suggested is not None and completion.text == suggested)
 
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
-        """See StatefulEndpoint."""
         await self._tell(self._reset, _told(conversation, sent_at), key, sent_at)
 
     async def advance(self, *, conversation: str, key: str, sent_at: datetime, seconds: float) -> None:
-        """See StatefulEndpoint."""
         body = _told(conversation, sent_at) | {"seconds": seconds}
         await self._tell(self._advance, body, key, sent_at)
 

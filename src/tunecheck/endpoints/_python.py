@@ -63,7 +63,6 @@ class PythonEndpoint(Endpoint):
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """Call the function."""
         gate, threads = self._opened()
         async with gate:
             started = self._clock.now()
@@ -80,7 +79,6 @@ class PythonEndpoint(Endpoint):
             return self._completion(value, (self._clock.now() - started) * 1000)
 
     def settings(self) -> dict[str, JSON]:
-        """The definition as it was written."""
         return {**self._data, "kind": self.kind}
 
     def answer_settings(self) -> dict[str, JSON]:
@@ -104,16 +102,14 @@ class PythonEndpoint(Endpoint):
         return self._live[1], self._live[2]
 
     async def _called(self, request: ChatRequest, threads: ThreadPoolExecutor) -> object:
-        tools = None if request.tools is None else [dict(tool) for tool in request.tools]
         values: dict[str, object] = {
             "messages": [dict(message) for message in request.messages],
-            "tools": tools,
+            "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
             "parameters": {**self._parameters, **request.parameters},
         }
         call = functools.partial(self._function, **{name: values[name] for name in self._offered})
-        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(
-            getattr(self._function, "__call__", None)
-        ):
+        callables = (self._function, getattr(self._function, "__call__", None))
+        if any(map(inspect.iscoroutinefunction, callables)):
             value = call()
         else:
             value = await asyncio.get_running_loop().run_in_executor(threads, call)
@@ -139,7 +135,9 @@ def _load(reference: str, definition: Definition) -> tuple[Callable[..., object]
     try:
         module = _from_file(definition.folder / place) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:  # importing is running the user's code: anything may come of it
-        problem = f"{place} does not load: {type(error).__name__}: {error}{_hint(place, error)}"
+        missing = isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]
+        hint = f" (a file beside the definition is named {place}.py:<function>)" if missing else ""
+        problem = f"{place} does not load: {type(error).__name__}: {error}{hint}"
         raise PluginError(str(written.error(problem))) from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -147,11 +145,6 @@ def _load(reference: str, definition: Definition) -> tuple[Callable[..., object]
     file = getattr(module, "__file__", None)
     source = hashlib.blake2b(Path(file).read_bytes() if file else b"", digest_size=8).hexdigest()
     return function, source
-
-
-def _hint(place: str, error: Exception) -> str:
-    missing = isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]
-    return f" (a file beside the definition is named {place}.py:<function>)" if missing else ""
 
 
 def _from_file(path: Path) -> object:

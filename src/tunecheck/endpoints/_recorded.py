@@ -64,7 +64,9 @@ class RecordedFile:
             raise DataError(f"{path}: recorded answers cannot be read: {error.strerror or error}") from None
         try:
             self.sha256 = self._index()
-            self._refuse_duplicates()
+            for at in range(1, len(self._hashes)):
+                if self._hashes[at] == self._hashes[at - 1]:
+                    self._refuse_if_same(self._offsets[at - 1], self._offsets[at])
         except BaseException:
             self._file.close()
             raise
@@ -82,7 +84,6 @@ class RecordedFile:
         return None
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _index(self) -> str:
@@ -144,11 +145,6 @@ class RecordedFile:
             yield self._offsets[at]
             at += 1
 
-    def _refuse_duplicates(self) -> None:
-        for at in range(1, len(self._hashes)):
-            if self._hashes[at] == self._hashes[at - 1]:
-                self._refuse_if_same(self._offsets[at - 1], self._offsets[at])
-
     def _refuse_if_same(self, first_offset: int, second_offset: int) -> None:
         first, second = self._read(first_offset), self._read(second_offset)
         # Rows may share their messages as long as their ids tell them apart.
@@ -177,17 +173,13 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
     elif row_id is not None:
         raise DataError(f"{where}: the id must be text or a whole number")
     if messages is not None:
-        keys.append(_checked_content_key(messages, where))
+        try:
+            keys.append(content_key(messages))
+        except TypeError as error:
+            raise DataError(f"{where}: messages: {error}") from None
     if not keys:
         raise DataError(f"{where}: has neither an id nor messages, so nobody knows what it answers")
     return keys
-
-
-def _checked_content_key(messages: JSON, where: str) -> bytes:
-    try:
-        return content_key(messages)
-    except TypeError as error:
-        raise DataError(f"{where}: messages: {error}") from None
 
 
 def _hash(key: bytes) -> int:
@@ -200,10 +192,7 @@ def _essence(message: object) -> object:
     essence = {name: value for name, value in message.items() if value is not None}
     content = essence.get("content")
     if isinstance(content, list):
-        texts = [part["text"] for part in content if _is_text_part(part)]
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
         essence["content"] = "".join(texts) if len(texts) == len(content) else content
     return essence
-
-
-def _is_text_part(part: object) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from tunecheck._errors import (
     ContentFilterError,
@@ -17,10 +16,10 @@ from tunecheck._errors import (
     ThrottledError,
     TimedOutError,
 )
-from tunecheck._json import JSON, real_number, whole_number
+from tunecheck._json import JSON, whole_number
 from tunecheck._targets import Row
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_usage
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, text_or_none
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._recorded import NoAnswerError, RecordedFile, content_key, id_key
 
@@ -75,15 +74,30 @@ class ReplayEndpoint(Endpoint):
             NoAnswerError: nothing is recorded for this row.
             EndpointError: the recorded answer is an error, or cannot be read (ReplyError).
         """
-        record = self._find(request)
+        record = self._find(id_key(request.row.id)) if request.row else None
+        record = record or self._find(content_key(request.messages))
+        asked = f"row {request.row.id}" if request.row else "a request without a row"
         if record is None:
-            raise NoAnswerError(f"{_asked(request)}: no recorded answer in {self._path}")
+            raise NoAnswerError(f"{asked}: no recorded answer in {self._path}")
         if record.get("error") is not None:
-            _raise_recorded(record["error"], record)
-        return _completion(record, self._answer(record, request))
+            raise _recorded_error(record)
+        values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
+        try:
+            answer = read_answer(next((value for value in values if value is not None), None))
+        except FilteredError as error:
+            raise ContentFilterError(f"{asked}: {error}") from None
+        except UnreadableReplyError as error:
+            raise ReplyError(f"{asked}: the recorded answer cannot be read: {error}") from None
+        recorded = Completion.of_columns(record)
+        return replace(
+            recorded,
+            text=recorded.text if answer.text is None else answer.text,
+            tool_calls=answer.tool_calls,
+            usage=read_usage(dict(record)),
+            finish_reason=recorded.finish_reason or answer.finish_reason,
+        )
 
     def settings(self) -> dict[str, JSON]:
-        """File, its hash, and which key holds the answer."""
         return {"kind": self.kind, "name": self.name, "path": str(self._path), **self.answer_settings()}
 
     def answer_settings(self) -> dict[str, JSON]:
@@ -99,7 +113,7 @@ class ReplayEndpoint(Endpoint):
         Raises:
             NoAnswerError: nothing is recorded for this row.
         """
-        record = self._find_key(id_key(row.id))
+        record = self._find(id_key(row.id))
         if record is None:
             raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")
         value = record.get(self._response)
@@ -108,25 +122,11 @@ class ReplayEndpoint(Endpoint):
         return None
 
     async def close(self) -> None:
-        """Close the files."""
         for file in self._files:
             file.close()
 
-    def _find(self, request: ChatRequest) -> dict[str, JSON] | None:
-        by_id = self._find_key(id_key(request.row.id)) if request.row else None
-        return by_id or self._find_key(content_key(request.messages))
-
-    def _find_key(self, key: bytes) -> dict[str, JSON] | None:
+    def _find(self, key: bytes) -> dict[str, JSON] | None:
         return next((record for file in self._files if (record := file.find(key)) is not None), None)
-
-    def _answer(self, record: Mapping[str, JSON], request: ChatRequest) -> Completion:
-        values = (record.get(self._response), record.get("tool_calls"), record.get("text"))
-        try:
-            return read_answer(next((value for value in values if value is not None), None))
-        except FilteredError as error:
-            raise ContentFilterError(f"{_asked(request)}: {error}") from None
-        except UnreadableReplyError as error:
-            raise ReplyError(f"{_asked(request)}: the recorded answer cannot be read: {error}") from None
 
 
 def _result_files(path: Path) -> list[Path]:
@@ -138,34 +138,15 @@ def _result_files(path: Path) -> list[Path]:
     return files
 
 
-def _asked(request: ChatRequest) -> str:
-    return f"row {request.row.id}" if request.row else "a request without a row"
-
-
-def _completion(record: Mapping[str, JSON], answer: Completion) -> Completion:
-    return replace(
-        answer,
-        text=_maybe_text(record.get("text")) if answer.text is None else answer.text,
-        usage=read_usage(dict(record)),
-        latency_ms=real_number(record.get("latency_ms")),
-        finish_reason=_maybe_text(record.get("finish_reason")) or answer.finish_reason,
-        request_id=_maybe_text(record.get("request_id")),
-        simulated=record.get("simulated") is True,
-    )
-
-
-def _maybe_text(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _raise_recorded(error: JSON, record: Mapping[str, JSON]) -> NoReturn:
-    """Raise the error that was recorded, as the same type where it is one of ours."""
+def _recorded_error(record: Mapping[str, JSON]) -> EndpointError:
+    """The error that was recorded, as the same type where it is one of ours."""
+    error = record["error"]
     told = error if isinstance(error, dict) else {"message": error}
-    name = _maybe_text(told.get("type")) or "EndpointError"
-    text = _maybe_text(told.get("message")) or "an error was recorded in place of an answer"
+    name, text = text_or_none(told.get("type")) or "EndpointError", text_or_none(told.get("message"))
     known = {kind.__name__: kind for kind in _ERRORS}
-    raise known.get(name, EndpointError)(
+    text = text or "an error was recorded in place of an answer"
+    return known.get(name, EndpointError)(
         text if name in known else f"{name}: {text}",
         status=whole_number(told.get("status")),
-        request_id=_maybe_text(told.get("request_id")) or _maybe_text(record.get("request_id")),
+        request_id=text_or_none(told.get("request_id")) or text_or_none(record.get("request_id")),
     )

@@ -125,22 +125,16 @@ def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:
         ValueError: it is something else.
     """
     if isinstance(value, str):
-        value = _tools_text(value)
+        try:
+            value = loads(value) if value.strip() else None
+        except ValueError as error:
+            raise ValueError(f"tools are a text that is not JSON: {error}") from None
     if value is None:
         return None
     items = [value] if isinstance(value, dict) else value
     if not isinstance(items, list):
         raise ValueError("tools must be a list of tool definitions")
     return [_openai_tool(item, index) for index, item in enumerate(items)]
-
-
-def _tools_text(text: str) -> JSON:
-    if not text.strip():
-        return None
-    try:
-        return loads(text)
-    except ValueError as error:
-        raise ValueError(f"tools are a text that is not JSON: {error}") from None
 
 
 def _openai_tool(item: JSON, index: int) -> Mapping[str, JSON]:

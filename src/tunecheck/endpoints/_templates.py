@@ -111,7 +111,8 @@ def _rendered(node: _Node, values: Mapping[str, object], request: ChatRequest) -
     if isinstance(node, list):
         return [_rendered(item, values, request) for item in node]
     if isinstance(node, tuple):
-        return "".join(part if isinstance(part, str) else _as_text(_referenced(part, values, request)) for part in node)
+        filled = [part if isinstance(part, str) else _referenced(part, values, request) for part in node]
+        return "".join(part if isinstance(part, str) else dumps(part).decode() for part in filled)
     return node
 
 
@@ -129,7 +130,3 @@ def _referenced(reference: _Reference, values: Mapping[str, object], request: Ch
         column = ".".join(map(str, reference.path))
         raise ValueError(f"the endpoint's request names ${{data.{column}}}, which this row does not have")
     return value
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else dumps(value).decode()

@@ -81,14 +81,10 @@ def proxy_for(url: str) -> Proxy | None:
             f"the environment's proxy for {target.scheme} is not an http(s) address: set {target.scheme}_proxy to "
             "http://host:port, or no_proxy to leave it out"
         )
-    return Proxy(bare, _authorization(parts))
-
-
-def _authorization(parts: SplitResult) -> Secret | None:
     if parts.username is None:
-        return None
+        return Proxy(bare)
     pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return Secret("Basic " + base64.b64encode(pair.encode()).decode())
+    return Proxy(bare, Secret("Basic " + base64.b64encode(pair.encode()).decode()))
 
 
 def _without_credentials(parts: SplitResult) -> str:
