@@ -7,7 +7,6 @@ from tests.memory_scoring_parts import score, verdict_of
 
 from tunecheck.memory._kinds.statements import Colours
 from tunecheck.memory._model import Points, Score
-from tunecheck.memory._scoring.base import Verdict
 from tunecheck.memory._scoring.by_words import Undecided, score_by_words
 
 SOAP = [["soap", 2], ["milk", 1], ["leek", 3]]
@@ -280,7 +279,7 @@ def test_points_are_the_score_of_tests_that_count_themselves() -> None:
     "title", ["Delayed Recall", "Instruction Recall", "How to think", "Conflicting Personal Information", "Haiku"]
 )
 def test_what_only_a_judge_can_score_has_no_score(title: str) -> None:
-    found: Verdict = verdict_of(title, ["yes"], "yes")
+    found: Score | Undecided = verdict_of(title, ["yes"], "yes")
     assert isinstance(found, Undecided)
     assert title in found.reason
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Protocol
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, loads
@@ -41,19 +40,7 @@ _HEADING = re.compile(r"^[ \t]*(?:#|chapter\b)[^\n]*\n?", re.MULTILINE | re.IGNO
 _SENTENCE_END = re.compile(r"[.!?…]+[\"”’')\]]*\s+|\n\s*\n")
 
 
-class Passage(Protocol):
-    """What is read out, how the next chapter begins, and other beginnings that are wrong."""
-
-    @property
-    def context(self) -> str: ...
-
-    @property
-    def beginning(self) -> str: ...
-
-    def others(self, random: Random, count: int) -> list[str]: ...
-
-
-def find_passages(path: Path, split: str | None) -> Iterator[Passage]:
+def find_passages(path: Path, split: str | None) -> Iterator[_Line | _Chapter]:
     """The passages of a folder's files, or of one file, in the order of the files' names; texts are read when used.
 
     Raises:
@@ -78,16 +65,12 @@ def pages_of(text: str, size: int) -> list[str]:
     pages: list[str] = []
     start = 0
     while len(text) - start > size:
-        ends = [found.end() for found in _SENTENCE_END.finditer(text, start, start + size)]
-        end = ends[-1] if ends else _word_end(text, start, start + size)
+        ends = [match.end() for match in _SENTENCE_END.finditer(text, start, start + size)]
+        blank = max(text.rfind(" ", start + 1, start + size), text.rfind("\n", start + 1, start + size))
+        end = ends[-1] if ends else blank + 1 if blank > start else start + size
         pages.append(text[start:end])
         start = end
     return [*pages, text[start:]] if text[start:].strip() or not pages else pages
-
-
-def _word_end(text: str, start: int, end: int) -> int:
-    blank = max(text.rfind(" ", start + 1, end), text.rfind("\n", start + 1, end))
-    return blank + 1 if blank > start else end
 
 
 @dataclass(frozen=True)
@@ -113,24 +96,23 @@ class _Line:
         return _head(self._text("next", "pos"))
 
     def others(self, random: Random, count: int) -> list[str]:
-        given = _either(self._value, "others", "negs")
+        given = self._first("others", "negs")
         texts = [each for each in given if isinstance(each, str) and each.strip()] if isinstance(given, list) else []
         if len(texts) < count:
             raise DataError(f"{self.file}, line {self.number}: 'others' must be a list of at least {count} texts")
         return [_head(each) for each in random.sample(texts, count)]
 
     def _text(self, *names: str) -> str:
-        value = _either(self._value, *names)
+        value = self._first(*names)
         if not isinstance(value, str) or not value.strip():
             raise DataError(f"{self.file}, line {self.number}: {names[0]!r} must be a text")
         return value
 
+    def _first(self, *names: str) -> JSON:
+        return next((self._value[name] for name in names if name in self._value), None)
 
-def _either(value: dict[str, JSON], *names: str) -> JSON:
-    return next((value[name] for name in names if name in value), None)
 
-
-def _passages(file: Path, split: str | None) -> Iterator[Passage]:
+def _passages(file: Path, split: str | None) -> Iterator[_Line]:
     offset = 0
     try:
         with file.open("rb") as stream:
@@ -179,19 +161,18 @@ class _Book:
     @cached_property
     def chapters(self) -> Sequence[tuple[int, int]]:
         """Headings of chapters that have some text."""
-        headings = [found.span() for found in _HEADING.finditer(self.text)]
+        headings = [match.span() for match in _HEADING.finditer(self.text)]
         ends = [*(start for start, _ in headings[1:]), len(self.text)]
         return [span for span, end in zip(headings, ends, strict=True) if self.text[span[1] : end].strip()]
 
     def beginning(self, number: int) -> str:
-        """How a chapter begins, its heading left out."""
         ends = [*(start for start, _ in self.chapters[1:]), len(self.text)]
         return _head(self.text[self.chapters[number][1] : ends[number]])
 
 
 @dataclass(frozen=True)
 class _Chapter:
-    """A chapter of a book that follows another."""
+    """A chapter of a book, not its first."""
 
     book: _Book
     number: int
@@ -210,16 +191,15 @@ class _Chapter:
         chapters = range(len(self.book.chapters))
         later = [self.book.beginning(each) for each in chapters if each > self.number]
         earlier = [self.book.beginning(each) for each in chapters if each < self.number]
-        elsewhere = [
-            other.beginning(each) for other in self.other_books for each in range(len(other.chapters))
-        ] if len(later) < count else []  # fmt: skip
-        found: list[str] = []
+        other_books = self.other_books if len(later) < count else ()
+        elsewhere = [book.beginning(each) for book in other_books for each in range(len(book.chapters))]
+        chosen: list[str] = []
         for group in (later, elsewhere, earlier):
-            fresh = [each for each in dict.fromkeys(group) if each != self.beginning and each not in found]
-            found += random.sample(fresh, min(count - len(found), len(fresh)))
-        if len(found) < count:
+            fresh = [each for each in dict.fromkeys(group) if each != self.beginning and each not in chosen]
+            chosen += random.sample(fresh, min(count - len(chosen), len(fresh)))
+        if len(chosen) < count:
             raise DataError(f"{self.book.file}: a passage needs {count} other chapters, in this book or in others")
-        return found
+        return chosen
 
 
 def _tail(text: str) -> str:
@@ -291,23 +271,16 @@ class ChapterBreak(Kind):
         making.random(self.title, "texts").shuffle(passages)
         return [self._definition(str(number), passages[number], making) for number in range(count)]
 
-    def _definition(self, example: str, passage: Passage, making: Making) -> Definition:
+    def _definition(self, example: str, passage: _Line | _Chapter, making: Making) -> Definition:
         options = passage.others(making.random(self.title, example), OPTIONS - 1)
         answer = making.random(self.title, f"{example}/answer").randrange(OPTIONS)
         options.insert(answer, passage.beginning)
-        statements = [*self._read_out(passage.context), *_offer(options)]
-        return scripted_test(
-            self, example, statements, [_QUESTION], [str(answer + 1)], waits=[Wait()] * (len(statements) + 1)
-        )
-
-    def _read_out(self, context: str) -> Iterator[str]:
-        yield _OPENING
-        pages = pages_of(context, int(self.max_message_size * _CHARACTERS_A_TOKEN))
-        for number, page in enumerate(pages, 1):
-            yield _PAGE.format(number=number, count=len(pages), text=page.strip())
-
-
-def _offer(options: list[str]) -> Iterator[str]:
-    yield _BETWEEN.format(count=len(options))
-    for number, option in enumerate(options, 1):
-        yield _OPTION.format(number=number, text=option)
+        pages = pages_of(passage.context, int(self.max_message_size * _CHARACTERS_A_TOKEN))
+        statements = [
+            _OPENING,
+            *(_PAGE.format(number=at, count=len(pages), text=page.strip()) for at, page in enumerate(pages, 1)),
+            _BETWEEN.format(count=len(options)),
+            *(_OPTION.format(number=at, text=option) for at, option in enumerate(options, 1)),
+        ]
+        waits = [Wait()] * (len(statements) + 1)
+        return scripted_test(self, example, statements, [_QUESTION], [str(answer + 1)], waits=waits)

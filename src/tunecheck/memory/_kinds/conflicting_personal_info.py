@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck.memory._data import read_words
@@ -32,8 +31,6 @@ Variation number {example}.
 Answer with one JSON object and nothing else:
 {{"content": ["message", "message"], "question": "question", "answer": "answer"}}"""
 
-_T = TypeVar("_T")
-
 
 class ConflictingPersonalInfo(Kind):
     """Three to five statements that a generator endpoint writes about one of our subjects, and its question."""
@@ -54,23 +51,33 @@ class ConflictingPersonalInfo(Kind):
                 "conflicting_personal_info has its content written by a model: give an endpoint with --generator, or "
                 "existing definitions with --definitions"
             )
-        return _finish(self._written(count, making, generator))
 
-    async def _written(self, count: int, making: Making, generator: Endpoint) -> list[Definition]:
+        async def write() -> list[Definition]:
+            try:
+                return [await self._definition(str(number), making, generator) for number in range(count)]
+            finally:
+                await generator.close()  # its connections belong to this event loop
+
         try:
-            return [await self._definition(str(number), making, generator) for number in range(count)]
-        finally:
-            await generator.close()  # its connections belong to this event loop
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(write())
+        with ThreadPoolExecutor(1) as pool:  # beside a running event loop no other can run on its thread
+            return pool.submit(asyncio.run, write()).result()
 
     async def _definition(self, example: str, making: Making, generator: Endpoint) -> Definition:
+        from tunecheck.endpoints._base import ChatRequest
+
         random = making.random(self.title, example)
         subject, messages = random.choice(read_words("personal_subjects")), random.randint(3, 5)
         prompt = _PROMPT.format(messages=messages, subject=subject, example=example)
         problem = ""
         for attempt in range(ATTEMPTS):
-            text = await _ask(generator, prompt, f"{making.seed}/{self.title}/{example}/{attempt}")
+            key = f"{making.seed}/{self.title}/{example}/{attempt}"
+            request = ChatRequest(messages=[{"role": "user", "content": prompt}], idempotency_key=key)
+            completion = await generator.complete(request)
             try:
-                content, question, answer = read_content(text)
+                content, question, answer = read_content(completion.text or "")
             except ValueError as error:
                 problem = str(error)
             else:
@@ -92,21 +99,3 @@ def read_content(text: str) -> tuple[list[str], str, str]:
     if not isinstance(question, str) or not isinstance(answer, str) or not all((*statements, question, answer)):
         raise ValueError("'question' and 'answer' must be texts, and no text may be empty")
     return statements, question, answer
-
-
-async def _ask(generator: Endpoint, prompt: str, key: str) -> str:
-    from tunecheck.endpoints._base import ChatRequest
-
-    request = ChatRequest(messages=[{"role": "user", "content": prompt}], idempotency_key=key)
-    completion = await generator.complete(request)
-    return completion.text or ""
-
-
-def _finish(work: Coroutine[object, object, _T]) -> _T:
-    """Run to the end, within a running event loop on a thread of its own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()

@@ -69,8 +69,6 @@ class _Question(Written, frozen=True):
 
 
 class _Declaration(Written, frozen=True):
-    """What a file declares."""
-
     script: Annotated[list[_Text | _Line], Meta(min_length=1)]
     questions: Annotated[list[_Question], Meta(min_length=1)]
     title: _Text = ""
@@ -107,21 +105,18 @@ def _check_blanks(declared: _Declaration, document: yamltext.Document) -> None:
 
 
 class _Declared(Kind):
-    """Base of the classes that are made of declarations."""
-
     declared: _Declaration
 
     def score(self, given: Given, *, compat: bool = False) -> Score | None:
         if self.declared.score == "judge" or not given.expected:
             return None
-        right = _holds if self.declared.score == "words" else _is
-        answers = [*given.responses, *[""] * len(given.expected)]
-        answered = [right(answer, str(expected)) for answer, expected in zip(answers, given.expected, strict=False)]
-        reasons = (
-            f"{str(expected)[:80]!r} is {'' if each else 'not '}the answer"
-            for each, expected in zip(answered, given.expected, strict=True)
-        )
-        return Score(sum(answered) / len(answered), tuple(reasons))
+        answers_it = _holds if self.declared.score == "words" else _is
+        expected = [str(each) for each in given.expected]
+        answers = [*given.responses, *[""] * len(expected)]
+        answered = [answers_it(answer, each) for answer, each in zip(answers, expected, strict=False)]
+        outcomes = zip(expected, answered, strict=True)
+        reasons = tuple(f"{each[:80]!r} is {'' if right else 'not '}the answer" for each, right in outcomes)
+        return Score(sum(answered) / len(answered), reasons)
 
     def definition(self, example: str, making: Making) -> Definition:
         declared = self.declared
@@ -130,14 +125,14 @@ class _Declared(Kind):
         if declared.cases:
             values |= {key: str(value) for key, value in declared.cases[int(example) % len(declared.cases)].items()}
         lines, questions = declared.lines(), declared.questions
-        waits = [wait for _, wait in lines]
+        waits = [*(wait for _, wait in lines), *[Wait()] * len(questions)]
         return scripted_test(
             self,
             example,
             [fill(say, values) for say, _ in lines],
             [fill(str(question.ask), values) for question in questions],
             [fill(str(question.expected), values) for question in questions],
-            waits=None if all(wait.is_none for wait in waits) else [*waits, *[Wait()] * len(questions)],
+            waits=None if all(wait.is_none for wait in waits) else waits,
         )
 
 

@@ -39,19 +39,20 @@ class ProspectiveMemory(Kind):
         saying = random.choice(read_words("sayings"))
         author = f"{random.choice(read_words('first_names'))} {random.choice(read_words('last_names'))}"
         number = random.randint(FEWEST, MOST)
-        question = random.choice(_QUESTIONS).format(author=author, nth=ordinal(number))
+        question = random.choice(_QUESTIONS).format(author=author, nth=_ordinal(number))
         made = scripted_test(self, example, [f"“{saying}” — {author}"], [question], [[saying, author, number]])
         return replace(made, uses_callback=True)
 
 
 def expected_reply(definition: Definition) -> int:
     """The number of the reply that must hold the saying, from 1; 1 where the definition does not say."""
-    expected = definition.expected[0] if definition.expected else None
-    number = expected[-1] if isinstance(expected, list) and expected else None
-    return number if isinstance(number, int) else 1
+    match definition.expected:
+        case [[*_, int(number)], *_]:
+            return number
+    return 1
 
 
-def ordinal(number: int) -> str:
+def _ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, …"""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
     return f"{number}{ending}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from random import Random
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.memory._data import read_words
 from tunecheck.memory._definitions import default_waits
 from tunecheck.memory._kind import Kind, Making, Scene
 from tunecheck.memory._kinds.scripts import scripted_test, text, whole
-from tunecheck.memory._model import Definition, Wait
+from tunecheck.memory._model import Definition
 from tunecheck.memory._wording import fill
 
 _WEEK = 7 * 24 * 60
@@ -45,8 +44,12 @@ class Jokes(Kind):
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
         """Ask for the joke by the hours and minutes since it was said, days counted as hours."""
-        told = statements_us[self._told_at(definition)]
-        hours, minutes = divmod((scene.now_us() - told) // _MINUTE_US, 60)
+        wanted, lines = str(definition.expected[0]) if definition.expected else "", definition.script
+        if wanted in lines:
+            told = lines.index(wanted)
+        else:  # with a prefix before it
+            told = next((at for at, line in enumerate(lines) if line.endswith(wanted)), 0)
+        hours, minutes = divmod((scene.now_us() - statements_us[told]) // _MINUTE_US, 60)
         elapsed = (f"{hours} hours " if hours > 0 else "") + (f"{minutes} minutes " if hours or minutes else "")
         return fill(scene.wording.jokes.question, {"elapsed": elapsed})
 
@@ -55,16 +58,6 @@ class Jokes(Kind):
         told = random.sample(read_words("jokes"), self.jokes_told)
         asked = random.choice(told)
         made = scripted_test(self, example, [f"{self.joke_prefix}{joke}" for joke in told], [], [asked])
-        return replace(made, is_question=(*made.is_question, True), waits=self._waits(random), is_temporal=True)
-
-    def _waits(self, random: Random) -> tuple[Wait, ...]:
         *pauses, last = default_waits(self.jokes_told + 1)
-        minutes = [random.randint(self.minutes_low, self.minutes_high) for _ in pauses]
-        return (*(replace(pause, seconds=60 * each) for pause, each in zip(pauses, minutes, strict=True)), last)
-
-    def _told_at(self, definition: Definition) -> int:
-        """The line that told the joke that is asked for: with the prefix, or as another's definition has it."""
-        wanted = str(definition.expected[0]) if definition.expected else ""
-        lines = definition.script
-        at = next((at for at, line in enumerate(lines) if line == wanted), None)
-        return at if at is not None else next((at for at, line in enumerate(lines) if line.endswith(wanted)), 0)
+        waits = [replace(each, seconds=60 * random.randint(self.minutes_low, self.minutes_high)) for each in pauses]
+        return replace(made, is_question=(*made.is_question, True), waits=(*waits, last), is_temporal=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from random import Random
-from typing import TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -20,10 +18,8 @@ _FACTS, _ASKED = 10, 3
 
 
 class _Country(msgspec.Struct, frozen=True):
-    """What there is to say about a country: facts, words to choose from, and what gets an invented name."""
-
     opening: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # each is invented
     lists: dict[str, tuple[str, ...]]
     facts: tuple[Fact, ...]
 
@@ -52,8 +48,6 @@ _FIRST = "When working the {machine}: what is the very first step?"
 
 
 class _Manual(msgspec.Struct, frozen=True):
-    """What manuals are made of: steps in any order, and rules for what may happen."""
-
     opening: str
     lists: dict[str, tuple[str, ...]]
     steps: tuple[str, ...]
@@ -76,31 +70,19 @@ class InstructionRecall(Kind):
         steps = [step.format(**draw_values(random, manual.lists, ())) for step in random.sample(manual.steps, _STEPS)]
         values["machine"] = machine
         rules = [rule.with_values(values) for rule in random.sample(manual.rules, _MANUAL_RULES)]
-        asked = [_about_steps(random, machine, steps), *random.sample(rules, 2)]
+        at = random.randrange(len(steps))
+        question = (_NEXT if at else _FIRST).format(machine=machine, step=steps[at - 1])
+        asked = [Fact("", question, steps[at]), *random.sample(rules, 2)]
         random.shuffle(asked)
-        lines = [manual.opening.format(machine=machine), *_numbered(steps), *(rule.fact for rule in rules)]
-        questions, answers = [fact.question for fact in asked], [fact.answer for fact in asked]
-        return scripted_test(self, example, ["\n".join(lines)], questions, list(answers))
-
-
-def _numbered(steps: Sequence[str]) -> list[str]:
-    return [f"{number}. {step}" for number, step in enumerate(steps, 1)]
-
-
-def _about_steps(random: Random, machine: str, steps: Sequence[str]) -> Fact:
-    at = random.randrange(len(steps))
-    if at == 0:
-        return Fact("", _FIRST.format(machine=machine), steps[0])
-    return Fact("", _NEXT.format(machine=machine, step=steps[at - 1]), steps[at])
+        numbered = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
+        told = "\n".join([manual.opening.format(machine=machine), *numbered, *(rule.fact for rule in rules)])
+        return scripted_test(self, example, [told], [fact.question for fact in asked], [fact.answer for fact in asked])
 
 
 _TABLE = "Keep this JSON object in mind, I am going to ask for one of its values:\n{pairs}"
 _TABLE_QUESTION = (
     "In the JSON object that I gave you, which value stands under the key {path}? Answer with the value only."
 )
-_INNER = " within the key "
-
-_Tree: TypeAlias = "dict[str, JSON]"
 
 
 class KeyValuePairs(Kind):
@@ -123,7 +105,7 @@ class KeyValuePairs(Kind):
         pairs: list[tuple[str, JSON]] = [(_identifier(random), _identifier(random)) for _ in range(self.num_kv_pairs)]
         asked = random.randrange(len(pairs))
         tree, path, value = _grouped(random, pairs, asked, self.nested_levels)
-        keys = _INNER.join(f'"{key}"' for key in reversed(path))
+        keys = " within the key ".join(f'"{key}"' for key in path)
         statement = _TABLE.format(pairs=dumps(tree).decode())
         return scripted_test(self, example, [statement], [_TABLE_QUESTION.format(path=keys)], [value])
 
@@ -134,19 +116,14 @@ def _identifier(random: Random) -> str:
 
 def _grouped(
     random: Random, entries: list[tuple[str, JSON]], asked: int, levels: int
-) -> tuple[_Tree, tuple[str, ...], JSON]:
-    """The entries in objects within objects, the keys from the outermost to the one asked for, and its value."""
-    path: tuple[str, ...] = (entries[asked][0],)
-    value = entries[asked][1]
-    for level in range(levels):
-        size = _group_size(len(entries), levels - level)
+) -> tuple[dict[str, JSON], list[str], JSON]:
+    """The entries in objects within objects, the keys from the one asked for to the outermost, and its value."""
+    key, value = entries[asked]
+    path = [key]
+    for level in range(levels, 0, -1):
+        size = max(1, round(math.pow(len(entries), 1 / (level + 1))))
         groups = [entries[at : at + size] for at in range(0, len(entries), size)]
         asked //= size
         entries = [(_identifier(random), dict(group)) for group in groups]
-        path = (entries[asked][0], *path)
+        path.append(entries[asked][0])
     return dict(entries), path, value
-
-
-def _group_size(entries: int, levels: int) -> int:
-    """How many entries one object gets where so many levels of objects are still to come."""
-    return max(1, round(math.pow(entries, 1 / (levels + 1))))

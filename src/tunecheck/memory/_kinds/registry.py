@@ -43,7 +43,7 @@ class Kinds:
         self._loaded: dict[str, type[Kind]] = {}
 
     def make(self, name: str, arguments: Mapping[str, JSON], *, where: str = "") -> Kind:
-        return _make(self.kind(name, where=where), arguments, where)
+        return _make(self.kind(name, where=where), arguments, f"{where}: " if where else "")
 
     def by_title(self, title: str, arguments: Mapping[str, JSON]) -> Kind:
         titles, broken = self._titles
@@ -58,18 +58,15 @@ class Kinds:
     def kind(self, name: str, *, where: str = "") -> type[Kind]:
         if name not in self._loaded:
             try:
-                self._loaded[name] = self._load(name)
+                if is_kind_file(name):
+                    self._loaded[name] = kind_from_file(self._folder / name)
+                elif name in (names := [plugin.name for plugin in self._plugins]):
+                    self._loaded[name] = _kind_class(find(GROUP, name, among=self._plugins), repr(name))
+                else:
+                    raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
             except PluginError as error:
                 raise PluginError(f"{where}: {error}" if where else str(error)) from None
         return self._loaded[name]
-
-    def _load(self, name: str) -> type[Kind]:
-        if is_kind_file(name):
-            return kind_from_file(self._folder / name)
-        names = [plugin.name for plugin in self._plugins]
-        if name not in names:
-            raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
-        return _kind_class(find(GROUP, name, among=self._plugins), repr(name))
 
     @cached_property
     def _plugins(self) -> list[Plugin]:
@@ -78,7 +75,7 @@ class Kinds:
     @cached_property
     def _titles(self) -> tuple[Mapping[str, type[Kind]], list[str]]:
         """Every kind's class by its title, the installed ones' before the workspace's, and why others do not load."""
-        found: dict[str, type[Kind]] = {}
+        titles: dict[str, type[Kind]] = {}
         broken: list[str] = []
         for plugin in self._plugins:
             try:
@@ -86,8 +83,8 @@ class Kinds:
             except PluginError as error:
                 broken.append(str(error))
             else:
-                found.setdefault(kind.title, kind)
-        return found, broken
+                titles.setdefault(kind.title, kind)
+        return titles, broken
 
 
 def _argument_names(kind: type[Kind]) -> frozenset[str]:
@@ -97,8 +94,7 @@ def _argument_names(kind: type[Kind]) -> frozenset[str]:
     return frozenset(each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY))
 
 
-def _make(kind: type[Kind], arguments: Mapping[str, JSON], where: str) -> Kind:
-    before = f"{where}: " if where else ""
+def _make(kind: type[Kind], arguments: Mapping[str, JSON], before: str) -> Kind:
     known = _argument_names(kind)
     for name in arguments:
         if name not in known:
@@ -113,9 +109,9 @@ def _make(kind: type[Kind], arguments: Mapping[str, JSON], where: str) -> Kind:
         raise ConfigurationError(f"{before}the data set {kind.name!r} cannot be made: {problem}") from error
 
 
-def _kind_class(found: object, what: str) -> type[Kind]:
-    if isinstance(found, type) and issubclass(found, Kind):
-        return found
+def _kind_class(loaded: object, what: str) -> type[Kind]:
+    if isinstance(loaded, type) and issubclass(loaded, Kind):
+        return loaded
     raise PluginError(f"{what} is no kind of memory test: it must be a class derived from tunecheck.memory.Kind")
 
 
@@ -139,10 +135,7 @@ def kind_from_file(path: Path) -> type[Kind]:
         from tunecheck.memory._kinds.declared import declared_kind
 
         return declared_kind(path)
-    return _python_kind(path.resolve())
-
-
-def _python_kind(path: Path) -> type[Kind]:
+    path = path.resolve()
     module_name = f"{WORKSPACE_MODULES}.memory.{path.stem}"
     try:
         module = load_file(path, module_name)
@@ -157,6 +150,6 @@ def _python_kind(path: Path) -> type[Kind]:
         if inspect.isclass(value) and issubclass(value, Kind) and value.__module__ == module_name
     ]
     if len(kinds) != 1:
-        found = ", ".join(kind.__name__ for kind in kinds) or "none"
-        raise PluginError(f"{path} must define one class derived from tunecheck.memory.Kind; found: {found}")
+        names = ", ".join(kind.__name__ for kind in kinds) or "none"
+        raise PluginError(f"{path} must define one class derived from tunecheck.memory.Kind; found: {names}")
     return kinds[0]

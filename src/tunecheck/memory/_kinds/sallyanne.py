@@ -8,9 +8,10 @@ as the story goes on; questions are asked only where somebody has a belief.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,16 +31,13 @@ _FEWEST_EVENTS, _MOST_EVENTS = 2, 4
 
 
 class _Scenery(msgspec.Struct, frozen=True):
-    """What stories are made of; containers are single words, for they are the answers."""
-
     rooms: tuple[str, ...]
     things: tuple[str, ...]
-    containers: tuple[str, ...]
+    containers: tuple[str, ...]  # single words, for they are the answers
     tastes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What is asked, and the container that answers it; `false_belief` says that somebody is wrong about it."""
 
     text: str
@@ -47,10 +45,7 @@ class Question:
     false_belief: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What happens, line by line, and one question about it."""
-
+class Story(NamedTuple):
     lines: tuple[str, ...]
     question: Question
 
@@ -98,14 +93,13 @@ def tell_story(random: Random, question_type: str) -> Story:
     for person in people:
         world.enter(person)
     world.put(None, places[0])
-    turns = _Turns(random, world, people, places[1:], others, scenery.tastes)
-    turns.play(random.randint(_FEWEST_EVENTS, _MOST_EVENTS))
+    _Turns(random, world, people, places[1:], others, scenery.tastes).play()
     return Story(tuple(world.lines), _choose(random, world, question_type))
 
 
 @dataclass
 class _Turns:
-    """What happens in a story once the thing is in its place."""
+    """What happens in a story once the thing is in its place: somebody misses a move, and some more happens."""
 
     random: Random
     world: _World
@@ -114,8 +108,8 @@ class _Turns:
     others: Sequence[str]
     tastes: Sequence[str]
 
-    def play(self, more: int) -> None:
-        """Somebody leaves, somebody else moves the thing, and some more happens around it."""
+    def play(self) -> None:
+        more = self.random.randint(_FEWEST_EVENTS, _MOST_EVENTS)
         self._aside()
         leaving = self.random.choice(sorted(self.world.present))
         if self.random.random() < 0.3:
@@ -123,11 +117,7 @@ class _Turns:
         self.world.leave(leaving)
         self._move()
         for _ in range(more):
-            self._something()
-
-    def _something(self) -> None:
-        happenings = [self._aside, self._go_out, self._come_back, self._elsewhere, self._move]
-        self.random.choice(happenings)()
+            self.random.choice([self._aside, self._go_out, self._come_back, self._elsewhere, self._move])()
 
     def _aside(self) -> None:
         person, taste = self.random.choice(self.people), self.random.choice(self.tastes)
@@ -157,26 +147,21 @@ class _Turns:
 def _choose(random: Random, world: _World, question_type: str) -> Question:
     wanted = random.choice(QUESTION_TYPES[1:]) if question_type == "any" else question_type
     if wanted == "world_model":
-        return random.choice(list(_about_the_world(world)))
+        now = Question(f"Where is the {world.thing} really now?", world.place)
+        return random.choice([now, Question(f"Where was the {world.thing} at the beginning?", world.first_place)])
     questions = list(_about_beliefs(world))
     wrong = [question for question in questions if question.false_belief]
     right = [question for question in questions if not question.false_belief]
     return random.choice(wrong if wrong and (not right or random.random() < _FALSE_BELIEFS) else right)
 
 
-def _about_the_world(world: _World) -> Iterator[Question]:
-    yield Question(f"Where is the {world.thing} really now?", world.place)
-    yield Question(f"Where was the {world.thing} at the beginning?", world.first_place)
-
-
 def _about_beliefs(world: _World) -> Iterator[Question]:
-    beliefs: Mapping[tuple[str, ...], str] = world.beliefs
-    for people, place in beliefs.items():
+    for people, place in world.beliefs.items():
         if len(people) == 1:
             text, truth = f"Where would {people[0]} look for the {world.thing}?", world.place
         else:
             text = f"Where does {people[0]} think that {people[1]} would look for the {world.thing}?"
-            truth = beliefs[people[1:]]
+            truth = world.beliefs[people[1:]]
         yield Question(text, place, false_belief=place != truth)
 
 

@@ -17,28 +17,24 @@ from tunecheck.memory._wording import fill
 
 
 def whole(name: str, value: object, *, least: int, most: int) -> int:
-    """A whole number between two others, both included."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ConfigurationError(f"{name} must be a whole number from {least:,} to {most:,}, not {_shown(value)}")
     return value
 
 
 def share(name: str, value: object) -> float:
-    """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ConfigurationError(f"{name} must be a number from 0 to 1, not {_shown(value)}")
     return float(value)
 
 
 def text(name: str, value: object, *, longest: int = 10_000) -> str:
-    """A text of at most so many characters."""
     if not isinstance(value, str) or len(value) > longest:
         raise ConfigurationError(f"{name} must be a text of at most {longest:,} characters, not {_shown(value)}")
     return value
 
 
 def choice(name: str, value: object, known: Sequence[str]) -> str:
-    """One of the words that are known."""
     if not isinstance(value, str) or value not in known:
         hint = did_you_mean(value, known) if isinstance(value, str) else ""
         raise ConfigurationError(f"{name} must be one of {', '.join(known)}, not {_shown(value)}{hint}")
@@ -88,7 +84,7 @@ class Fact(msgspec.Struct, frozen=True):
         return Fact(fill(self.fact, values), fill(self.question, values), fill(self.answer, values))
 
 
-def invented_name(random: Random) -> str:
+def _invented_name(random: Random) -> str:
     """A name of two or three syllables that means nothing."""
     middle = "".join(random.choice(_MIDDLES) + random.choice(_VOWELS) for _ in range(random.choice((1, 1, 2))))
     return f"{random.choice(_STARTS)}{random.choice(_VOWELS)}{middle}{random.choice(_ENDS)}"
@@ -97,10 +93,7 @@ def invented_name(random: Random) -> str:
 def draw_values(random: Random, lists: Mapping[str, Sequence[str]], names: Sequence[str]) -> dict[str, str]:
     """One word of each list, and an invented name for each of `names`, no two alike."""
     values = {key: random.choice(words) for key, words in lists.items()}
-    given: set[str] = set()
-    for name in names:
-        while (invented := invented_name(random)) in given:
-            pass
-        given.add(invented)
-        values[name] = invented
-    return values
+    invented: dict[str, None] = {}
+    while len(invented) < len(names):
+        invented[_invented_name(random)] = None
+    return values | dict(zip(names, invented, strict=True))

@@ -27,7 +27,7 @@ class SpyMeeting(Kind):
         random.shuffle(codes)
         first, last = random.sample(read_words("first_names"), 3), random.sample(read_words("last_names"), 3)
         names = [f"{one} {other}" for one, other in zip(first, last, strict=True)]
-        opening = _OPENING.format(names=f"{names[0]}, {names[1]} and {names[2]}")
+        opening = _OPENING.format(names="{}, {} and {}".format(*names))
         senders = random.sample(names, 3)
         messages = [_MESSAGE.format(name=name, message=code.message) for name, code in zip(senders, codes, strict=True)]
         return scripted_test(self, example, [opening, *messages], [_QUESTION], [list(code.words) for code in codes])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import ClassVar
 
 from tunecheck._json import JSON
 from tunecheck.memory._data import read_words
@@ -47,24 +48,24 @@ _NAME_STATEMENTS = (
     "Please address me as {name}, as that is what I am called.",
     "Let me introduce myself: {name} is my name.",
 )
-_NAME_QUESTION = "By which name should you call me now?"
-_NAME_LIST_QUESTION = "List every name that I have called myself so far, and no other, as a JSON list of texts."
-
-
-def say_names(random: Random, count: int) -> tuple[list[str], list[str]]:
-    """Different names, and a sentence for each in which the user gives it."""
-    names = random.sample(read_words("first_names"), count)
-    return names, [random.choice(_NAME_STATEMENTS).format(name=name) for name in names]
 
 
 class _NamesKind(Kind):
     """Base of the kinds in which the user gives `name_changes` names."""
 
     topics = frozenset({USER_NAME})
+    _question: ClassVar[str]
+    _asks_all = False
 
     def __init__(self, *, name_changes: int = 3) -> None:
         self.name_changes = whole("name_changes", name_changes, least=1, most=len(read_words("first_names")))
         self.arguments = {"name_changes": name_changes}
+
+    def definition(self, example: str, making: Making) -> Definition:
+        random = making.random(self.title, example)
+        names = random.sample(read_words("first_names"), self.name_changes)
+        statements = [random.choice(_NAME_STATEMENTS).format(name=name) for name in names]
+        return scripted_test(self, example, statements, [self._question], names if self._asks_all else names[-1:])
 
 
 class Names(_NamesKind):
@@ -72,10 +73,7 @@ class Names(_NamesKind):
 
     name = "names"
     title = "Names"
-
-    def definition(self, example: str, making: Making) -> Definition:
-        names, statements = say_names(making.random(self.title, example), self.name_changes)
-        return scripted_test(self, example, statements, [_NAME_QUESTION], [names[-1]])
+    _question = "By which name should you call me now?"
 
 
 class NameList(_NamesKind):
@@ -84,10 +82,8 @@ class NameList(_NamesKind):
     name = "name_list"
     title = "NameList"
     resets = True
-
-    def definition(self, example: str, making: Making) -> Definition:
-        names, statements = say_names(making.random(self.title, example), self.name_changes)
-        return scripted_test(self, example, statements, [_NAME_LIST_QUESTION], list(names))
+    _question = "List every name that I have called myself so far, and no other, as a JSON list of texts."
+    _asks_all = True
 
 
 _ADDED = (
@@ -137,25 +133,15 @@ def _change(shopping: dict[str, int], random: Random, *, last: bool) -> str:
     """Change the list, and say so."""
     drawn = random.random()
     if shopping and drawn < _REMOVES and not (last and len(shopping) == 1):
-        return _remove(shopping, random)
-    if shopping and drawn < _REMOVES + _REPEATS:
-        return _add(shopping, random.choice(list(shopping)), random, _MORE)
+        item = random.choice(list(shopping))
+        count = random.randint(1, shopping[item])
+        shopping[item] -= count
+        if not shopping[item]:
+            del shopping[item]
+        return random.choice(_FEWER).format(count=count, item=item)
     fresh = [item for item in read_words("groceries") if item not in shopping]
-    if not fresh:
-        return _add(shopping, random.choice(list(shopping)), random, _MORE)
-    return _add(shopping, random.choice(fresh), random, _ADDED)
-
-
-def _add(shopping: dict[str, int], item: str, random: Random, sentences: tuple[str, ...]) -> str:
+    repeats = not fresh or (bool(shopping) and drawn < _REMOVES + _REPEATS)
+    item = random.choice(list(shopping) if repeats else fresh)
     count = random.randint(1, _MOST_AT_ONCE)
     shopping[item] = shopping.get(item, 0) + count
-    return random.choice(sentences).format(count=count, item=item)
-
-
-def _remove(shopping: dict[str, int], random: Random) -> str:
-    item = random.choice(list(shopping))
-    count = random.randint(1, shopping[item])
-    shopping[item] -= count
-    if not shopping[item]:
-        del shopping[item]
-    return random.choice(_FEWER).format(count=count, item=item)
+    return random.choice(_MORE if repeats else _ADDED).format(count=count, item=item)

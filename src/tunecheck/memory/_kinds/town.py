@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
+from typing import NamedTuple
 
 from tunecheck.memory._data import read_words
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import scripted_test, whole
 from tunecheck.memory._model import Definition
-
-TOWN = "places of a town"
-"""The topic of tests in which the user tells of a town."""
 
 LONGEST_TOWN = 40
 """Most places of one town; the list of names has as many and more."""
@@ -21,12 +18,10 @@ _LONGEST_LEG = 5
 
 _DIRECTIONS = {"North": (0, 1), "East": (1, 0), "South": (0, -1), "West": (-1, 0)}
 
-OPPOSITE = {"North": "South", "South": "North", "East": "West", "West": "East"}
-"""The direction of the way back."""
+_OPPOSITE = {"North": "South", "South": "North", "East": "West", "West": "East"}
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(NamedTuple):
     """From one place so many kilometres in a direction to the next."""
 
     start: str
@@ -36,12 +31,11 @@ class Leg:
 
     @property
     def back(self) -> Leg:
-        return Leg(self.end, self.kilometres, OPPOSITE[self.direction], self.start)
+        return Leg(self.end, self.kilometres, _OPPOSITE[self.direction], self.start)
 
     def told(self, sentence: str) -> str:
         """A sentence with {start}, {kilometres}, {direction} and {end} filled in."""
-        direction = self.direction.lower()
-        return sentence.format(start=self.start, kilometres=self.kilometres, direction=direction, end=self.end)
+        return sentence.format(**self._replace(direction=self.direction.lower())._asdict())
 
     def instruction(self) -> str:
         """`From Mill, go 4km East to Chapel.`: the form in which expected routes are written."""
@@ -51,7 +45,7 @@ class Leg:
 class TownKind(Kind):
     """Base of the kinds that tell of a town with `known_locations` places along a walk."""
 
-    topics = frozenset({TOWN})
+    topics = frozenset({"places of a town"})
     resets = True
 
     def __init__(self, *, known_locations: int = 5) -> None:
@@ -65,10 +59,9 @@ def walk(random: Random, places: int) -> list[Leg]:
     here, been = (0, 0), {(0, 0)}
     legs: list[Leg] = []
     for start, end in pairwise(names):
-        there, kilometres, direction = _next_point(random, here, been)
-        been.add(there)
+        here, kilometres, direction = _next_point(random, here, been)
+        been.add(here)
         legs.append(Leg(start, kilometres, direction, end))
-        here = there
     return legs
 
 
@@ -134,7 +127,6 @@ class LocationsDirections(TownKind):
     def definition(self, example: str, making: Making) -> Definition:
         random = making.random(self.title, example)
         legs = walk(random, self.known_locations)
-        statements = [_FIRST.format(start=legs[0].start)]
-        statements += [leg.told(random.choice(_NEXT)) for leg in legs]
+        statements = [_FIRST.format(start=legs[0].start), *(leg.told(random.choice(_NEXT)) for leg in legs)]
         question = _WHOLE_WAY.format(start=legs[0].start, end=legs[-1].end)
         return scripted_test(self, example, statements, [question], ["\n".join(leg.instruction() for leg in legs)])

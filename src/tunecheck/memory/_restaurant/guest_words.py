@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
 
 _MOST = 8_000
 """Characters that are looked at: no guest says more at a table."""
@@ -91,13 +93,13 @@ def clauses(said: str) -> list[Clause]:
     """The sentences and lines of what was said; the items of a list order as the line above it does."""
     listed: list[Clause] = []
     listing = False
-    for piece in _pieces(said):
+    for piece in filter(str.strip, _END.split(said)):
         bullet = _BULLET.match(piece)
         text = _IN_PLACE.sub("", piece.lower())
-        listing = listing if bullet else False
+        listing = listing and bullet is not None
         cue = _cue(text)
         follows = bool(listed) and listed[-1].orders and _GOES_ON.match(text) is not None
-        orders = cue is not None or follows or (listing and bullet is not None)
+        orders = cue is not None or follows or listing
         wanted = text[cue.end() :] if cue is not None else text
         listed.append(Clause(text, wanted, orders, bool(_KEEPS.search(text)), "?" in text))
         listing = listing or (orders and text.rstrip().endswith(":"))
@@ -113,12 +115,6 @@ def _cue(text: str) -> re.Match[str] | None:
     return None
 
 
-def _pieces(said: str) -> Iterator[str]:
-    for piece in _END.split(said):
-        if piece.strip():
-            yield piece
-
-
 _ENOUGH = 0.6
 """Share of what an entry's name weighs from which on it counts as named."""
 
@@ -130,14 +126,8 @@ _SMALL = frozenset("a an and the of with in on or de la al alla served over styl
 _NUMBER = re.compile(r"(?:\bnumber|\bno\.|\bnr\.?|#|\bitem|\boption)\s*([0-9]{1,4})\b")
 
 
-@dataclass(frozen=True, slots=True)
-class _Mention:
-    """An entry named in a text: its number, and which words of the text name it."""
-
-    number: int
-    start: int
-    end: int
-    weight: float
+_Mention: TypeAlias = tuple[float, int, int, int]
+"""An entry named in a text: less the weight, the first word that names it, its number, and where its words end."""
 
 
 class Dishes:
@@ -163,32 +153,29 @@ class Dishes:
         """The numbers of the entries that are named, in the order of the text; each word names one entry at most."""
         said = [stem(word) for word in words(text)[:_MOST_WORDS]]
         taken = [False] * len(said)
-        listed: list[_Mention] = []
-        for mention in sorted(self._mentions(said), key=lambda one: (-one.weight, one.start, one.number)):
-            if not any(taken[mention.start : mention.end]):
-                taken[mention.start : mention.end] = [True] * (mention.end - mention.start)
-                listed.append(mention)
-        named = [mention.number for mention in sorted(listed, key=lambda one: one.start)]
+        starts: dict[int, int] = {}
+        for _, start, number, end in sorted(self._mentions(said)):
+            if not any(taken[start:end]):
+                taken[start:end] = [True] * (end - start)
+                starts[start] = number
+        named = [starts[start] for start in sorted(starts)]
         named += [number for match in _NUMBER.finditer(text.lower()) if (number := int(match[1])) in self._names]
         return list(dict.fromkeys(named))
 
     def roughly(self, said: str) -> int | None:
         """The entry that has every word of this in its name, and little more: "the chicken"; None if there is none."""
         wanted = set(_dish_words(said[:_MOST_NAME]))
-        fits = [number for number, name in self._names.items() if wanted and wanted <= set(name)]
-        return min(
-            fits, key=lambda number: (sum(self._weights[word] for word in self._names[number]), number), default=None
-        )
+        fits = [
+            (sum(self._weights[word] for word in name), number)
+            for number, name in self._names.items()
+            if wanted and wanted <= set(name)
+        ]
+        return min(fits)[1] if fits else None
 
-    def _mentions(self, said: Sequence[str]) -> Iterator[_Mention]:
-        starts = 0
-        for place, word in enumerate(said):
-            for number in self._by_word.get(word, ()):
-                starts += 1
-                if starts > _MOST_STARTS:
-                    return
-                if (mention := self._mention(number, said, place)) is not None:
-                    yield mention
+    def _mentions(self, said: Sequence[str]) -> list[_Mention]:
+        starts = ((number, place) for place, word in enumerate(said) for number in self._by_word.get(word, ()))
+        mentions = (self._mention(number, said, place) for number, place in islice(starts, _MOST_STARTS))
+        return [mention for mention in mentions if mention is not None]
 
     def _mention(self, number: int, said: Sequence[str], start: int) -> _Mention | None:
         name = self._names[number]
@@ -204,7 +191,7 @@ class Dishes:
             return None
         tail = self._tails[number]
         more = sum(1 for word in said[last + 1 : last + 2 + 2 * len(tail)] if word in tail)
-        return _Mention(number, start, last + 1, weight + more / 100)
+        return (-weight - more / 100, start, number, last + 1)
 
 
 def _dish_words(text: str) -> list[str]:
@@ -239,12 +226,9 @@ class Drinks:
         self._words = {number: _drink_words(entry) for number, entry in entries.items()}
         for number, entry in entries.items():
             names = [_PARENTHESIS.sub(" ", entry), *",".join(_PARENTHESIS.findall(entry)).split(",")]
-            for own, name in enumerate(names):
-                self._add(number, _drink_words(name), always=own == 0)
-
-    def _add(self, number: int, name: Sequence[str], *, always: bool) -> None:
-        if name and (always or name[-1] not in _SORTS):
-            self._heads.setdefault(name[-1], []).append(number)
+            for at, name in enumerate(map(_drink_words, names)):
+                if name and (at == 0 or name[-1] not in _SORTS):  # a sort alone, "(red, white)", is no drink
+                    self._heads.setdefault(name[-1], []).append(number)
 
     def named(self, clause: str) -> list[tuple[str, int | None]]:
         """The drinks that a clause names, in its order, each with its number in the menu, if it has one."""
@@ -255,37 +239,28 @@ class Drinks:
         for place, head in enumerate(stems):
             if not self._is_head(head) or (place + 1 < len(stems) and self._is_head(stems[place + 1])):
                 continue
-            if head in _GENERIC and not self._is_told_apart(head, stems[place - 1] if place else ""):
+            before = stems[place - 1] if place else ""  # the word before says which one: "soft drink"
+            if head in _GENERIC and not any(before in self._words[number] for number in self._heads[head]):
                 continue
             start = place
             while start and (stems[start - 1] in _SORTS or self._is_head(stems[start - 1])):
                 start -= 1
             after = [word for word in said[place + 1 : place + 2] if word in _SORTS]
-            yield " ".join([*after, *said[start : place + 1]]), self._number(head, {*stems[start : place + 1], *after})
-
-    def _is_told_apart(self, head: str, before: str) -> bool:
-        """Whether the word before says which ("soft drink")."""
-        return any(before in self._words[number] for number in self._heads[head])
+            name = {*stems[start : place + 1], *after}
+            fits = [(-len(name & set(self._words[number])), number) for number in self._heads.get(head, ())]
+            yield " ".join([*after, *said[start : place + 1]]), min(fits)[1] if fits else None
 
     def _is_head(self, word: str) -> bool:
         return word in self._heads or word in _EVERYWHERE
-
-    def _number(self, head: str, name: set[str]) -> int | None:
-        numbers = self._heads.get(head, ())
-        return max(numbers, key=lambda number: (len(name & set(self._words[number])), -number), default=None)
 
 
 def is_recalled(drink: str, reply: str) -> bool:
     """Whether a reply names a drink that was ordered: its sort may be left out, and must not be another."""
     name, said = _drink_words(drink), {stem(word) for word in words(reply)}
     heads = [word for word in name if word in _EVERYWHERE] or [word for word in name if word not in _SORTS] or name
-    return bool(heads) and all(head in said for head in heads) and not any(_swapped(name, said))
-
-
-def _swapped(name: Sequence[str], said: set[str]) -> Iterator[bool]:
-    for pair in _OPPOSITES:
-        for own, other in (pair, pair[::-1]):
-            yield own in name and other in said and own not in said
+    pairs = [*_OPPOSITES, *((other, own) for own, other in _OPPOSITES)]
+    swapped = any(own in name and other in said and own not in said for own, other in pairs)
+    return bool(heads) and all(head in said for head in heads) and not swapped
 
 
 def _drink_words(text: str) -> list[str]:

@@ -15,9 +15,7 @@ from tunecheck.memory._model import AskJudge, Definition, Points, Replied, Say, 
 from tunecheck.memory._wording import fill
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON
     from tunecheck.memory._wording import Wording
-
 
 Wanted = Literal["drinks", "dishes"]
 
@@ -42,7 +40,7 @@ def read_yes(text: str, key: str) -> bool:
 
 
 def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
-    """What the guest ordered by the judge's reply: drinks by their names, dishes by their entries in the menu."""
+    """What the guest ordered according to the judge: drinks by their names, dishes by their entries in the menu."""
     reply = _object(text)
     items = reply.get("order")
     if not isinstance(items, list) or not isinstance(reply.get("has_ordered_something"), bool):
@@ -61,16 +59,10 @@ def _named(item: JSON, menu: Menu, wanted: Wanted, text: str) -> str:
     if item["is_drink"] != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"
         raise OrderFailedError(f"Asked for {asked}, the agent ordered {name or 'something else'}.")
-    return _drink(name, text) if wanted == "drinks" else _dish(item, name, menu)
-
-
-def _drink(name: str, text: str) -> str:
-    if not name:
-        raise OrderFailedError(f"The judge's reply names no drink: {_shown(text)}")
-    return name
-
-
-def _dish(item: Mapping[str, JSON], name: str, menu: Menu) -> str:
+    if wanted == "drinks":
+        if not name:
+            raise OrderFailedError(f"The judge's reply names no drink: {_shown(text)}")
+        return name
     if item.get("off_menu") is True and not (name and menu.has(name)):
         raise OrderFailedError(f"{name or 'What was ordered'} is not on the menu.")
     entry = menu.dishes.get(_number(item.get("menu_nr")))
@@ -81,12 +73,8 @@ def _dish(item: Mapping[str, JSON], name: str, menu: Menu) -> str:
 
 def _number(value: JSON) -> int:
     """The number, or 0, which no dish has."""
-    if isinstance(value, bool):
-        return 0
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else 0
-    if isinstance(value, int):
-        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return int(value) if isinstance(value, int) or value.is_integer() else 0
     matched = _NUMBER.match(value) if isinstance(value, str) and len(value) < 40 else None
     return int(matched[1]) if matched else 0
 
@@ -144,8 +132,6 @@ class Restaurant(Kind):
 
 
 class _Visit:
-    """One visit: what was ordered so far, and the points for it."""
-
     def __init__(self, scene: Scene) -> None:
         self._random = scene.random
         self._words = scene.wording.restaurant
@@ -155,25 +141,23 @@ class _Visit:
 
     def steps(self) -> Steps:
         try:
-            yield from self._visit()
+            yield Say(self._words.setup)
+            yield Wait(percentage=20)
+            drinks = yield from self._drinks()
+            yield Wait(percentage=40)
+            order = yield from self._dishes(drinks)
+            yield Wait(percentage=60)
+            out = yield from self._another(order)
+            yield Wait(percentage=80)
+            missing = yield from self._mixed_up(order, out)
+            yield Wait(percentage=90)
+            line, reply = yield from self._ask(self._words.amended, item=missing)
+            if not (yield from self._judged("recalls", line=line, reply=reply, drinks=[*drinks])):
+                raise OrderFailedError("The agent did not recall its drink.")
+            self._point("The agent recalled its drink.")
         except OrderFailedError as failed:
             self._reasons.append(str(failed))
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
-
-    def _visit(self) -> Generator[Step, Replied, None]:
-        yield Say(self._words.setup)
-        yield Wait(percentage=20)
-        drinks = yield from self._drinks()
-        yield Wait(percentage=40)
-        order = yield from self._dishes(drinks)
-        yield Wait(percentage=60)
-        out = yield from self._another(order)
-        yield Wait(percentage=80)
-        missing = yield from self._mixed_up(order, out)
-        yield Wait(percentage=90)
-        yield from self._same_again(missing, drinks)
-
-    # -- the five acts
 
     def _drinks(self) -> Generator[Step, Replied, list[str]]:
         line, reply = yield from self._ask(self._words.menu_line, menu=self._menu.text)
@@ -207,18 +191,11 @@ class _Visit:
         """A wrong dish is brought: which one it stands in for."""
         missing, served = self._swapped(order, out)
         line, reply = yield from self._ask(self._words.served, list=_listed(served))
-        asked: dict[str, JSON] = {"line": line, "reply": reply, "ordered": list(order), "served": list(served)}
-        if not (yield from self._judged("noticed", **asked)):
+        if not (yield from self._judged("noticed", line=line, reply=reply, ordered=list(order), served=[*served])):
             raise OrderFailedError("The agent did not notice the wrong dish.")
         self._point("The agent noticed the wrong dish.")
         yield self._say(self._words.apology)
         return missing
-
-    def _same_again(self, missing: str, drinks: Sequence[str]) -> Generator[Step, Replied, None]:
-        line, reply = yield from self._ask(self._words.amended, item=missing)
-        if not (yield from self._judged("recalls", line=line, reply=reply, drinks=list(drinks))):
-            raise OrderFailedError("The agent did not recall its drink.")
-        self._point("The agent recalled its drink.")
 
     def _swapped(self, order: Sequence[str], out: str) -> tuple[str, list[str]]:
         """A dish of the order, and the order with another of its section in its place."""
@@ -231,8 +208,6 @@ class _Visit:
                 served[served.index(dish)] = self._random.choice(others)
                 return entry, served
         raise OrderFailedError("The menu has nothing that could be brought by mistake.")
-
-    # -- what they are made of
 
     def _say(self, line: str, question: bool = False, **values: str) -> Say:
         return Say(fill(self._words.speaker, {"line": fill(line, values)}), question=question)
@@ -247,11 +222,9 @@ class _Visit:
         return read_yes(replied.text or "", purpose)
 
     def _ordered(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
-        menu = self._menu
-        replied = yield AskJudge(
-            "restaurant_extraction", {"line": line, "reply": reply, "menu": menu.text, "wanted": wanted}
-        )
-        return read_order(replied.text or "", menu, wanted)
+        values: dict[str, JSON] = {"line": line, "reply": reply, "menu": self._menu.text, "wanted": wanted}
+        replied = yield AskJudge("restaurant_extraction", values)
+        return read_order(replied.text or "", self._menu, wanted)
 
     def _point(self, reason: str) -> None:
         self._points += 1

@@ -59,110 +59,89 @@ class WordJudge:
         return self.judge(request)
 
     def judge(self, request: AskJudge) -> str:
-        answers = {
-            "restaurant_follows_role": self._follows_role,
-            "restaurant_extraction": self._extraction,
-            "restaurant_noticed": self._noticed,
-            "restaurant_recalls": self._recalls,
-        }
-        if request.purpose not in answers:
-            raise ConfigurationError(
-                f"the question {request.purpose!r} cannot be answered by words alone: give a model with --judge"
-            )
-        return dumps(answers[request.purpose](request.values)).decode()
-
-    # -- the questions
-
-    def _follows_role(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
+        values = request.values
         said = spoken(_text(values, "reply"))
-        found = clauses(said)
-        orders = any(clause.orders for clause in found)
-        breaks = bool(_NO_GUEST.search(said.lower()))
-        return {"follows_role": bool(words(said)) and (orders or not breaks)}
-
-    def _extraction(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
-        menu = Menu.of_text(_text(values, "menu"))
-        found = clauses(spoken(_text(values, "reply")))
-        drinks = [_item(name, menu, number, drink=True) for name, number in self._drinks(found, menu)]
-        dishes = list(self._dishes(found, menu))
-        order = (drinks or dishes) if values.get("wanted") == "drinks" else (dishes or drinks)
-        return {"has_ordered_something": bool(order), "order": [*order]}
-
-    def _noticed(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
-        said = spoken(_text(values, "reply")).lower()
-        return {"noticed": bool(_COMPLAINS.search(said))}
-
-    def _recalls(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
-        said = spoken(_text(values, "reply"))
-        drinks = [drink for drink in _list(values, "drinks") if isinstance(drink, str)]
-        known = bool(drinks) and all(is_recalled(drink, said) for drink in drinks)
-        return {"recalls": known and not _FORGOT.search(said.lower())}
-
-    # -- what was ordered
-
-    def _drinks(self, found: Sequence[Clause], menu: Menu) -> list[tuple[str, int | None]]:
-        drinks = Drinks(menu.drinks)
-        ordered = [drink for clause in found if clause.orders for drink in drinks.named(clause.text)]
-        if not ordered and _is_brief(found):
-            ordered = [drink for clause in found for drink in drinks.named(clause.text)]
-        return list({name: (name, number) for name, number in ordered}.values())
-
-    def _dishes(self, found: Sequence[Clause], menu: Menu) -> Iterator[dict[str, JSON]]:
-        dishes = Dishes(menu.dishes)
-        named = [dishes.named(clause.text) for clause in found]
-        ordered = [number for place in _ordering(found, named) for number in named[place]]
-        if not ordered and _is_brief(found):
-            ordered = [number for numbers in named for number in numbers]
-        others = [] if ordered else list(_in_other_words(found))
-        ordered += [number for other in others if (number := dishes.roughly(other)) is not None]
-        for number in dict.fromkeys(ordered):
-            yield _item(menu.dishes[number], menu, number)
-        yield from (_item(other, menu, None) for other in others[:1] if not ordered)
+        answer: dict[str, JSON]
+        match request.purpose:
+            case "restaurant_follows_role":
+                orders = any(clause.orders for clause in clauses(said))
+                answer = {"follows_role": bool(words(said)) and (orders or not _NO_GUEST.search(said.lower()))}
+            case "restaurant_extraction":
+                order = _order(clauses(said), Menu.of_text(_text(values, "menu")), values.get("wanted") == "drinks")
+                answer = {"has_ordered_something": bool(order), "order": [*order]}
+            case "restaurant_noticed":
+                answer = {"noticed": bool(_COMPLAINS.search(said.lower()))}
+            case "restaurant_recalls":
+                listed = values.get("drinks")
+                drinks = [drink for drink in listed if isinstance(drink, str)] if isinstance(listed, list) else []
+                known = bool(drinks) and all(is_recalled(drink, said) for drink in drinks)
+                answer = {"recalls": known and not _FORGOT.search(said.lower())}
+            case purpose:
+                raise ConfigurationError(
+                    f"the question {purpose!r} cannot be answered by words alone: give a model with --judge"
+                )
+        return dumps(answer).decode()
 
 
-def _ordering(found: Sequence[Clause], named: Sequence[Sequence[int]]) -> Iterator[int]:
+def _order(said: Sequence[Clause], menu: Menu, drinks_wanted: bool) -> list[dict[str, JSON]]:
+    drinks = [_item(name, menu, number, drink=True) for name, number in _ordered_drinks(said, menu).items()]
+    dishes = list(_ordered_dishes(said, menu))
+    return (drinks or dishes) if drinks_wanted else (dishes or drinks)
+
+
+def _ordered_drinks(said: Sequence[Clause], menu: Menu) -> dict[str, int | None]:
+    drinks = Drinks(menu.drinks)
+    ordered = [drink for clause in said if clause.orders for drink in drinks.named(clause.text)]
+    if not ordered and _is_brief(said):
+        ordered = [drink for clause in said for drink in drinks.named(clause.text)]
+    return dict(ordered)
+
+
+def _ordered_dishes(said: Sequence[Clause], menu: Menu) -> Iterator[dict[str, JSON]]:
+    dishes = Dishes(menu.dishes)
+    named = [dishes.named(clause.text) for clause in said]
+    ordered = [number for place in _ordering(said, named) for number in named[place]]
+    if not ordered and _is_brief(said):
+        ordered = [number for numbers in named for number in numbers]
+    others = [] if ordered else list(_in_other_words(said))
+    ordered += [number for other in others if (number := dishes.roughly(other)) is not None]
+    for number in dict.fromkeys(ordered):
+        yield _item(menu.dishes[number], menu, number)
+    yield from (_item(other, menu, None) for other in others[:1] if not ordered)
+
+
+def _ordering(said: Sequence[Clause], named: Sequence[Sequence[int]]) -> Iterator[int]:
     """The places of the clauses whose dishes are ordered: by themselves, or by the next ("I'll take that")."""
-    for place, clause in enumerate(found):
+    for place, clause in enumerate(said):
         if clause.orders and not clause.keeps:
             if named[place]:
                 yield place
-            elif place and named[place - 1] and not found[place - 1].asks and _THAT.search(clause.text):
+            elif place and named[place - 1] and not said[place - 1].asks and _THAT.search(clause.text):
                 yield place - 1
 
 
-def _in_other_words(found: Sequence[Clause]) -> Iterator[str]:
+def _in_other_words(said: Sequence[Clause]) -> Iterator[str]:
     """What is ordered in other words than the menu's."""
-    for clause in found:
+    for clause in said:
         if clause.orders and not clause.keeps:
             wanted = words(clause.wanted) if set(words(clause.wanted)) - _FILLER else words(clause.text)
             if rest := [word for word in wanted if word not in _FILLER]:
                 yield " ".join(rest[:12])
 
 
-def _is_brief(found: Sequence[Clause]) -> bool:
+def _is_brief(said: Sequence[Clause]) -> bool:
     """Whether it is so short that what it names is what it orders."""
-    brief = sum(len(words(clause.text)) for clause in found) <= 25
+    brief = sum(len(words(clause.text)) for clause in said) <= 25
     return brief and not any(
-        clause.asks or _PRAISES.search(clause.text) or _NO_GUEST.search(clause.text) for clause in found
+        clause.asks or _PRAISES.search(clause.text) or _NO_GUEST.search(clause.text) for clause in said
     )
 
 
 def _item(name: str, menu: Menu, number: int | None, *, drink: bool = False) -> dict[str, JSON]:
     entry = menu.entries[number - 1] if number is not None else ""
-    return {
-        "is_drink": drink,
-        "item": name,
-        "menu_nr": number,
-        "menu_ref": entry,
-        "off_menu": number is None,
-    }
+    return {"is_drink": drink, "item": name, "menu_nr": number, "menu_ref": entry, "off_menu": number is None}
 
 
 def _text(values: Mapping[str, JSON], key: str) -> str:
     value = values.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _list(values: Mapping[str, JSON], key: str) -> list[JSON]:
-    value = values.get(key)
-    return value if isinstance(value, list) else []

@@ -1,14 +1,12 @@
-"""What all scorers share: the words of a reply, taken in bounds, and what to say where words do not suffice."""
+"""What all scorers share: the words of a reply, taken in bounds, and the error where words do not suffice."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from tunecheck._json import JSON
-from tunecheck.memory._model import Given, Score
+from tunecheck.memory._model import Given
 
 MAX_CHARACTERS = 50_000
 """As much of a reply as is looked at; the longest recorded one has 8,000."""
@@ -19,23 +17,25 @@ MAX_EXPECTED = 2_000
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "`": "'", "\u00a0": " "})
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """Words do not suffice, and why: a person or a model may know more."""
-
-    reason: str
+class UndecidedError(Exception):
+    """Words do not suffice to score a test; the text says why. A person or a model may know more."""
 
 
-Verdict: TypeAlias = Score | Undecided
+class NoExpectationError(UndecidedError):
+    def __init__(self) -> None:
+        super().__init__("what was expected cannot be read")
 
-Scorer: TypeAlias = Callable[[Given, bool], Verdict]
-"""Scores a finished test; with True exactly as the reference does, its defects included."""
+
+def last_reply(given: Given) -> str:
+    """The reply to the last question."""
+    return replies(given)[-1]
 
 
-def last_reply(given: Given) -> str | None:
-    """The reply to the last question; None where there is none."""
-    replies = texts(given.responses)
-    return replies[-1] if replies else None
+def replies(given: Given) -> list[str]:
+    """The replies to the questions, at least one."""
+    if not (answers := texts(given.responses)):
+        raise UndecidedError("there is no reply to score")
+    return answers
 
 
 def texts(values: Sequence[JSON]) -> list[str]:
@@ -45,22 +45,23 @@ def texts(values: Sequence[JSON]) -> list[str]:
     return [value[:MAX_CHARACTERS] for value in values if isinstance(value, str)]
 
 
-def expected_texts(given: Given) -> list[str] | None:
-    """What was expected where that is a list of texts, else None."""
+def expected_texts(given: Given) -> list[str]:
     expected = given.expected
     if (
         not isinstance(expected, (list, tuple))
         or len(expected) > MAX_EXPECTED
         or not all(isinstance(each, str) for each in expected)
     ):
-        return None
+        raise NoExpectationError
     return texts(expected)
 
 
-def expected_text(given: Given) -> str | None:
-    """The last of the expected texts, which answers the last question; None where there is none."""
+def expected_text(given: Given) -> str:
+    """The last of the expected texts, which answers the last question."""
     expected = expected_texts(given)
-    return expected[-1] if expected and expected[-1].strip() else None
+    if not expected or not expected[-1].strip():
+        raise NoExpectationError
+    return expected[-1]
 
 
 def mentions(word: str, text: str, *, cased: bool = False) -> bool:

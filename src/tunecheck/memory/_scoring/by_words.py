@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
 
-from tunecheck.memory._model import Given, Points, Score
-from tunecheck.memory._scoring.base import Undecided, Verdict
-
-__all__ = ["Undecided", "Verdict", "judge_by_words", "needs_judge", "plain_title", "score_by_words"]
+from tunecheck.memory._model import Given, Score
+from tunecheck.memory._scoring.base import UndecidedError
 
 _RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -42,30 +42,48 @@ JUDGED = frozenset(
 """Data sets whose answers only a person or a model can judge."""
 
 
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Words do not suffice, and why: a person or a model may know more."""
+
+    reason: str
+
+
 def score_by_words(given: Given, *, compat: bool = False) -> Score | None:
     """Score a finished test by words alone; None where they do not suffice.
 
     Never raises for what stands in the test: a reply or an expectation that cannot be read is a reason.
     """
-    found = judge_by_words(given, compat=compat)
-    return found if isinstance(found, Score) else None
+    verdict = judge_by_words(given, compat=compat)
+    return verdict if isinstance(verdict, Score) else None
 
 
-def judge_by_words(given: Given, *, compat: bool = False) -> Verdict:
+def judge_by_words(given: Given, *, compat: bool = False) -> Score | Undecided:
     """The same, with the reason where words do not suffice."""
-    if given.points is not None:
-        return _counted(given.points)
-    title = plain_title(given.title)
-    rule = _RULES.get(title)
-    if rule is None:
-        return Undecided(_no_rule(given.title, title))
-    from importlib import import_module  # a rule brings what it needs when it is first used
+    try:
+        verdict = _score(given, compat)
+    except UndecidedError as error:
+        return Undecided(str(error))
+    if compat and given.points is None:
+        return verdict
+    return Score(min(1.0, max(0.0, verdict.score)), verdict.reasons)
 
-    module, name = rule.split(":")
-    found: Verdict = getattr(import_module(f"tunecheck.memory._scoring.{module}"), name)(given, compat)
-    if compat or isinstance(found, Undecided):
-        return found
-    return Score(min(1.0, max(0.0, found.score)), found.reasons)
+
+def _score(given: Given, compat: bool) -> Score:
+    if (points := given.points) is not None:
+        if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
+            raise UndecidedError("its points are no numbers, or there are none to have")
+        return Score(points.points / points.most, points.reasons)
+    title = plain_title(given.title)
+    if title == "restaurant":
+        raise UndecidedError("the test has no points: a restaurant test counts them while it runs")
+    if title in JUDGED:
+        raise UndecidedError(f"only a judge can score {given.title}")
+    if title not in _RULES:
+        raise UndecidedError(f"there are no rules for the data set {given.title[:80]!r}")
+    module, name = _RULES[title].split(":")  # a rule brings what it needs when it is first used
+    rule: Callable[[Given, bool], Score] = getattr(import_module(f"tunecheck.memory._scoring.{module}"), name)
+    return rule(given, compat)
 
 
 def needs_judge(title: str) -> bool:
@@ -76,17 +94,3 @@ def needs_judge(title: str) -> bool:
 def plain_title(title: str) -> str:
     """A data set's title or name for look-ups: "Spy Meeting" and "spy_meeting" are one."""
     return re.sub(r"[\W_]+", "", title[:200].lower())
-
-
-def _no_rule(title: str, plain: str) -> str:
-    if plain == "restaurant":
-        return "the test has no points: a restaurant test counts them while it runs"
-    if needs_judge(title):
-        return f"only a judge can score {title}"
-    return f"there are no rules for the data set {title[:80]!r}"
-
-
-def _counted(points: Points) -> Verdict:
-    if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
-        return Undecided("its points are no numbers, or there are none to have")
-    return Score(min(1.0, max(0.0, points.points / points.most)), points.reasons)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
@@ -93,25 +93,24 @@ def marks(text: str) -> list[Mark]:
         if match.start() not in taken:
             marked.append(Distance(float(match[1]), match.start(), match.end(1)))
     distances = sorted((mark for mark in marked if isinstance(mark, Distance)), key=lambda mark: mark.start)
-    marked += [mark for mark in _short_directions(text) if _is_near(mark, distances, text)]
+    for match in _SHORT_MARK.finditer(text):
+        short = Direction(_EIGHTHS[match[0].lower()], match.start(), match.end())
+        if _is_near(short, distances, text):
+            marked.append(short)
     return sorted(marked, key=lambda mark: mark.start)
 
 
 def _mark(match: re.Match[str]) -> Mark | None:
     if match["distance"] is not None:
-        return _distance(match)
+        unit = match["unit"].lower()
+        size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
+        number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
+        return None if number is None else Distance(number * size, match.start(), match.end())
     if match["arrow"] is not None:
         return Direction(_ARROWS[match["arrow"]], match.start(), match.end())
     word = match["way"].lower()
     letters = "".join(name[0] for name in ("north", "south", "east", "west") if name in word)
     return Direction(_EIGHTHS[letters], match.start(), match.end())
-
-
-def _distance(match: re.Match[str]) -> Distance | None:
-    unit = match["unit"].lower()
-    size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
-    number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
-    return None if number is None else Distance(number * size, match.start(), match.end())
 
 
 def _number(text: str) -> float | None:
@@ -124,11 +123,6 @@ def _number(text: str) -> float | None:
         return fraction + (float(figure.replace(",", ".")) if figure else 0.0)
     except ValueError:
         return None
-
-
-def _short_directions(text: str) -> Iterator[Direction]:
-    for match in _SHORT_MARK.finditer(text):
-        yield Direction(_EIGHTHS[match[0].lower()], match.start(), match.end())
 
 
 def _is_near(mark: Direction, distances: Sequence[Distance], text: str) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from tunecheck.evaluators._text.overlap import rouge_l, rouge_tokens
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words, texts
-from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY
+from tunecheck.memory._scoring.base import UndecidedError, expected_text, last_reply, plain_words, texts
 
 LIKENESS = 0.8
 """How many of a joke's words a passage has, in order, to be that joke."""
@@ -38,35 +38,30 @@ _MOST_PASSAGES = 200
 _MOST_OTHERS = 20
 
 
-def score_joke(given: Given, compat: bool) -> Verdict:
+def score_joke(given: Given, compat: bool) -> Score:
     """The reply tells the right joke, nearly word by word, and settles on it where it tells others as well.
 
     The reference looks for the joke's exact letters, and asks a model where they are not there.
     """
     reply, joke = last_reply(given), expected_text(given)
-    if reply is None or joke is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
     if compat:
-        exact = joke.lower() in reply.lower()
-        return Score(1.0, ("the joke is told",)) if exact else Undecided("the reference asks a model")
-    lines = [_without_prefix(line, given) for line in texts(given.script)[:_MOST_OTHERS]]
-    return _told(joke, plain_words(reply), [line for line in lines if line and not _like(joke, line)])
-
-
-def _told(joke: str, reply: str, others: list[str]) -> Score:
+        if joke.lower() not in reply.lower():
+            raise UndecidedError("the reference asks a model")
+        return Score(1.0, ("the joke is told",))
+    prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
+    lines = [line.removeprefix(prefix if isinstance(prefix, str) else "") for line in texts(given.script)]
+    others = [line for line in lines[:_MOST_OTHERS] if line and not _like(joke, line)]
+    reply = plain_words(reply)
     passages = list(_passages(reply))
     right = [each for each in passages if _like(joke, each.text) and not each.denied]
     if not right:
         return Score(0.0, ("the joke is not told",))
     wrong = [each for each in passages if _is_another(each, joke, others)]
     several = bool(wrong) or _SEVERAL.search(reply) is not None
-    if not several or (_any_settled(right) and not _any_settled(wrong)):
+    settled = any(each.settled for each in right) and not any(each.settled for each in wrong)
+    if settled or not several:
         return Score(1.0, ("the joke is told",))
     return Score(0.0, ("the joke is told among others, without settling on it",))
-
-
-def _any_settled(passages: list[_Passage]) -> bool:
-    return any(each.settled for each in passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +77,7 @@ class _Passage:
 
 def _passages(reply: str) -> Iterator[_Passage]:
     for pattern in (_QUOTED, _ITEM):
-        for number, found in enumerate(pattern.finditer(reply)):
-            if number >= _MOST_PASSAGES:
-                break
+        for found in islice(pattern.finditer(reply), _MOST_PASSAGES):
             yield _passage(found[1], reply[max(0, found.start() - 160) : found.start()], apart=True)
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
@@ -109,15 +102,7 @@ def _is_another(passage: _Passage, joke: str, others: list[str]) -> bool:
     return passage.apart and not others and len(words) >= _OTHER_WORDS and not is_part
 
 
-def _without_prefix(line: str, given: Given) -> str:
-    """A line of the script without what introduces the joke in it, `joke_prefix` in the configuration."""
-    prefix = given.args.get("joke_prefix") if isinstance(given.args, dict) else None
-    return line.removeprefix(prefix) if isinstance(prefix, str) else line
-
-
 def _like(joke: str, text: str) -> bool:
     """Whether a text has the joke's words in order, and not many more between them."""
     wanted, said = rouge_tokens(joke)[:400], rouge_tokens(text)[:2_000]
-    if not wanted or not said:
-        return False
-    return rouge_l(wanted, said).recall >= LIKENESS
+    return bool(wanted and said) and rouge_l(wanted, said).recall >= LIKENESS

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias
 
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, plain_words
+from tunecheck.memory._scoring.base import (
+    NoExpectationError,
+    UndecidedError,
+    expected_text,
+    last_reply,
+    plain_words,
+)
 from tunecheck.memory._scoring.directions import Move, moves
-from tunecheck.memory._scoring.single import NO_EXPECTATION, NO_REPLY
 
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)
 _BULLET = re.compile(r"([ \t]*)[-•+*][ \t]+(.*)")
@@ -63,9 +70,8 @@ class Places:
         unique = list(dict.fromkeys(" ".join(name.split()).lower() for name in names))
         self.last = len(unique) - 1
         self._numbers = {name: number for number, name in enumerate(unique)}
-        shapes = [
-            r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in sorted(unique, key=len, reverse=True)
-        ]
+        longest_first = sorted(unique, key=len, reverse=True)
+        shapes = [r"\s+(?:the\s+)?".join(map(re.escape, name.split())) for name in longest_first]
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> list[Place]:
@@ -98,48 +104,29 @@ class Route:
         return (sum(east for east, _ in vectors), sum(north for _, north in vectors))
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """One step of a list, or one sentence of prose; `number` is the step's, where it has one."""
-
-    text: str
-    number: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Leg:
-    move: Move
-    to: int | None
+_Leg: TypeAlias = tuple[Move, int | None]
+"""A move, and the place that it leads to, where that is said."""
 
 
 def read_routes(text: str, places: Places) -> list[Route]:
     """All routes in a text, in order; a text that only tells where places lie has none."""
     routes: list[Route] = [Route()]
-    for unit in list(_units(_ARROWS.sub(" -> ", text)))[:_MOST_UNITS]:
-        legs = _legs(unit.text, places, routes[-1])
-        if _begins_anew(unit, routes[-1], places):
+    for step, number in islice(_units(_ARROWS.sub(" -> ", text)), _MOST_UNITS):
+        legs = _legs(step, places, routes[-1])
+        begun = routes[-1].legs or not routes[-1].complete
+        if begun and (number == 1 or _RESTART.search(step) or _starts_at(step, places)):
             routes.append(Route())
-        for leg in legs:
+        for move, to in legs:
             if routes[-1].arrives:
                 routes.append(Route())
-            _take(routes[-1], leg, places)
+            route = routes[-1]
+            if move.is_complete:
+                route.legs.append(move)
+            else:
+                route.complete = False
+            route.at = route.at if to is None else to
+            route.arrives = to == places.last
     return [route for route in routes if route.legs or not route.complete]
-
-
-def _take(route: Route, leg: _Leg, places: Places) -> None:
-    if not leg.move.is_complete:
-        route.complete = False
-    else:
-        route.legs.append(leg.move)
-    if leg.to is not None:
-        route.at = leg.to
-    route.arrives = leg.to == places.last
-
-
-def _begins_anew(unit: _Unit, route: Route, places: Places) -> bool:
-    if not route.legs and route.complete:
-        return False
-    return unit.number == 1 or _RESTART.search(unit.text) is not None or _starts_at(unit.text, places)
 
 
 def _starts_at(text: str, places: Places) -> bool:
@@ -160,8 +147,8 @@ def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
     enough to know.
     """
     known: dict[int, tuple[float, float]] = {0: (0.0, 0.0)}
-    for unit in list(_units(text))[:_MOST_UNITS]:
-        for about, base, (east, north) in _relations(unit.text, places):
+    for step, _ in islice(_units(text), _MOST_UNITS):
+        for about, base, (east, north) in _relations(step, places):
             if base in known and about not in known:
                 known[about] = (known[base][0] + east, known[base][1] + north)
     return known.get(places.last)
@@ -183,7 +170,8 @@ def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[floa
 # -- the steps of a text
 
 
-def _units(text: str) -> Iterator[_Unit]:
+def _units(text: str) -> Iterator[tuple[str, int | None]]:
+    """Each step of a list with its number, and each sentence of prose without one."""
     step: list[str] | None = None
     number: int | None = None
     blank = False
@@ -193,26 +181,20 @@ def _units(text: str) -> Iterator[_Unit]:
             continue
         item = _ITEM.fullmatch(line)
         bullet = _BULLET.fullmatch(line)
-        if item is not None:
-            if step is not None:
-                yield _Unit("\n".join(step), number)
-            step, number = [item[2]], int(item[1])
-        elif step is not None and (not blank or line[:2].isspace()):
-            step.append(bullet[2] if bullet else line)
+        words = bullet[2] if bullet else line
+        if item is None and step is not None and (not blank or line[:2].isspace()):
+            step.append(words)
         else:
             if step is not None:
-                yield _Unit("\n".join(step), number)
-            step = None
-            yield from _prose(bullet[2] if bullet else line)
+                yield "\n".join(step), number
+            if item is not None:
+                step, number = [item[2]], int(item[1])
+            else:
+                step = None
+                yield from ((sentence, None) for sentence in _SENTENCE_END.split(words.strip()) if sentence)
         blank = False
     if step is not None:
-        yield _Unit("\n".join(step), number)
-
-
-def _prose(line: str) -> Iterator[_Unit]:
-    for sentence in _SENTENCE_END.split(line.strip()):
-        if sentence:
-            yield _Unit(sentence)
+        yield "\n".join(step), number
 
 
 # -- the legs of a step
@@ -244,16 +226,16 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
 def _with_loose_ends(
     done: list[_Found], open_: list[_Found], facts: list[_Found], route: Route, places: Places
 ) -> list[_Leg]:
-    legs = [_Leg(each.move, each.to) for each in done]
-    reached = {leg.to for leg in legs}
+    legs = [(each.move, each.to) for each in done]
+    reached = {to for _, to in legs}
     for each in open_:
         # A direction that the step says again, with its distance, is no leg of its own; one to elsewhere is.
         if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
-            legs.insert(0, _Leg(each.move, each.to))
+            legs.insert(0, (each.move, each.to))
     if places.last not in reached:
-        here = legs[-1].to
+        here = legs[-1][1]
         legs += [
-            _Leg(each.move, places.last)
+            (each.move, places.last)
             for each in facts
             if each.move.is_complete and each.about == places.last and each.base is not None and each.base == here
         ][:1]
@@ -267,23 +249,23 @@ def _from_facts(text: str, open_: list[_Found], facts: list[_Found], route: Rout
     lengths = [each for each in (*open_, *facts) if each.move.kilometers is not None and not each.move.is_complete]
     goal = next((each.to for each in (*ways, *lengths) if each.to is not None), None)
     if known and (ways or _MOVING.search(text)):
-        return [_Leg(known[0].move, known[0].to if goal is None else goal)]
+        return [(known[0].move, known[0].to if goal is None else goal)]
     if goal is None:
-        goal = _named_last(text, places)
+        goal = _destination(text, reversed(places.find(text)))
     if not known and len(ways) == 1 and lengths:
         way, length = ways[0].move, lengths[0].move
         joined = Move(length.kilometers, way.eighths, min(way.start, length.start), max(way.end, length.end))
-        return [_Leg(joined, goal)]
+        return [(joined, goal)]
     if known and route.legs and known[0].about == places.last and known[0].base in (None, route.at):
-        return [_Leg(known[0].move, places.last)]
+        return [(known[0].move, places.last)]
     loose = ways or [each for each in lengths if not each.fact and each.moving and each.to is not None]
-    return [_Leg(loose[0].move, goal)] if loose and goal is not None else []
+    return [(loose[0].move, goal)] if loose and goal is not None else []
 
 
-def _named_last(text: str, places: Places) -> int | None:
-    """The last place of a step that it does not come from."""
-    named = [place for place in places.find(text) if not _NOT_TO.search(text[max(0, place.start - 30) : place.start])]
-    return named[-1].number if named else None
+def _destination(text: str, named: Iterable[Place]) -> int | None:
+    """The first of these places that is not named as where one comes from ("leave the Park")."""
+    goals = (place for place in named if not _NOT_TO.search(text[max(0, place.start - 30) : place.start]))
+    return next((place.number for place in goals), None)
 
 
 def _found(sentence: str, places: Places) -> Iterator[_Found]:
@@ -313,36 +295,28 @@ def _goal(sentence: str, move: Move, before: list[Place], inside: list[Place], a
     bracketed = "(" in sentence[max(0, move.start - 2) : move.start] and before
     if bracketed and not sentence[before[-1].end : move.start].strip(" (-:"):
         return before[-1].number
-    for place in (*inside, *after):
-        if not _NOT_TO.search(sentence[max(0, place.start - 30) : place.start]):
-            return place.number
-    goals = [place for place in before if not _NOT_TO.search(sentence[max(0, place.start - 30) : place.start])]
-    return goals[-1].number if goals else None
+    return _destination(sentence, (*inside, *after, *reversed(before)))
 
 
 _STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
 _MOST_STEPS = 60
 _LONGEST_STEP = 250
 _NEAR_KM = 0.05
-_ASKS_BACK = Undecided("the reference asks a model")
 
 
-def score_directions(given: Given, compat: bool) -> Verdict:
+def score_directions(given: Given, compat: bool) -> Score:
     """The route in the reply leads from the start to the destination, whichever way it takes.
 
     A route that leaves out a distance or a direction leads nowhere. The reference asks a model to read the route.
     """
     reply, expected = last_reply(given), expected_text(given)
-    if reply is None or expected is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
     if compat:
-        return _ASKS_BACK
+        raise UndecidedError("the reference asks a model")
     steps = _expected_steps(expected)
-    names = [name for step in steps for name in (step[1], step[3])]
-    wanted = _displacement([step[2] for step in steps])
-    if wanted is None or not names:
-        return NO_EXPECTATION
-    places, text = Places([*_without_last(names), names[-1]]), plain_words(reply)
+    wanted = _displacement(steps)
+    destination = steps[-1][3]
+    names = [name for step in steps for name in (step[1], step[3]) if name.lower() != destination.lower()]
+    places, text = Places([*names, destination]), plain_words(reply)
     routes = read_routes(text, places)
     lies = None if routes else where_it_lies(text, places)
     return _leads(routes, wanted) if lies is None else _compared(lies, wanted)
@@ -354,15 +328,12 @@ def _expected_steps(expected: str) -> list[re.Match[str]]:
     return [found for line in lines if len(line) <= _LONGEST_STEP and (found := _STEP.fullmatch(line)) is not None]
 
 
-def _without_last(names: list[str]) -> list[str]:
-    return [name for name in names[:-1] if name.lower() != names[-1].lower()]
-
-
-def _displacement(ways: list[str]) -> tuple[float, float] | None:
-    found = [moves(way) for way in ways]
-    if not found or any(len(each) != 1 or not each[0].is_complete for each in found):
-        return None
-    return Route([each[0] for each in found]).displacement()
+def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
+    """Where the steps lead; each must say one way."""
+    ways = [moves(step[2]) for step in steps]
+    if not ways or any(len(way) != 1 or not way[0].is_complete for way in ways):
+        raise NoExpectationError
+    return Route([way[0] for way in ways]).displacement()
 
 
 def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
@@ -382,11 +353,11 @@ def _compared(said: tuple[float, float], wanted: tuple[float, float]) -> Score:
     return Score(float(right), (leads if right else f"{leads}, not {_shown(*wanted)}",))
 
 
-def _one_way(reply: str, step: re.Match[str]) -> Verdict:
+def _one_way(reply: str, step: re.Match[str]) -> Score:
     """One way with both its ends known: other ways in the reply, "the Mill lies west", are told from it."""
-    wanted = _displacement([step[2]])
-    if wanted is None or step[1].lower() == step[3].lower():
-        return NO_EXPECTATION
+    wanted = _displacement([step])
+    if step[1].lower() == step[3].lower():
+        raise NoExpectationError
     places, text = Places([step[1], step[3]]), plain_words(reply)
     routes = read_routes(text, places)
     lies = where_it_lies(text, places)
@@ -414,20 +385,18 @@ def _shown(east: float, north: float) -> str:
     return " and ".join(parts) or "nowhere"
 
 
-def score_location(given: Given, compat: bool) -> Verdict:
+def score_location(given: Given, compat: bool) -> Score:
     """Where one place lies from another: the reply's directions and distances add up to the expected ones."""
     reply, expected = last_reply(given), expected_text(given)
-    if reply is None or expected is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
     if compat:
-        return _ASKS_BACK
+        raise UndecidedError("the reference asks a model")
     steps = _expected_steps(expected)
     if len(steps) == 1:
         return _one_way(reply, steps[0])
     wanted = [move for move in moves(plain_words(expected)) if move.is_complete]
     said = [move for move in moves(plain_words(reply)) if move.is_complete]
     if not wanted:
-        return Undecided("no direction and distance can be read from what was expected")
+        raise UndecidedError("no direction and distance can be read from what was expected")
     if not said:
         return Score(0.0, ("the reply gives no direction with a distance",))
     there = Route(wanted).displacement()

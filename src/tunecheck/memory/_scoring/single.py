@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from tunecheck._json import JSON
 from tunecheck.memory._data import spy_words
 from tunecheck.memory._lenient_json import read_lenient
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring.base import Undecided, Verdict, expected_text, last_reply, mentions, plain_words
-
-NO_REPLY = Undecided("there is no reply to score")
-NO_EXPECTATION = Undecided("what was expected cannot be read")
+from tunecheck.memory._scoring.base import (
+    NoExpectationError,
+    UndecidedError,
+    expected_text,
+    last_reply,
+    mentions,
+    plain_words,
+)
 
 _DIGITS = re.compile(r"\d+")
 _OF_HOW_MANY = re.compile(
@@ -24,19 +26,14 @@ _OF_HOW_MANY = re.compile(
 _OPTION = re.compile(r"\b(?:options?|number|no\.?|choice|chapter|#)[\s:#*\"'(]{0,5}(\d{1,3})\b", re.IGNORECASE)
 
 
-def score_name(given: Given, compat: bool) -> Verdict:
+def score_name(given: Given, compat: bool) -> Score:
     """Names: the reply says the last name. By default as a word of its own ("Ann" is not in "Joanna")."""
     reply, name = last_reply(given), expected_text(given)
-    if reply is None or name is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
-    found = name.lower() in reply.lower() if compat else mentions(name.strip(), reply)
-    return _in_reply(name, found)
+    return _in_reply(name, name.lower() in reply.lower() if compat else mentions(name.strip(), reply))
 
 
-def score_key_value(given: Given, compat: bool) -> Verdict:
+def score_key_value(given: Given, compat: bool) -> Score:
     reply, value = last_reply(given), expected_text(given)
-    if reply is None or value is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
     return _in_reply(value, value in reply if compat else value.lower() in reply.lower())
 
 
@@ -44,52 +41,40 @@ def _in_reply(value: str, found: bool) -> Score:
     return Score(float(found), (f"{value!r} is {'' if found else 'not '}in the reply",))
 
 
-def score_sally_anne(given: Given, compat: bool) -> Verdict:
+def score_sally_anne(given: Given, compat: bool) -> Score:
     """Sally-Anne: the reply is `{"answer": "word"}`, with the right word, in any case.
 
     The reference breaks off where the answer is no text; by default that is a wrong answer.
     """
     reply, place = last_reply(given), expected_text(given)
-    if reply is None or place is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
     try:
         said = read_lenient(reply)
     except ValueError as error:
         return Score(0.0, (f"the reply is not JSON: {error}",))
-    return _answered(said, place, compat)
-
-
-def _answered(said: JSON, place: str, compat: bool) -> Verdict:
     if not isinstance(said, dict) or "answer" not in said:
         return Score(0.0, ('the reply has no "answer"',))
     answer = said["answer"]
     if not isinstance(answer, str):
         if compat:
-            return Undecided("the reference breaks off: the answer is no text")
+            raise UndecidedError("the reference breaks off: the answer is no text")
         return Score(0.0, ("the answer is no text",))
     right = answer.lower() == place if compat else answer.strip(" .").casefold() == place.strip().casefold()
     return Score(float(right), (f"the answer is {answer[:80]!r}" + ("" if right else f", not {place!r}"),))
 
 
-def score_chapter(given: Given, compat: bool) -> Verdict:
+def score_chapter(given: Given, compat: bool) -> Score:
     """Chapter break: the reply names the right option, and no other.
 
     The reference wants the option's number to be the only one in the reply; by default how many options there were
     ("Option 2 of 6") is not taken as a choice, and where options are named as such, other numbers are not either.
     """
     reply, answer = last_reply(given), expected_text(given)
-    if reply is None or answer is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
-    named = set(_DIGITS.findall(reply)) if compat else _options(reply)
+    counted = reply if compat else _OF_HOW_MANY.sub(" ", reply)
+    options: list[str] = [] if compat else _OPTION.findall(counted)
+    named = set(options or _DIGITS.findall(counted))
     right = named == {answer.strip()}
     shown = ", ".join(sorted(named)[:6]) or "none"
     return Score(float(right), (f"the reply chooses {shown}" + ("" if right else f", not {answer} alone"),))
-
-
-def _options(reply: str) -> set[str]:
-    counted = _OF_HOW_MANY.sub(" ", reply)
-    chosen: list[str] = _OPTION.findall(counted)
-    return set(chosen) or set(_DIGITS.findall(counted))
 
 
 _NAMES = (
@@ -120,7 +105,7 @@ _FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.
 _MOST_CLAUSES = 400
 
 
-def score_colour(given: Given, compat: bool) -> Verdict:
+def score_colour(given: Given, compat: bool) -> Score:
     """The reply says that the last colour is the favourite.
 
     The reference looks for the colour's letters anywhere ("shaRED"). By default it must be a word, not denied, and
@@ -128,46 +113,29 @@ def score_colour(given: Given, compat: bool) -> Verdict:
     such as "most recently" and "initially". A list of colours without a choice is no answer.
     """
     reply, colour = last_reply(given), expected_text(given)
-    if reply is None or colour is None:
-        return NO_REPLY if reply is None else NO_EXPECTATION
-    wanted = colour.strip().lower()
     if compat:
-        found = colour.lower() in reply.lower()
-        return Score(float(found), (f"{colour!r} is {'' if found else 'not '}in the reply",))
-    return _claimed(wanted, list(_named_colours(plain_words(reply), wanted)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Mention:
-    colour: str
-    weight: int
-
-
-def _claimed(wanted: str, mentions: list[_Mention]) -> Score:
-    named = {mention.colour for mention in mentions}
-    if wanted not in named:
+        return _in_reply(colour, colour.lower() in reply.lower())
+    wanted = colour.strip().lower()
+    named = list(_named_colours(plain_words(reply), wanted))
+    if all(name != wanted for name, _ in named):
         return Score(0.0, (f"the reply does not say {wanted!r}",))
-    highest = max(mention.weight for mention in mentions)
-    chosen = {mention.colour for mention in mentions if mention.weight == highest}
+    highest = max(weight for _, weight in named)
+    chosen = {name for name, weight in named if weight == highest}
     if chosen == {wanted}:
         return Score(1.0, (f"the reply says {wanted!r}",))
     shown = ", ".join(sorted(chosen)[:8])
     return Score(0.0, (f"the reply names {shown} without settling on {wanted!r}",))
 
 
-def _named_colours(reply: str, wanted: str) -> Iterator[_Mention]:
+def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
     """Each colour that is not denied, with how much its clause speaks for it."""
     colours = re.compile(rf"\b(?:{_NAMES}|{re.escape(wanted)})\b", re.I)
     for clause in _CLAUSE_END.split(reply, _MOST_CLAUSES):
-        weight = _weight(clause)
+        weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
+        weight += bool(_LATER.search(clause)) + bool(_FAVOURITE.search(clause))
         for found in colours.finditer(clause):
             if not _NOT_THIS.search(clause[max(0, found.start() - 60) : found.start()]):
-                yield _Mention(found[0].lower(), weight)
-
-
-def _weight(clause: str) -> int:
-    weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
-    return weight + bool(_LATER.search(clause)) + bool(_FAVOURITE.search(clause))
+                yield found[0].lower(), weight
 
 
 CODES: tuple[tuple[str, ...], ...] = (
@@ -188,16 +156,19 @@ CODES: tuple[tuple[str, ...], ...] = (
 """The words that tell that a message of the benchmark was understood: of those not sent, each costs a point."""
 
 
-def score_spy(given: Given, compat: bool) -> Verdict:
+def score_spy(given: Given, compat: bool) -> Score:
     """A third for each message of which the reply has a word; one less where it has a word of another message.
 
     Words of their own count; the reference wants them in small letters, by default their case is all one.
     """
     reply, expected = last_reply(given), _expected_words(given)
-    if reply is None or not expected:
-        return NO_REPLY if reply is None else NO_EXPECTATION
     understood = [any(mentions(word, reply, cased=compat) for word in words) for words in expected]
-    wrong = next((word for word in _others(expected, compat) if mentions(word, reply, cased=compat)), None)
+    known = {word for words in expected for word in words}
+    # A test chose from the messages of the benchmark or from those of our own kind: by whose words are expected.
+    choices: list[Sequence[tuple[str, ...]]] = [CODES] if compat else [CODES, spy_words()]
+    codes = max(choices, key=lambda each: sum(not known.isdisjoint(words) for words in each))
+    others = (word for words in codes if known.isdisjoint(words) for word in words)
+    wrong = next((word for word in others if mentions(word, reply, cased=compat)), None)
     reasons = [
         f"{'/'.join(words)[:80]}: {'understood' if right else 'not in the reply'}"
         for words, right in zip(expected, understood, strict=True)
@@ -208,27 +179,14 @@ def score_spy(given: Given, compat: bool) -> Verdict:
     return Score(points / len(expected), tuple(reasons))
 
 
-def _codes(known: set[str]) -> Sequence[Sequence[str]]:
-    """The messages that a test chose from: the benchmark's, or those of our own kind, by whose words are expected."""
-    ours = spy_words()
-    theirs_known, ours_known = (sum(not known.isdisjoint(words) for words in codes) for codes in (CODES, ours))
-    return ours if ours_known > theirs_known else CODES
-
-
-def _expected_words(given: Given) -> list[list[str]] | None:
-    if not isinstance(given.expected, (list, tuple)) or len(given.expected) > len(CODES):
-        return None
-    found: list[list[str]] = []
+def _expected_words(given: Given) -> list[list[str]]:
+    if not isinstance(given.expected, (list, tuple)) or not 0 < len(given.expected) <= len(CODES):
+        raise NoExpectationError
+    expected: list[list[str]] = []
     for words in given.expected:
-        if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word.strip() for word in words):
-            return None
-        found.append([str(word) for word in words][:40])
-    return found if all(found) else None
-
-
-def _others(expected: list[list[str]], compat: bool) -> Iterator[str]:
-    """The words of messages that were not given: none of theirs is expected."""
-    known = {word for words in expected for word in words}
-    for words in CODES if compat else _codes(known):
-        if known.isdisjoint(words):
-            yield from words
+        if not isinstance(words, (list, tuple)) or not words:
+            raise NoExpectationError
+        if not all(isinstance(word, str) and word.strip() for word in words):
+            raise NoExpectationError
+        expected.append([str(word) for word in words][:40])
+    return expected
