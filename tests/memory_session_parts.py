@@ -146,7 +146,7 @@ def session_in(
     session = Session(
         schedule=lambda: schedule(tests, chosen),
         agent=agent,
-        judge=lambda: judge,
+        make_judge=lambda: judge,
         clock=clock,
         log=log,
         key=lambda number: f"key-{number}",
@@ -162,7 +162,7 @@ def have(folder: Path, tests: Sequence[Test] | None = None, settings: Settings |
     try:
         asyncio.run(had.session.run())
     finally:
-        had.session._log.close()
+        had.session.log.close()
     return had
 
 

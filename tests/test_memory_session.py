@@ -233,7 +233,7 @@ async def test_a_stopped_session_finishes_its_exchange_and_begins_no_other(unbro
     had = session_in(tmp_path, agent=Slow())
     with pytest.raises(RunError, match="stopped"):
         await had.session.run()
-    had.session._log.close()
+    had.session.log.close()
     assert len(had.agent.asked) == 6
     assert all(event.outcome is not None for event in read_events(had.path))
 
@@ -306,7 +306,7 @@ async def test_a_session_that_is_stopped_while_it_waits_ends_at_once(tmp_path: P
     had = session_in(tmp_path, joke_test(), clock=RealClock(sleep=forever))
     with pytest.raises(RunError, match="stopped"):
         await asyncio.wait_for(had.session.run(), 20)
-    had.session._log.close()
+    had.session.log.close()
 
 
 def test_time_that_passed_while_nobody_was_there_is_not_waited_for_again(tmp_path: Path) -> None:

@@ -235,5 +235,5 @@ def _finished(
     benchmark = benchmark_folder(run.folder, read, isolated=isolated)
     left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in made.left_out]
     more: dict[str, JSON] = {"left_out": left_out, "isolated": isolated}
-    files = write_run_files(run, target, made.definitions, benchmark, repeat, result.usage, more)
-    return MemoryOutcome(result, files.figures, made.left_out, files.results)
+    figures, results = write_run_files(run, target, made.definitions, benchmark, repeat, result.usage, more)
+    return MemoryOutcome(result, figures, made.left_out, results)

@@ -24,10 +24,8 @@ class Window:
     """The exchanges of a conversation that its next prompt holds, at most `limit` tokens of it; None: all of them.
 
     Where a new message finds no room, the oldest exchanges go, whole and for good; the system message stays. A message
-    that is too large all alone is sent with the system message only: no deployment cuts what its user says, and the
-    service knows its own limit. What is kept follows from the messages and replies in their order, and from nothing
-    else: a conversation read from an event log has the same window. Each exchange comes and goes once, and each text is
-    counted once.
+    that is too large by itself is sent with the system message only. What is kept follows from the messages and replies
+    alone: a conversation read from an event log has the same window.
 
     Raises:
         ConfigurationError: no room at all, or none beside the system message.
@@ -116,11 +114,10 @@ class AgentReply:
 
 
 class Agent(Protocol):
-    """One conversation's other side. Asked one message after the other, never two at once. Several may share an
-    endpoint, which whoever made it closes.
+    """The other side of one conversation, asked one message after the other, never two at once.
 
-    `key` says which effect of the run a call carries out: a call that was under way when the run broke off is made
-    again under its key, and must have the same outcome. Times are µs since 1970 (UTC), by the conversation's clock.
+    `key` is an idempotency key: a call that was under way when the run broke off is made again under it, and must have
+    the same outcome. Times are µs since 1970 (UTC), by the conversation's clock.
     """
 
     @property
@@ -140,11 +137,10 @@ class Agent(Protocol):
 
     async def reset(self, key: str, at_us: int) -> None: ...
 
-    async def advance(self, from_us: int, to_us: int, key: str) -> None:
-        """Hear that time has passed with nothing said."""
+    async def advance(self, from_us: int, to_us: int, key: str) -> None: ...
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """Take an exchange from an event log, as if it had just been made, without asking anybody."""
+        """Take an exchange from an event log without asking anybody."""
 
     def observe_reset(self) -> None: ...
 
@@ -175,10 +171,10 @@ def agent_for(
 
 
 class EndpointAgent:
-    """A model without a memory: each request holds the conversation, as much of it as fits into `max_prompt_size`.
+    """A model without a memory: each request holds as much of the conversation as fits into `max_prompt_size`.
 
-    Which part that is, `Window` says; the tokens are those of all texts, and four for each message. Suggested replies
-    are adopted without asking. A declined exchange is left out of later prompts: it would be declined again."""
+    Suggested replies are adopted. A declined exchange is left out of later prompts: it would be declined again.
+    """
 
     def __init__(
         self, endpoint: Endpoint, tokenizer: Tokenizer, max_prompt_size: int | None = None, system: str | None = None
@@ -207,8 +203,7 @@ class EndpointAgent:
     async def reset(self, key: str, at_us: int) -> None:
         self.observe_reset()
 
-    async def advance(self, from_us: int, to_us: int, key: str) -> None:
-        """Each request tells the time: there is nothing to do."""
+    async def advance(self, from_us: int, to_us: int, key: str) -> None: ...
 
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
         self._window.make_room(message)
@@ -220,8 +215,6 @@ class EndpointAgent:
 
 
 class RememberingAgent:
-    """An agent that keeps the conversation itself and is told each message once, under the conversation's name."""
-
     def __init__(self, endpoint: StatefulEndpoint, conversation: str) -> None:
         self.name = endpoint.name
         self.simulated = endpoint.simulated
@@ -244,8 +237,7 @@ class RememberingAgent:
         seconds = (to_us - from_us) / 1_000_000
         await self._endpoint.advance(conversation=self._conversation, key=key, sent_at=_moment(to_us), seconds=seconds)
 
-    def observe(self, message: str, reply: str, *, declined: bool = False) -> None:
-        """It has this in its own memory."""
+    def observe(self, message: str, reply: str, *, declined: bool = False) -> None: ...
 
     def observe_reset(self) -> None: ...
 

@@ -34,12 +34,10 @@ class Clock(ABC):
         return self._now_us
 
     def set(self, at_us: int) -> None:
-        """Not before that time, which a log recorded."""
         self._now_us = max(self._now_us, at_us)
 
     @abstractmethod
-    def exchanged(self) -> int:
-        """The time after a reply."""
+    def exchanged(self) -> int: ...
 
     @abstractmethod
     async def jump(self, until_us: int) -> int:
@@ -47,8 +45,6 @@ class Clock(ABC):
 
 
 class VirtualClock(Clock):
-    """Time that only passes as it is said: one second an exchange, and jumps."""
-
     def __init__(self, start_us: int = START_US, *, tells_agent: bool = False) -> None:
         super().__init__(start_us)
         self.tells_agent = tells_agent
@@ -63,7 +59,7 @@ class VirtualClock(Clock):
 
 
 class RealClock(Clock):
-    """The time of the machine; to let time pass is to wait for it."""
+    """The time of the machine."""
 
     def __init__(
         self,
@@ -82,7 +78,7 @@ class RealClock(Clock):
         return self.now()
 
     async def jump(self, until_us: int) -> int:
-        """Waits; the part of the time that passed while nobody was there (the run was cut off) is not waited for."""
+        """Wait; time that passed while the run was cut off is not waited for."""
         while (left := until_us - self._machine()) > 0:
             await self._sleep(left / 1_000_000)
         self.set(until_us)
@@ -97,7 +93,7 @@ def make_clock(name: ClockName) -> Clock:
 
 
 def as_iso(at_us: int) -> str:
-    """A time for people: ISO 8601, UTC, to the millisecond where it has any."""
+    """ISO 8601, UTC, to the millisecond where it has any."""
     moment = datetime.fromtimestamp(at_us // 1_000_000, UTC)
     rest = at_us // 1_000 % 1_000
     return f"{moment:%Y-%m-%dT%H:%M:%S}{f'.{rest:03}' if rest else ''}Z"

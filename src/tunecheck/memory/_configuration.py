@@ -38,10 +38,9 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class DataSet:
-    """One data set of a configuration: its kind, made with its arguments, and how many tests of it there are.
+    """`name` is what the configuration calls it, `seed` what its tests are generated from.
 
-    `name` is what the configuration calls it, `seed` what its tests are generated from; `sha256` is that of the kind's
-    own file, where it has one.
+    `sha256` is that of the kind's own file, where it has one.
     """
 
     name: str
@@ -56,7 +55,6 @@ class DataSet:
         return self.kind.title
 
     def recipe(self) -> dict[str, JSON]:
-        """What its definitions are made of: two with the same recipe have the same tests."""
         content = {} if self.sha256 is None else {"sha256": self.sha256}
         return {
             **content,
@@ -70,7 +68,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a run of the benchmark is made of. `memory_span` is in tokens; each data set has its own, mostly this one.
+    """`memory_span` is in tokens; each data set has its own, mostly this one.
 
     `incompatibilities` are sets of titles of which no two are at work at once, `incompatible_names` the same by name.
     `isolated` is what the file says of it, which nothing published does.
@@ -89,7 +87,6 @@ class Configuration:
         return next((each for each in self.data_sets if each.title == title), None)
 
     def settings(self) -> dict[str, JSON]:
-        """The configuration as data, in the form of its file, with all that was left to defaults."""
         together: list[JSON] = [list(names) for names in self.incompatible_names]
         config: dict[str, JSON] = {"run_name": self.run_name, "incompatibilities": together, "isolated": self.isolated}
         shared: dict[str, JSON] = {"memory_span": self.memory_span, "seed": self.seed}
@@ -114,8 +111,6 @@ def read_configuration(path: Path | str, *, seed: int | None = None) -> Configur
 
 
 class _Universal(msgspec.Struct, frozen=True):
-    """The arguments that every data set has."""
-
     dataset_examples: Annotated[int, Meta(ge=1, le=10_000)] = 1
     memory_span: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 32_000
     seed: Annotated[int, Meta(ge=1 - 2**63, le=2**63 - 1)] = 0
@@ -147,8 +142,6 @@ class _File(Written, frozen=True):
 
 
 class _Reader:
-    """Makes a configuration of one file, with errors that name its lines."""
-
     def __init__(self, document: yamltext.Document, path: Path, seed: int | None) -> None:
         self._document = document
         self._path = path
@@ -215,7 +208,7 @@ class _Reader:
         )
 
     def _check_shared(self, arguments: Mapping[str, JSON], entries: Iterable[_Entry]) -> None:
-        """An argument for all data sets must be one of some."""
+        """An argument for all data sets must be one that some data set has."""
         path = ("datasets", "args")
         self._refuse_old(arguments, frozenset(), path)
         if not arguments:

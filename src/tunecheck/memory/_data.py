@@ -17,14 +17,12 @@ T = TypeVar("T")
 
 @lru_cache(maxsize=32)
 def read_words(name: str) -> tuple[str, ...]:
-    """The lines of a text file, blank ones left out."""
     lines = (DATA / f"{name}.txt").read_text("utf-8").splitlines()
     return tuple(line.strip() for line in lines if line.strip())
 
 
 @lru_cache(maxsize=32)
 def read_data(name: str, form: type[T]) -> T:
-    """A JSON file, as the form that it has."""
     return msgspec.convert(loads((DATA / f"{name}.json").read_bytes()), type=form)
 
 
@@ -36,11 +34,10 @@ class SpyCode(msgspec.Struct, frozen=True):
 
 
 def spy_codes() -> dict[str, tuple[SpyCode, ...]]:
-    """All messages of the kind `spy_meeting`, by what they tell: a time, a place, a thing."""
     codes: dict[str, tuple[SpyCode, ...]] = read_data("spy_codes", dict[str, tuple[SpyCode, ...]])
     return codes
 
 
 def spy_words() -> list[tuple[str, ...]]:
-    """The words of all messages that there are: those of the ones that were not sent are wrong in an answer."""
+    """The words of all messages: those of messages that were not sent are wrong in an answer."""
     return [code.words for codes in spy_codes().values() for code in codes]

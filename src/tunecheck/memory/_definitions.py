@@ -27,7 +27,7 @@ _UNSAFE = frozenset('/\\:*?"<>|\0')
 
 
 def safe_name(text: str) -> str:
-    """A name as a file may have it."""
+    """The text with what no file name may hold replaced."""
     name = "".join("_" if letter in _UNSAFE or not letter.isprintable() else letter for letter in text)
     return name.strip(". ") or "run"
 
@@ -59,7 +59,7 @@ class _Wait(Written, frozen=True, omit_defaults=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What a definition's file holds; the benchmark's have other keys beside these."""
+    """The benchmark's own definitions have other keys beside these."""
 
     script: list[str] | None = None
     is_question: list[bool] | None = None
@@ -94,7 +94,11 @@ def read_definition(file: Path | str) -> Definition:
         is_temporal=content.is_temporal,
         uses_callback=content.uses_callback,
     )
-    _check_lengths(definition, path)
+    lines, marked, waited = len(definition.script), len(questions), len(definition.waits)
+    if marked != waited:
+        raise DataError(f"{path}: {marked} entries in is_question, {waited} in waits")
+    if marked != lines and not (definition.is_temporal and marked == lines + 1):
+        raise DataError(f"{path}: {lines} entries in script, {marked} in is_question")
     return definition
 
 
@@ -110,14 +114,6 @@ def _content(path: Path) -> JSON:
         return loads(raw)
     except ValueError as error:
         raise DataError(f"{path}: not JSON: {error}") from None
-
-
-def _check_lengths(definition: Definition, path: Path) -> None:
-    lines, questions, waits = len(definition.script), len(definition.is_question), len(definition.waits)
-    if questions != waits:
-        raise DataError(f"{path}: {questions} entries in is_question, {waits} in waits")
-    if questions != lines and not (definition.is_temporal and questions == lines + 1):
-        raise DataError(f"{path}: {lines} entries in script, {questions} in is_question")
 
 
 def default_waits(lines: int) -> tuple[Wait, ...]:
@@ -159,22 +155,13 @@ def definition_path(folder: Path | str, definition: Definition) -> Path:
 
 
 def definition_data(definition: Definition) -> dict[str, JSON]:
-    """What a definition's file holds; a wait says only what it waits for."""
+    waits = [_Wait(wait.tokens or None, wait.seconds or None, wait.percentage or None) for wait in definition.waits]
     return {
         "script": list(definition.script),
         "is_question": list(definition.is_question),
-        "waits": [_wait_data(wait) for wait in definition.waits],
+        "waits": msgspec.to_builtins(waits),
         "expected_responses": list(definition.expected),
         "can_be_interleaved": definition.can_be_interleaved,
         "is_temporal": definition.is_temporal,
         "uses_callback": definition.uses_callback,
     }
-
-
-def _wait_data(wait: Wait) -> dict[str, JSON]:
-    entries: dict[str, JSON] = {
-        "tokens": wait.tokens,
-        "time": wait.seconds,
-        "percentage_finished": wait.percentage,
-    }
-    return {key: value for key, value in entries.items() if value}

@@ -24,11 +24,10 @@ class Outcome(
     omit_defaults=True,
     rename={"at_us": "at", "latency_ms": "ms", "input_tokens": "in", "output_tokens": "out"},
 ):
-    """When an effect was done, in µs since 1970 (UTC), and the words that came back (replies and judgements).
+    """The words that came back (replies and judgements), when (`at_us`, µs since 1970, UTC), and what they cost.
 
-    The rest is what it cost: how long the agent took, its tokens as the service counted them, and whether it adopted
-    the suggested reply instead of being asked. `declined`: the service declined the content, and the empty text stands
-    for its answer; the agent leaves the exchange out of what it sends next.
+    `adopted`: the agent took the suggested reply without being asked. `declined`: the service declined the content; the
+    text is empty, and the agent leaves the exchange out of what it sends next.
     """
 
     at_us: int
@@ -42,7 +41,7 @@ class Outcome(
 
     @property
     def judged_by_model(self) -> bool:
-        """Of a judgement: whether it was a model's, not that of rules about words."""
+        """Whether a judgement is a model's, not that of rules about words."""
         return any(each is not None for each in (self.latency_ms, self.input_tokens, self.output_tokens))
 
 
@@ -68,8 +67,6 @@ class Send(_Effect, frozen=True, tag="send"):
 
 
 class Consult(_Effect, frozen=True, tag="consult"):
-    """Ask the judge a question of a dynamic test."""
-
     test: str
     purpose: str
     values: dict[str, Any]
@@ -80,21 +77,21 @@ class Consult(_Effect, frozen=True, tag="consult"):
 
 
 class Begin(_Effect, frozen=True, tag="begin"):
-    """A test begins, at so many tokens of the whole conversation."""
+    """`tokens` counts those of the whole conversation before it."""
 
     test: str
     tokens: int
 
 
 class End(_Effect, frozen=True, tag="end"):
-    """A test is over; `points` where it counted them itself."""
+    """`points` where the test counted them itself."""
 
     test: str
     points: Points | None = None
 
 
 class Waiting(_Effect, frozen=True, tag="wait"):
-    """A test waits for so many more tokens and so many seconds."""
+    """A test waits for this many more tokens and seconds."""
 
     test: str
     tokens: int
@@ -102,14 +99,10 @@ class Waiting(_Effect, frozen=True, tag="wait"):
 
 
 class Register(_Effect, frozen=True, tag="register"):
-    """A test's callback looks at the conversation from now on."""
-
     test: str
 
 
 class Deregister(_Effect, frozen=True, tag="deregister"):
-    """A test's callback has seen what it waited for."""
-
     test: str
 
 
@@ -120,7 +113,7 @@ class ResetAgent(_Effect, frozen=True, tag="reset_agent"):
 
 
 class Jump(_Effect, frozen=True, tag="jump", rename={"until_us": "until"}):
-    """Let time pass until then, in µs since 1970 (UTC), with nothing said."""
+    """Let time pass until then (µs since 1970, UTC), with nothing said."""
 
     until_us: int
 

@@ -157,7 +157,6 @@ class MemoryEvaluator(Evaluator):
 
     @property
     def concurrency(self) -> int | None:
-        """How many rows at once the judge bears."""
         return None if self._judges is None else self._judges.endpoint.concurrency
 
     async def close(self) -> None:
@@ -199,7 +198,6 @@ class MemoryEvaluator(Evaluator):
         return self._judged(test, [judge(**inputs) for inputs in result])
 
     async def call_with(self, calls: ModelCalls, /, **row: object) -> Verdict:
-        """Score one test; `calls` asks the judge."""
         own_score = row.pop("own_score", None)
         test = read_test(**row)
         result = self._by_words(test, own_score)

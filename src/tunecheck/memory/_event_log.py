@@ -77,9 +77,9 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class EventLog:
-    """The log of a session at work; every method that writes raises RunError where it cannot.
+    """The log of a session at work: `recorded` are its events so far, `start_us` is when its clock began.
 
-    `recorded` are the events of before, when the session is resumed; `start_us` is when its clock began.
+    Every method that writes raises RunError where it cannot.
     """
 
     def __init__(self, path: Path, start_us: int, made_of: Mapping[str, JSON]) -> None:
@@ -115,7 +115,6 @@ class EventLog:
         self._next += 1
 
     def redone(self, outcome: Outcome) -> None:
-        """Record the outcome of the effect that was in flight when the session was resumed."""
         self._next -= 1
         self.done(outcome)
 
@@ -137,11 +136,7 @@ def _check_same(path: Path, before: Mapping[str, JSON], now: Mapping[str, JSON])
 
 
 def read_events(path: Path) -> list[Event]:
-    """The events of a log, for reading only.
-
-    Raises:
-        ConfigurationError: it cannot be read, or is damaged.
-    """
+    """The events of a log; raises ConfigurationError where it cannot be read or is damaged."""
     return _read(path)[1]
 
 

@@ -24,7 +24,7 @@ OWN = Path(__file__).with_name("data") / "filler.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Filler:
-    """One message; `suggested` is the reply that an agent may take as its own, `draws` the places of its entries."""
+    """`suggested` is the reply that an agent may take as its own, `draws` the places of the message's entries."""
 
     message: str
     suggested: str
@@ -97,11 +97,11 @@ def _pair(entry: JSON, form: type[_Line] | type[_Trivia], where: str) -> tuple[s
 
 
 class FillerWriter:
-    """Writes filler messages of a wanted size; what an entry weighs is counted once.
+    """Writes filler messages of a wanted size.
 
     A message is large enough when its preface, its lines, each counted by itself, and its answers as a Python list come
-    to so many tokens: the reference's rule. The list is counted in pieces that end after a comma, where the encodings
-    of `tunecheck.memory._tokens` never join two: the sum is the whole's count, without counting the whole each time.
+    to so many tokens: the reference's rule. The list is counted in pieces that end after a comma, where encodings
+    never join two tokens: none is counted as a whole again for each entry.
     """
 
     def __init__(self, pool: FillerPool, wording: Wording, tokenizer: Tokenizer) -> None:
@@ -112,7 +112,6 @@ class FillerWriter:
         self._weights: dict[int, tuple[int, int, int]] = {}
 
     def write(self, source: random.Random, tokens: int) -> Filler:
-        """The next message, of about so many tokens with its answers, at least one entry long."""
         draws = [source.randrange(len(self._pairs))]
         line, _, _ = self._weight(draws[0])
         answer = repr(self._pairs[draws[0]][1])

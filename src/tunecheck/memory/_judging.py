@@ -32,11 +32,8 @@ class EndpointJudge:
     """Asks a model, each question by the prompt file `memory_<purpose>.prompty`.
 
     The file is looked for in `prompts`, by default the folder `prompty` of the workspace, then among the package's own.
-    Its inputs are the request's values, lists as lines; `data_mark` is made here. A reply that is not as the file's
-    `outputs:` say is asked for once more. What comes back is the answer's values as JSON; where there is none, an
-    object whose only key, `error`, says why, which no test takes for an answer.
-
-    `completions` are the calls so far.
+    Its inputs are the request's values, lists as lines; `data_mark` is made here. Where there is no valid answer, what
+    comes back is an object whose only key, `error`, says why. `completions` are the calls so far.
     """
 
     def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] | None = None) -> None:
@@ -46,7 +43,7 @@ class EndpointJudge:
         self._asking: dict[str, tuple[Prompt, Asking]] = {}
 
     async def ask(self, request: AskJudge, *, key: str) -> str:
-        """See `Judge`. A question that is asked again, of the same prompt, has the same idempotency key."""
+        """See `Judge`."""
         from tunecheck.evaluators._judges.reply import JudgementError
 
         if request.purpose not in self._asking:
@@ -77,7 +74,7 @@ class EndpointJudge:
 
 
 class _Calls:
-    """Asks the endpoint under an idempotency key of its own for each call that a judgement takes."""
+    """Gives each call of a judgement an idempotency key of its own."""
 
     def __init__(self, key: str, completions: list[Completion]) -> None:
         self._key = key
@@ -124,11 +121,7 @@ _MOST_QUESTIONS = 50
 
 
 class MemoryJudges:
-    """Asks one endpoint about the questions of tests, each with the prompt of its data set.
-
-    A prompt is `prompty/<name>.prompty` in the workspace, else the package's own; `<name>` is for instance
-    `memory_recall`.
-    """
+    """Asks one endpoint about the questions of tests, each with the prompt of its data set."""
 
     def __init__(
         self,
@@ -174,7 +167,6 @@ class MemoryJudges:
         ]
 
     def judge(self, test: Given) -> PromptyEvaluator:
-        """The judge of a test's data set, which takes the inputs that `questions` gives."""
         return self._judges[self._name(test)]
 
     def together(self, test: Given, verdicts: Sequence[Verdict]) -> tuple[float, tuple[str, ...], dict[str, JSON]]:

@@ -41,8 +41,6 @@ def read_lenient(text: str) -> JSON:
 
 
 class _Reader:
-    """One pass over the text; each character is looked at once."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0

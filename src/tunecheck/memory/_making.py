@@ -37,15 +37,13 @@ _ANSWER = "give --regenerate to make them anew, or --reuse to take them as they 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A data set of which there are no tests in this run, and why."""
-
     title: str
     reason: str
 
 
 @dataclass(frozen=True)
 class Made:
-    """The definitions of a run by data set, in the configuration's order; which were made now; which are left out."""
+    """Definitions in the configuration's order, the titles that were made now, and the data sets left out."""
 
     definitions: tuple[Definition, ...]
     made: tuple[str, ...] = ()
@@ -93,8 +91,6 @@ def make_definitions(
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes the definitions of one configuration in one folder."""
-
     configuration: Configuration
     folder: Path
     making: Making
@@ -122,7 +118,7 @@ class _Maker:
         return self._made({**stored, **self._written(new)}, tuple(new), left_out)
 
     def renew(self) -> Made:
-        """Everything made anew; what was there goes once all is made. What cannot be made now stays as it was."""
+        """Make everything anew; old definitions go once all is made. What cannot be made now stays as it was."""
         new, left_out = self._generated(self.configuration.data_sets)
         stored = {each.title: self._stored(each.title) for each in left_out}
         with _writing(self.folder):
@@ -169,7 +165,7 @@ class _Maker:
         return any(any((self.folder / each.title).glob(f"*{SUFFIX}")) for each in self.configuration.data_sets)
 
     def _written(self, new: dict[str, list[Definition]]) -> dict[str, list[Definition]]:
-        """Write the data sets, each of which appears whole; what their files say, as the next run will find it."""
+        """Write the data sets, each of which appears whole; gives what their files say."""
         building = self.folder / f".making-{os.getpid()}"
         try:
             for title, definitions in new.items():
@@ -199,7 +195,6 @@ class _Maker:
         return Made(tuple(each for title in titles for each in by_title.get(title, ())), new, tuple(left_out))
 
     def _write_record(self, recipes: dict[str, JSON]) -> None:
-        """Write the configuration, and what each data set's definitions were made of."""
         import yaml
 
         text = yaml.safe_dump(self.configuration.settings(), sort_keys=False, allow_unicode=True, width=120)
@@ -209,7 +204,7 @@ class _Maker:
             write_file(self.folder / RECORD, dumps_readably(versioned(recipes)))
 
     def _record(self) -> dict[str, JSON] | None:
-        """What the definitions that are there were made of, by title."""
+        """What the definitions in the folder were made of, by title."""
         config = self.folder / CONFIG
         if not (self.folder / RECORD).is_file():
             return _recipes(read_configuration(config)) if config.is_file() else None
@@ -259,7 +254,6 @@ def _recipes(configuration: Configuration) -> dict[str, JSON]:
 
 
 def _difference(stored: dict[str, JSON], wanted: dict[str, JSON]) -> str | None:
-    """The first thing in which they differ, in words."""
     for title in [*wanted, *(title for title in stored if title not in wanted)]:
         there, here = stored.get(title), wanted.get(title)
         if there is None or here is None:

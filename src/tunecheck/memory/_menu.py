@@ -26,7 +26,7 @@ _ENTRY = re.compile(r"[0-9]{1,6}\. (.+)")
 
 @dataclass(frozen=True)
 class Menu:
-    """Sections by name, each with its entries, in the order in which they are numbered from 1."""
+    """Sections by name, each with its entries, numbered from 1 in their order."""
 
     sections: Mapping[str, tuple[str, ...]]
 
@@ -61,7 +61,7 @@ class Menu:
 
     @cached_property
     def entries(self) -> tuple[str, ...]:
-        """All entries; the number of an entry is its place, counted from 1."""
+        """All entries; the first has the number 1."""
         return tuple(entry for entries in self.sections.values() for entry in entries)
 
     @cached_property
@@ -80,13 +80,11 @@ class Menu:
         return "\n\n".join("\n".join(section) for section in lines.values())
 
     def numbered(self) -> Iterator[tuple[int, str, str]]:
-        """Each entry with its number and its section."""
         pairs = ((section, entry) for section, entries in self.sections.items() for entry in entries)
         for number, (section, entry) in enumerate(pairs, 1):
             yield number, section, entry
 
     def has(self, item: str) -> bool:
-        """Whether these words stand in the menu, in any letter case."""
         return item.lower() in self._lowered
 
     def like(self, item: str) -> tuple[str, Sequence[str]] | None:

@@ -41,7 +41,7 @@ def benchmark_folder(run: Path, configuration: Configuration, *, isolated: bool)
 
 
 def keep_definitions(benchmark: Path, configuration: Configuration, definitions: Iterable[Definition]) -> None:
-    """Write a run's definitions into its folder, unless they are there. They appear whole."""
+    """Write a run's definitions into its folder, all at once, unless they are there."""
     folder = benchmark / "definitions"
     if folder.is_dir():
         return
@@ -60,7 +60,7 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
 
 
 def _configuration_text(configuration: Configuration) -> bytes:
-    """The configuration, which kinds exclude one another by their topics spelt out: the benchmark knows no topics."""
+    """The configuration with the kinds' topics as incompatibilities: the benchmark knows no topics."""
     import yaml
 
     settings = configuration.settings()
@@ -77,7 +77,7 @@ def _configuration_text(configuration: Configuration) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A finished test: its data set, repetition, score (None where nothing could score it), and span in tokens."""
+    """`score` is None where nothing could score the test; `tokens` is its span."""
 
     title: str
     trial: int
@@ -86,8 +86,6 @@ class Scored:
 
 
 class DatasetFigures(msgspec.Struct, frozen=True, rename={"deviation": "std"}):
-    """`deviation` is the population standard deviation."""
-
     tests: int
     scored: int
     mean: float | None
@@ -168,7 +166,6 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def read_scored(rows: Iterable[Mapping[str, JSON]], metric: str) -> list[Scored]:
-    """The finished tests among result rows; `metric` is the column of their score."""
     scored = []
     for row in rows:
         score, tokens, trial = row.get(metric), row.get("outputs.tokens"), row.get("inputs.trial", 1)
@@ -184,14 +181,6 @@ EVALUATOR = "memory"
 _SCORE, _REASON = f"outputs.{EVALUATOR}.memory", f"outputs.{EVALUATOR}.memory_reason"
 
 
-@dataclass(frozen=True)
-class RunFiles:
-    """The figures of a run, and the folders of its results, one a repetition."""
-
-    figures: RunFigures
-    results: Sequence[Path]
-
-
 def write_run_files(
     run: Run,
     target: MemoryTarget,
@@ -200,8 +189,8 @@ def write_run_files(
     repeat: int,
     usage: Mapping[str, JSON],
     more: Mapping[str, JSON],
-) -> RunFiles:
-    """Write the figures and results of a finished run; `more` stands in the summary, too."""
+) -> tuple[RunFigures, list[Path]]:
+    """Write the figures and results of a finished run; gives the figures, and the folders of its repetitions."""
     rows = [*run.rows()]
     states = {trial: _state(run, target, trial) for trial in range(1, repeat + 1)}
     figures = run_figures(read_scored(rows, _SCORE), states.values())
@@ -216,11 +205,11 @@ def write_run_files(
         write_file(run.folder / FOLDER / SUMMARY, dumps_readably(versioned(summary)))
     except OSError as error:
         raise RunError(f"{benchmark}: cannot be written: {error.strerror}; run {run.id} is finished") from error
-    return RunFiles(figures, folders)
+    return figures, folders
 
 
 def _state(run: Run, target: MemoryTarget, trial: int) -> SessionState:
-    """A session's state: as this process has it, or folded from the log of one that was over already."""
+    """A session's state, folded from its log where an earlier process had it."""
     state = target.states.get(trial)
     if state is None:
         state = target.make_state()
@@ -242,7 +231,7 @@ def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacySco
 
 
 def _costs(usage: Mapping[str, JSON], repeat: int) -> dict[str, JSON]:
-    """What the benchmark's statistics say of cost, in dollars; several conversations were paid for together."""
+    """In dollars; of several conversations, which were paid for together, no cost is known."""
     dollars: dict[str, float] = {}
     for name in ("target", "judge", EVALUATOR):
         spent = usage.get(name)

@@ -71,22 +71,19 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class WaitTarget:
-    """The count of the conversation's tokens and the time that a test waits for."""
-
     tokens: int
     at_us: int
 
 
 def schedule(tests: Iterable[Test], settings: Settings) -> Schedule:
-    """The whole run as a generator of effects, each to be answered with its outcome."""
     return Scheduler(tests, settings).run()
 
 
 class Scheduler:
-    """The state of a run: a fold over the outcomes that it was sent, and nothing else.
+    """A fold over the outcomes that it was sent.
 
-    `tokens` counts all that was said by both sides, `now_us` is the time of the last outcome, `draws` is where the
-    filler's random numbers come from. `waiting` holds what each waiting test waits for, in the order they began to.
+    `tokens` counts all that was said by both sides, `now_us` is the time of the last outcome, `draws` is the source of
+    the filler's random numbers. `waiting` holds what each waiting test waits for, in the order in which they began to.
     """
 
     def __init__(self, tests: Iterable[Test], settings: Settings) -> None:
@@ -131,12 +128,11 @@ class Scheduler:
                 yield from self._finish(task)
 
     def _pick(self) -> _Doing[Task]:
-        """Whose turn it is: made so by time, then by filler, where nobody is ready."""
         # The first that has not begun and that no test at work blocks.
         startable = min(
             (ids[0] for title, ids in self._to_begin.items() if ids and not self._blocks[title]), default=""
         )
-        task = self._ready() or self.tasks.get(startable)
+        task = self._ready() or self.tasks.get(startable)  # else time passes first, then filler
         while task is None:
             task = (yield from self._let_time_pass()) or (yield from self._let_tokens_pass()) or self._ready()
         if self.waiting.pop(task.id, None) is None:
@@ -147,7 +143,7 @@ class Scheduler:
         return task
 
     def _ready(self) -> Task | None:
-        """Of those that have waited long enough, the one whose count of tokens came first."""
+        """Of the tests that have waited long enough, the one whose count of tokens came first."""
         ready = [id_ for id_ in self.waiting if self._is_free(id_)]
         return self.tasks[min(ready, key=lambda id_: self.waiting[id_].tokens)] if ready else None
 
@@ -156,7 +152,7 @@ class Scheduler:
         return target.tokens <= self.tokens and target.at_us <= self.now_us
 
     def _let_time_pass(self) -> _Doing[Task | None]:
-        """Go from one waiting test's time to the next; the first that is free then. All times before any token."""
+        """Go from one waiting test's time to the next, until a test is free; gives that test."""
         while later := [id_ for id_, target in self.waiting.items() if target.at_us > self.now_us]:
             first = min(later, key=lambda id_: self.waiting[id_].at_us)
             yield from self._note(Jump(self.waiting[first].at_us + _SECOND))
@@ -173,7 +169,7 @@ class Scheduler:
         return None
 
     def _turn(self, task: Task) -> _Doing[bool]:
-        """Let it go on until it waits or has come to its end: whether it has."""
+        """Let a test go on until it waits or ends; whether it has ended."""
         while (step := task.next()) is not None:
             if isinstance(step, Say):
                 yield from self._converse(task, step)
@@ -222,10 +218,10 @@ class Scheduler:
             yield from self._note(ResetAgent(task.id))
 
     def _fill(self, tokens: int) -> _Doing[None]:
-        """Let so many tokens pass. While a callback counts replies, none is suggested: the agent must really answer."""
         while tokens > 0:
             before = self.tokens
             filler = self._filler.write(self.draws, min(tokens, self.settings.max_message_tokens))
+            # While a callback counts replies, none is suggested: the agent must really answer.
             suggested = None if self.callbacks else filler.suggested
             yield from self._say(Send("", filler.message, suggested=suggested, draws=filler.draws))
             tokens -= self.tokens - before
@@ -262,7 +258,7 @@ class Scheduler:
         self.callbacks[task.id] = task
 
     def to_wait(self, task: Task, wait: Wait) -> int:
-        """The tokens that a wait comes to now; the reply to the test's last message is taken off."""
+        """The tokens that a wait comes to now, less the reply to the test's last message."""
         tokens = wait.tokens
         if wait.percentage > 0:
             span = task.test.memory_span or self.settings.memory_span

@@ -12,7 +12,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
@@ -34,65 +34,49 @@ _SHOWN = 160
 
 
 class Judge(Protocol):
-    """Who answers the questions of tests that are judged while they run."""
-
     async def ask(self, request: AskJudge, *, key: str) -> str:
-        """The judgement, as the text of a JSON object; `key` is the same whenever the same question is asked again.
+        """The judgement as a JSON object's text; `key` is the same whenever the same question is asked again.
 
         Raises:
             ConfigurationError: the judge does not know this question.
-            EndpointError: a model was asked, and the call failed for good.
+            EndpointError: the call to a model failed for good.
         """
 
 
-class SessionStoppedError(RunError):
-    """The session was asked to stop."""
+class SessionStoppedError(RunError): ...
 
 
+@dataclass(eq=False, kw_only=True)
 class Session:
     """One conversation; `run` has it from the beginning, or goes on where its log ends.
 
     Args:
         schedule: makes the generator of effects, always the same.
-        agent: who is talked to. What the log holds it observes without being asked.
-        judge: makes whom dynamic tests consult, when the first of them does.
-        clock: the conversation's.
-        log: what was recorded, and where the rest goes.
+        agent: what the log holds it observes without being asked.
+        make_judge: makes whom dynamic tests consult, when the first of them does.
         key: the idempotency key of the n-th event.
-        state: what tests have come to; a test's end is announced by `ended`.
-        costs, judge_costs: what counts the calls to the agent and to the judge.
+        ended: told of each test that is over.
+        costs, judge_costs: count the calls to the agent and to the judge.
     """
 
-    def __init__(
-        self,
-        *,
-        schedule: Callable[[], Schedule],
-        agent: Agent,
-        judge: Callable[[], Judge],
-        clock: Clock,
-        log: EventLog,
-        key: Callable[[int], str],
-        state: SessionState,
-        ended: Callable[[TestState], None] = lambda state: None,
-        costs: CostTracker | None = None,
-        judge_costs: CostTracker | None = None,
-    ) -> None:
-        self._make = schedule
-        self._agent = agent
-        self._make_judge = judge
+    schedule: Callable[[], Schedule]
+    agent: Agent
+    make_judge: Callable[[], Judge]
+    clock: Clock
+    log: EventLog
+    key: Callable[[int], str]
+    state: SessionState
+    ended: Callable[[TestState], None] = lambda state: None
+    costs: CostTracker | None = None
+    judge_costs: CostTracker | None = None
+
+    def __post_init__(self) -> None:
         self._judge: Judge | None = None
-        self._clock = clock
-        self._log = log
-        self._key = key
-        self.state = state
-        self._ended = ended
-        self._costs = costs
-        self._judge_costs = judge_costs
         self._stopping = asyncio.Event()
         self._number = 0
 
     def stop(self) -> None:
-        """Begin nothing more; an exchange under way may finish, and is recorded. `run` then ends by an error."""
+        """Begin nothing more; an exchange under way may finish, and is recorded. `run` then raises."""
         self._stopping.set()
 
     async def run(self) -> None:
@@ -103,10 +87,10 @@ class Session:
             RunError: the agent or the judge failed for good, or the log cannot be written.
             SessionStoppedError: it was asked to stop.
         """
-        self._clock.set(self._log.start_us)
-        schedule = self._make()
+        self.clock.set(self.log.start_us)
+        schedule = self.schedule()
         effect = self._advance(schedule, None)
-        for event in self._log.recorded:
+        for event in self.log.recorded:
             self._check_same(event, effect)
             effect = await self._settle(schedule, event.effect, await self._recorded(event))
         while effect is not None:
@@ -116,7 +100,7 @@ class Session:
         self._number += 1
         ended = self.state.note(effect, outcome)
         if ended is not None:
-            self._ended(ended)
+            self.ended(ended)
         if self._number % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
         return self._advance(schedule, outcome)
@@ -143,39 +127,39 @@ class Session:
 
     async def _recorded(self, event: Event) -> Outcome:
         if event.outcome is None:  # in flight when the process died
-            self._clock.set(event.at_us)
-            outcome = await self._asked(event.effect, event.key or self._key(self._number), event.at_us)
-            self._log.redone(outcome)
+            self.clock.set(event.at_us)
+            outcome = await self._asked(event.effect, event.key or self.key(self._number), event.at_us)
+            self.log.redone(outcome)
             return outcome
         effect, outcome = event.effect, event.outcome
-        self._clock.set(outcome.at_us)
+        self.clock.set(outcome.at_us)
         if isinstance(effect, Send):
-            if self._costs is not None and _was_asked(outcome):
-                self._costs.record(outcome.input_tokens, outcome.output_tokens)
-            self._agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
-        elif isinstance(effect, Consult) and self._judge_costs is not None and outcome.judged_by_model:
-            self._judge_costs.record(outcome.input_tokens, outcome.output_tokens)
+            if self.costs is not None and _was_asked(outcome):
+                self.costs.record(outcome.input_tokens, outcome.output_tokens)
+            self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
+        elif isinstance(effect, Consult) and self.judge_costs is not None and outcome.judged_by_model:
+            self.judge_costs.record(outcome.input_tokens, outcome.output_tokens)
         elif isinstance(effect, ResetAgent):
-            self._agent.observe_reset()
+            self.agent.observe_reset()
         return outcome
 
     async def _execute(self, effect: Effect) -> Outcome:
         if self._stopping.is_set():
             raise SessionStoppedError("the session was stopped")
-        if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self._clock.tells_agent):
-            key, at_us = self._key(self._number), self._clock.now()
-            self._log.intend(effect, key, at_us)
+        if isinstance(effect, (Send, Consult, ResetAgent)) or (isinstance(effect, Jump) and self.clock.tells_agent):
+            key, at_us = self.key(self._number), self.clock.now()
+            self.log.intend(effect, key, at_us)
             outcome = await self._asked(effect, key, at_us)
-            self._log.done(outcome)
+            self.log.done(outcome)
             return outcome
-        at_us = await self._waited(effect.until_us) if isinstance(effect, Jump) else self._clock.now()
+        at_us = await self._waited(effect.until_us) if isinstance(effect, Jump) else self.clock.now()
         outcome = Outcome(at_us)
-        self._log.did(effect, outcome)
+        self.log.did(effect, outcome)
         return outcome
 
     async def _waited(self, until_us: int) -> int:
         # Real time may be long, and the run may be stopped meanwhile.
-        jump = asyncio.ensure_future(self._clock.jump(until_us))
+        jump = asyncio.ensure_future(self.clock.jump(until_us))
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
             await asyncio.wait((jump, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -193,34 +177,34 @@ class Session:
             if isinstance(effect, Consult):
                 return await self._judged(effect, key)
             if isinstance(effect, ResetAgent):
-                await self._agent.reset(key, at_us)
+                await self.agent.reset(key, at_us)
             elif isinstance(effect, Jump):
-                await self._agent.advance(at_us, effect.until_us, key)
-                return Outcome(await self._clock.jump(effect.until_us))
-            return Outcome(self._clock.now())
+                await self.agent.advance(at_us, effect.until_us, key)
+                return Outcome(await self.clock.jump(effect.until_us))
+            return Outcome(self.clock.now())
         except EndpointError as error:
             raise RunError(f"at {_shown(effect)}: {error}") from error
 
     async def _replied(self, effect: Send, key: str, at_us: int) -> Outcome:
-        async with _one_call(self._costs) as count_tokens:
-            reply = await self._agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-            outcome = Outcome(self._clock.exchanged(), **asdict(reply))
+        async with _one_call(self.costs) as count_tokens:
+            reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
+            outcome = Outcome(self.clock.exchanged(), **asdict(reply))
             if _was_asked(outcome):
                 count_tokens(outcome.input_tokens, outcome.output_tokens)
         return outcome
 
     async def _judged(self, effect: Consult, key: str) -> Outcome:
-        judge = self._judge = self._judge or self._make_judge()
+        judge = self._judge = self._judge or self.make_judge()
         completions: Sequence[Completion] = getattr(judge, "completions", ())
         before = len(completions)
-        async with _one_call(self._judge_costs) as count_tokens:
+        async with _one_call(self.judge_costs) as count_tokens:
             text = await judge.ask(effect.request, key=key)
             made = completions[before:]
             tokens = _sum([each.usage.input_tokens for each in made]), _sum([each.usage.output_tokens for each in made])
             if made:
                 count_tokens(*tokens)
         return Outcome(
-            at_us=self._clock.now(),
+            at_us=self.clock.now(),
             text=text,
             latency_ms=math.fsum(each.latency_ms or 0.0 for each in made) if made else None,
             input_tokens=tokens[0],
@@ -234,7 +218,6 @@ def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable
 
 
 def _was_asked(outcome: Outcome) -> bool:
-    """Whether a model made the reply, which then costs something."""
     return not outcome.adopted and not outcome.simulated
 
 

@@ -13,7 +13,7 @@ from tunecheck.memory._model import Points
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A place in a conversation: messages and tokens that were said before it, and the time (µs since 1970, UTC)."""
+    """Messages and tokens that were said before a place in a conversation, and the time (µs since 1970, UTC)."""
 
     message: int
     tokens: int
@@ -25,10 +25,7 @@ class Moment:
 
 @dataclass(slots=True)
 class Spent:
-    """What some exchanges took: the agent was asked `calls` times; tokens as the service counted them.
-
-    `input_tokens` and `output_tokens` are None where it never said.
-    """
+    """`calls` of the agent, tokens as the service counted them (None where it never said)."""
 
     calls: int = 0
     input_tokens: int | None = None
@@ -50,11 +47,10 @@ class Spent:
 
 @dataclass(slots=True)
 class TestState:
-    """One test: where it began and ended, and everything that belongs to it.
+    """`spent` is what a test's own exchanges took, `judged` what its questions to the judge took.
 
-    `spent` is what its own exchanges took, `share` what the whole conversation asked of models since the test before it
-    ended, and `judged` what its questions to the judge took.
-    `characters` are those of the whole conversation while it lasted.
+    `share` is what the whole conversation took since the test before it ended; `characters` are those of the whole
+    conversation while it lasted.
     """
 
     __test__ = False  # pytest: the name is the benchmark's word
@@ -80,10 +76,9 @@ class TestState:
 
 
 class SessionState:
-    """All tests of a session, folded from its events in order.
+    """All tests of a session, folded from its events in order; `count` counts the tokens of a text.
 
-    `count` counts the tokens of a text. `generated_tokens` and `generated_ms` leave out replies that were adopted, and
-    those whose time nobody measured.
+    `generated_tokens` and `generated_ms` leave out replies that were adopted or whose time nobody measured.
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:

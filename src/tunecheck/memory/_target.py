@@ -98,12 +98,7 @@ class MemoryTarget(Target):
         return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=self._max_prompt_size)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
-        """Wait for the end of the row's test.
-
-        Raises:
-            RunError: the conversation cannot go on, or what was recorded of it is not what it would be now; the run
-                stops, and can be resumed.
-        """
+        """Wait for the end of the row's test; raises RunError where the conversation cannot go on."""
         trial = row.values.get(TRIAL, 1)
         assert isinstance(trial, int)
         test = self._tests[str(row.values.get(SOURCE_ID, row.id))]
@@ -131,7 +126,7 @@ class MemoryTarget(Target):
         session = Session(
             schedule=lambda: schedule(self._tests.values(), settings),
             agent=self._agent(f"{context.run_id}/{trial}"),
-            judge=self._judge,
+            make_judge=self._judge,
             clock=clock,
             log=log,
             key=partial(_event_key, context.run_id, trial),
@@ -149,7 +144,6 @@ class MemoryTarget(Target):
         return SessionState(self._settings.tokenizer.count)
 
     def group_key(self, row: Row) -> str | None:
-        """Rows of one repetition are answered in one conversation."""
         return session_name(row.values.get(TRIAL, 1))
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
@@ -165,11 +159,9 @@ class MemoryTarget(Target):
         return output.get("simulated") is True
 
     def inputs(self, row: Row) -> JSON:
-        """The row, and everything else that is said in its session."""
         return [dict(row.values), self._made_of]
 
     def _describe_parts(self) -> dict[str, JSON]:
-        """What the events of a session depend on, by name."""
         settings = self._settings
         tests: list[JSON] = [
             [
@@ -197,7 +189,6 @@ class MemoryTarget(Target):
         return content_hash([EndpointTarget(self.endpoint).fingerprint(), self._made_of])
 
     def describe(self) -> dict[str, JSON]:
-        """The endpoint's settings, secrets masked, and how the conversation is had."""
         described = EndpointTarget(self.endpoint).describe()
         return {**described, "memory": {**_interleaving(self._settings), **self._made_of}}
 
@@ -207,14 +198,13 @@ class MemoryTarget(Target):
             running.session.stop()
 
     async def close(self) -> None:
-        """End the sessions, and close the endpoint's connections."""
         for running in self._running.values():
             await running.close()
         await self.endpoint.close()
 
 
 class _Running:
-    """A session at work in the background, and the tests of it that are over."""
+    """A session at work in the background."""
 
     session: Session
 
@@ -251,7 +241,6 @@ class _Running:
 
 
 def _event_key(run_id: str, trial: int, number: int) -> str:
-    """The idempotency key of an event: the same each time the run asks for it."""
     text = "\0".join((run_id, "memory", str(trial), str(number)))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -273,7 +262,7 @@ def _interleaving(settings: Settings) -> dict[str, JSON]:
 
 
 def _wording_hash(wording: Wording) -> str:
-    """A hash of every text, and of the menu; where they lie does not count."""
+    """Of every text and the menu, wherever the files lie."""
     texts = asdict(wording)
     del texts["name"]
     del texts["restaurant"]["menu_file"]
@@ -334,7 +323,7 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
 
 
 def _own_score(state: TestState, test: Test) -> Score | None:
-    """The score by a kind's own rules; what is raised there becomes the row's error."""
+    """The score by a kind's own rules; what these raise becomes the row's error."""
     if type(test.kind).score is Kind.score:
         return None
     given = Given(
@@ -354,7 +343,7 @@ def _own_score(state: TestState, test: Test) -> Score | None:
 
 
 def share_of(output: Mapping[str, JSON], column: str) -> tuple[int, int | None, int | None]:
-    """What an answer adds to what the run has taken, by one of these columns: calls, and tokens in and out."""
+    """Calls, and tokens in and out, by one of the columns `share` and `judged`."""
     share = output.get(column)
     counts = share if isinstance(share, dict) else {}
     calls, *tokens = (whole_number(counts.get(name)) for name in ("calls", "input_tokens", "output_tokens"))

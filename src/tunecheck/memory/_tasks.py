@@ -16,10 +16,9 @@ from tunecheck.memory._wording import Wording
 
 @dataclass(frozen=True)
 class Test:
-    """One test to be run: its definition, what kind it is, and what is its own.
+    """`memory_span` is its data set's, where that differs from the run's.
 
-    `memory_span` is its data set's, where that differs from the run's; `seed` that of its random numbers, by default
-    its id.
+    `seed` is that of its random numbers, by default its id.
     """
 
     __test__ = False  # none of pytest's
@@ -35,10 +34,9 @@ class Test:
 
 
 class Task:
-    """A test at work.
+    """`begun_at` is the count of tokens at which it began, `reply_tokens` those of the last reply to it.
 
-    `begun_at` is the count of tokens at which it began, `reply_tokens` those of the last reply to it. `replies` are,
-    once it has a callback, those of the agent since its question, its own first; `over` says that these were enough.
+    `replies` are, once it has a callback, the agent's since its question; `over` says that these were enough.
     """
 
     def __init__(self, test: Test, wording: Wording, now_us: Callable[[], int]) -> None:
@@ -127,7 +125,7 @@ def _is_number(value: object) -> bool:
 
 
 def conflicts(kinds: Iterable[Kind], declared: Sequence[frozenset[str]], by_topics: bool) -> dict[str, set[str]]:
-    """By title, the titles that must not be at work beside it, its own among them."""
+    """By title, the titles that must not be at work at the same time, its own included."""
     by_title = {kind.title: kind for kind in kinds}
     blocked = {title: {title} for title in by_title}
     for together in declared:

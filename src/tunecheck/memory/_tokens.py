@@ -45,10 +45,10 @@ def load_tokenizer(name: str = "cl100k_base") -> Tokenizer:
 
 
 def _load_core() -> ModuleType:
-    """The part of bpe-openai that counts.
+    """The part of bpe-openai that counts, without the package's `__init__`.
 
-    It is loaded past the package's own first lines, which take half a second to read every encoding that it has a
-    second time, as tables for Python. What imports the package later finds this part loaded.
+    That takes half a second to read every encoding a second time, as tables for Python. A later import of the package
+    finds this part loaded.
     """
     package = util.find_spec(_PACKAGE)
     spec = machinery.PathFinder.find_spec(_CORE, package.submodule_search_locations) if package is not None else None
@@ -68,7 +68,7 @@ class _Core(Protocol):
 
 
 class _Encoding:
-    """An encoding of bpe-openai; what looks like a special token within a text is text."""
+    """What looks like a special token within a text is text."""
 
     def __init__(self, name: str, counter: _Counter) -> None:
         self.name = name
@@ -82,10 +82,7 @@ class _Encoding:
 
 
 class CountingOnce:
-    """A tokenizer that does not count again what it has just counted.
-
-    The scheduler, the agent's window and the session's state each need the tokens of the same message.
-    """
+    """Remembers the last counts: scheduler, agent and session state each count the same message."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.name = tokenizer.name

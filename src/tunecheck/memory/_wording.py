@@ -43,7 +43,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class RestaurantWording:
-    """The waiter's lines, and the file of the menu: `{section: [entries]}` as JSON, "Beverages" among them."""
+    """`menu_file` holds `{section: [entries]}` as JSON."""
 
     setup: str
     speaker: str
@@ -73,17 +73,12 @@ class RestaurantWording:
 
 @dataclass(frozen=True, slots=True)
 class JokesWording:
-    """The question of a temporal test; `{elapsed}` ends with a space where it is not empty."""
-
     question: str
 
 
 @dataclass(frozen=True)
 class Wording:
-    """All texts that stand in no definition. `name` says where they come from.
-
-    `filler_line` has `{question}` and `{answer}`; `reset` has, by title, what is said when a test is over.
-    """
+    """All texts that stand in no definition; `name` says where they come from, `reset` is by title."""
 
     name: str
     introduction: str
@@ -94,7 +89,7 @@ class Wording:
     jokes: JokesWording
 
     def farewell(self, title: str) -> str | None:
-        """What makes the agent forget a finished test of this kind; `*` in `reset` is for all that it does not name."""
+        """What makes the agent forget a finished test; `*` in `reset` stands for titles that it does not name."""
         return self.reset.get(title) or self.reset.get("*")
 
 
@@ -156,7 +151,7 @@ def load_wording(path: Path | str | None = None) -> Wording:
 
 
 def _read(path: Path | str) -> dict[str, Any]:
-    """The texts that a file has, its menu's file as a path."""
+    """The texts of a file, its menu's file as a path."""
     document = yamltext.read(path)
     texts: dict[str, Any] = msgspec.to_builtins(read_as(document.value, _File, document.where))
     for (section, name), placeholders in _PLACEHOLDERS.items():

@@ -41,7 +41,7 @@ def write_results(
     scores: Mapping[str, LegacyScore],
     costs: Mapping[str, JSON],
 ) -> None:
-    """Write the files of one session: `events` is its event log, `costs` what it cost."""
+    """Write the files of one session from its event log."""
     folder.mkdir(parents=True, exist_ok=True)
     recorded = read_events(events)
     finished = [(event.effect, event.outcome) for event in recorded if event.outcome is not None]
@@ -66,8 +66,6 @@ def write_results(
 
 @dataclass
 class _Logs:
-    """The lines of one test's logs."""
-
     task: list[JSON] = field(default_factory=list)
     full: list[JSON] = field(default_factory=list)
 
@@ -98,7 +96,7 @@ _SYSTEM: Mapping[type[Effect], str] = {
 
 
 def _local(at_us: int) -> str:
-    """A time as that benchmark writes it, without a zone; here it is always UTC."""
+    """As the benchmark writes a time, without a zone; always UTC."""
     return str(datetime.fromtimestamp(0, UTC).replace(tzinfo=None) + timedelta(microseconds=at_us))
 
 

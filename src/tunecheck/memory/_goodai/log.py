@@ -36,8 +36,6 @@ _Amount: TypeAlias = Annotated[float, Meta(gt=-_LAST_TIMESTAMP, lt=_LAST_TIMESTA
 
 
 class EventType(IntEnum):
-    """What a line of the log says, by its number there."""
-
     SEND_MESSAGE = 0
     BEGIN = 1
     END = 2
@@ -62,10 +60,7 @@ _TEXT_OF: Mapping[EventType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """One event. `at_us` is in µs since 1970; the rest is what its type has: texts, tokens and seconds of waits.
-
-    `line` is its line in the file, from 1.
-    """
+    """`at_us` is in µs since 1970; `line` is the line in the file, from 1; the rest depends on the type."""
 
     type: EventType
     at_us: int
@@ -85,7 +80,6 @@ class LogEvent:
         return self.type in ANSWERED
 
     def says(self) -> str:
-        """The event in a line, for people."""
         parts = [self.type.name, f"{self.test!r}" if self.test else ""]
         if self.type in _TEXT_OF:
             parts.append(f"{self.text!r}{' (question)' if self.question else ''}")
@@ -98,7 +92,7 @@ class LogEvent:
 
 @dataclass(frozen=True)
 class LogFile:
-    """`torn` says that the last line of the log broke off and was left out."""
+    """`torn`: the last line broke off and was left out."""
 
     name: str
     events: tuple[LogEvent, ...]
@@ -139,7 +133,7 @@ _OF_TESTS: Mapping[type[Effect], EventType] = {
 
 
 def log_events(effect: Effect, before_us: int, outcome: Outcome) -> Iterator[LogEvent]:
-    """What the log says of an effect and of what it came to, if anything; `before_us` is the time before it."""
+    """The log's events of an effect and its outcome; `before_us` is the time before it."""
     if isinstance(effect, Send):
         test, question = effect.test, effect.question
         yield LogEvent(SENT[effect.filler], before_us, test, effect.message, question)

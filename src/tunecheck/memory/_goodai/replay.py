@@ -50,7 +50,7 @@ _RandomState: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first event that is not the same: what the log has there, and what ours is; None where one has ended."""
+    """The first event that differs; None where the log, or ours, has ended."""
 
     logged: LogEvent | None
     ours: LogEvent | None
@@ -58,7 +58,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What the reference saves beside its log: the count of tokens, and where the filler's random numbers are."""
+    """What the reference saves beside its log, as far as a replay needs it."""
 
     tokens: int
     draws: _RandomState
@@ -81,8 +81,7 @@ class Walk:
     def may_be_saved(self) -> Iterator[Saved]:
         """What may have been saved when the log was interrupted at `place`, the most likely first.
 
-        The reference saves after each message and wait of a test, but not between filler: a process that dies there
-        leaves what was before the filler. It may also die just before it saves.
+        The reference saves after each message and wait of a test, not between filler, and may die just before it saves.
         """
         states = list(self._states)[::-1]
         likely = [saved for saved, written in states if written][:1] + [saved for saved, _ in states]
@@ -111,7 +110,7 @@ class Walk:
             self.difference = Difference(self._events[self.place], None)
 
     def _outcome(self, effect: Effect) -> Outcome | None:
-        """What the log says that the effect came to; None where it says something else."""
+        """What the log says an effect came to; None where it says something else."""
         now_us = self._scheduler.now_us
         if isinstance(effect, Jump):
             return self._in_time(Outcome(effect.until_us))
@@ -146,7 +145,7 @@ class Walk:
 
 
 def _same(logged: LogEvent, ours: LogEvent) -> bool:
-    """Whether they say the same. The reference's log leaves whole days out of a wait's seconds."""
+    """Whether events agree. The reference's log leaves whole days out of a wait's seconds."""
     if ours.seconds >= _DAY and logged.seconds == ours.seconds % _DAY:
         ours = replace(ours, seconds=logged.seconds)
     text = logged.text if ours.answered else ours.text  # replies are given, not compared
@@ -156,7 +155,7 @@ def _same(logged: LogEvent, ours: LogEvent) -> bool:
 def resume(
     events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings, saved: Saved, now_us: int
 ) -> Scheduler:
-    """The scheduler of a run whose log came to these events before it died, with what it had saved by then."""
+    """The scheduler of a run that died after these events, with what it had saved by then."""
     # A process that takes a run up has read its definitions: each test's random numbers come from its id.
     scheduler = Scheduler([replace(test, seed=None) for test in tests], settings)
     scheduler.tokens = saved.tokens
@@ -175,15 +174,13 @@ def resume(
 
 
 def registered_again(events: Sequence[LogEvent], tests: Sequence[Test]) -> list[str]:
-    """The tests whose callbacks are registered again, in the order of their questions."""
+    """The ids of tests whose callbacks are registered again, in the order of their questions."""
     ended = {event.test for event in events if event.type is EventType.END}
     looking_on = {test.id for test in tests if test.definition.uses_callback} - ended
     return [event.test for event in events if event.test in looking_on and event.sent and event.question]
 
 
 class _Past:
-    """Tells the tests of a scheduler what has already happened to them."""
-
     def __init__(self, scheduler: Scheduler, events: Sequence[LogEvent]) -> None:
         self._scheduler = scheduler
         self._events = events
@@ -217,7 +214,7 @@ class _Past:
             self._scheduler.callbacks[task.id] = task
 
     def _next(self, task: Task) -> Step | None:
-        """Its next step that a log knows of: isolated tests do not log their waits."""
+        """The next step that a log knows of: isolated tests do not log their waits."""
         step = task.next()
         while isinstance(step, Wait) and self._scheduler.settings.isolated:
             step = task.next()
@@ -255,7 +252,7 @@ def replay(
 
 
 def _otherwise(difference: Difference | None, tests: Sequence[Test]) -> Test | None:
-    """The test whose words are different, with the other seed, or with the other way to say how long ago it was."""
+    """The test whose words differ, with the other seed or the other way to count days; None where there is none."""
     logged = difference.logged if difference else None
     test = next((test for test in tests if logged is not None and logged.sent and test.id == logged.test), None)
     if test is None:
@@ -266,7 +263,7 @@ def _otherwise(difference: Difference | None, tests: Sequence[Test]) -> Test | N
 
 
 class _JokesOfADay(Jokes):
-    """Jokes as the reference asks for them: it leaves out the whole days since one was told."""
+    """Leaves out the whole days since a joke was told, as the reference does."""
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
         now_us = scene.now_us()
@@ -294,7 +291,7 @@ class _Replay:
         return Replayed(walk.place, messages, resumed, walk.difference)
 
     def _interrupted_by(self, walk: Walk) -> int | None:
-        """The reset that explains why a walk ended where it did: before it come only callbacks registered again."""
+        """The place of the reset that explains why a walk ended: only callbacks registered again come before."""
         if walk.difference is None:
             return None
         reset = next((place for place in self._resets if place >= walk.place), None)
@@ -305,7 +302,7 @@ class _Replay:
         return reset
 
     def _resumed(self, before: Walk, reset: int) -> Walk:
-        """Of all that the run may have saved before it died, go on from what explains most of what follows."""
+        """Go on from the saved state that explains most of what follows."""
         best: Walk | None = None
         past = self._events[: before.place]
         registered = registered_again(past, self._tests)
@@ -321,7 +318,6 @@ class _Replay:
 
 
 def _resumed_schedule(scheduler: Scheduler, registered: Sequence[str]) -> Schedule:
-    """What is logged when a run is resumed, and the rest of the run."""
     for id_ in registered:
         yield Register(id_)
     yield SuiteReset()
@@ -367,14 +363,14 @@ def replay_any_size(
 
 @dataclass
 class _Sizes:
-    """The largest message's tokens lie above `low` and not above `high`, by all messages that were looked at."""
+    """The size lies above `low` and not above `high`, by all messages seen so far."""
 
     writer: FillerWriter
     low: int = 0
     high: float = math.inf
 
     def after(self, difference: Difference) -> int | None:
-        """The size to try next; None where the difference is none of size."""
+        """The size to try next; None where the difference is not one of size."""
         logged, ours = difference.logged, difference.ours
         if logged is None or ours is None or not logged.type == ours.type == EventType.SEND_FILL:
             return None

@@ -32,7 +32,7 @@ _OURS = ("our_score", "our_reasons", "our_error")
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """One row as it is written, and our score; `error` says why it could not be scored at all."""
+    """A row as it is written; `error` says why it could not be scored at all."""
 
     row: dict[str, JSON]
     score: float | None = None
@@ -41,7 +41,7 @@ class Rescored:
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the rows of one data set and kind; `compared` are those with a score of both."""
+    """The rows of one data set and kind; `compared` have a score of both."""
 
     rows: int = 0
     scored: int = 0
@@ -68,7 +68,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Summary:
-    """All rows of a file: tallies by data set and kind, and the first errors."""
+    """Tallies by data set and kind, and the first errors."""
 
     tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
