@@ -24,8 +24,7 @@ from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw
 from tests.serve_parts import Starter, got, posted, servers
 
 from tunecheck._errors import ThrottledError
-from tunecheck.endpoints._serving.agent import AgentMessage
-from tunecheck.endpoints._serving.note_agent import MAX_CHARACTERS, MAX_CONVERSATIONS, NoteAgent
+from tunecheck.endpoints._serving.agent import MAX_CHARACTERS, MAX_CONVERSATIONS, AgentMessage, NoteAgent
 from tunecheck.memory._agents import RememberingAgent
 
 

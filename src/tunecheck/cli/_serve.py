@@ -65,7 +65,7 @@ def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.endpoints._replay import ReplayEndpoint
-    from tunecheck.endpoints._serving.note_agent import NoteAgent
+    from tunecheck.endpoints._serving.agent import NoteAgent
     from tunecheck.endpoints._serving.script import ScriptSource, read_script
     from tunecheck.endpoints._serving.sources import EndpointSource
 

@@ -47,12 +47,7 @@ def read_answer(value: JSON) -> Completion:
 
 
 def read_chat(reply: JSON) -> Completion:
-    """The answer of a chat completion (its first choice).
-
-    Raises:
-        UnreadableReplyError: it is not a chat completion.
-        FilteredError: the content was declined.
-    """
+    """The answer of a chat completion (its first choice)."""
     if not isinstance(reply, dict):
         raise UnreadableReplyError(f"the reply is {_type_name(reply)}, not a chat completion")
     choices = reply.get("choices")

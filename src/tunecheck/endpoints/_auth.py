@@ -78,7 +78,7 @@ class EntraAuth(Auth):
     def __init__(
         self, scope: str, redactor: Redactor, *, credential: TokenCredential | None = None, clock: Clock | None = None
     ) -> None:
-        if credential is None and not _identity_installed():
+        if credential is None and not installed("azure.identity"):
             raise MissingExtraError("sign-in with Microsoft Entra (auth type entra)", "azure")
         self._scope = scope
         self._redactor = redactor
@@ -186,9 +186,10 @@ def is_header_name(text: str) -> bool:
     return text.isascii() and text.replace("-", "").replace("_", "").isalnum()
 
 
-def _identity_installed() -> bool:
+def installed(package: str) -> bool:
+    """Whether a package can be imported, its parents included."""
     try:
-        return importlib.util.find_spec("azure.identity") is not None
+        return importlib.util.find_spec(package) is not None
     except ModuleNotFoundError:
         return False
 

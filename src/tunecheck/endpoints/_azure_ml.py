@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from tunecheck._json import JSON, loads
 from tunecheck._paths import Missing, find, parse_path
 from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer
-from tunecheck.endpoints._auth import AuthConfig, TokenCredential
+from tunecheck.endpoints._auth import AuthConfig
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._config import Definition, Text
 from tunecheck.endpoints._http_endpoint import HttpConfig, HttpEndpoint
-from tunecheck.endpoints._limits import Clock
 
 
 class AzureMLAuthConfig(AuthConfig, frozen=True):
@@ -44,20 +42,13 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     text_answers: ClassVar[bool] = True
     default_request: ClassVar[JSON] = {"input_data": "${messages}", "params": "${parameters}"}
 
-    def __init__(
-        self,
-        definition: Definition,
-        *,
-        credential: TokenCredential | None = None,
-        clock: Clock | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        super().__init__(definition, credential=credential, clock=clock, rng=rng)
+    def _address(self, url: str, definition: Definition) -> str:
         try:
             self._path = parse_path(self.config.response or "")
         except ValueError as error:
             problem = f"{error}; write a path such as result or choices[0].message"
             raise definition.at("response").error(problem) from None
+        return url
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         assert self._template is not None

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tunecheck._errors import (
-    ContentFilterError,
-    EndpointError,
-    RefusedError,
-    ReplyError,
-    StopRunError,
-    ThrottledError,
-    TimedOutError,
-    TunecheckError,
-)
+from tunecheck import _errors as errors
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
@@ -42,13 +33,13 @@ _TOOLS: tuple[Mapping[str, JSON], ...] = (
     },
 )
 
-_ADVICE: tuple[tuple[type[TunecheckError], str], ...] = (
-    (RefusedError, "check the auth section, and that its environment variable holds a valid key"),
-    (ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
-    (TimedOutError, "is the address right and the service awake? If it is slow by nature, raise timeout_s"),
-    (ContentFilterError, "the service works, but its content policy declined the sample question"),
-    (ReplyError, "check url and response: the path of the answer in the reply"),
-    (EndpointError, "check url, headers and request against the service's own documentation"),
+_ADVICE: tuple[tuple[type[errors.TunecheckError], str], ...] = (
+    (errors.RefusedError, "check the auth section, and that its environment variable holds a valid key"),
+    (errors.ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
+    (errors.TimedOutError, "is the address right and the service awake? If it is slow by nature, raise timeout_s"),
+    (errors.ContentFilterError, "the service works, but its content policy declined the sample question"),
+    (errors.ReplyError, "check url and response: the path of the answer in the reply"),
+    (errors.EndpointError, "check url, headers and request against the service's own documentation"),
 )
 
 
@@ -59,7 +50,7 @@ class CheckReport:
     endpoint: str
     kind: str
     completion: Completion | None = None
-    error: TunecheckError | ValueError | None = None
+    error: errors.TunecheckError | ValueError | None = None
     advice: str = ""
 
     @property
@@ -93,9 +84,9 @@ async def check_endpoint(endpoint: Endpoint) -> CheckReport:
     """Ask an endpoint one small question with a tool, and close it. Its failures are part of the report."""
     try:
         completion = await endpoint.complete(ChatRequest(messages=_MESSAGES, tools=_TOOLS))
-    except StopRunError as error:
+    except errors.StopRunError as error:
         return CheckReport(endpoint.name, endpoint.kind, error=error, advice=_ADVICE[0][1])
-    except (EndpointError, ValueError) as error:
+    except (errors.EndpointError, ValueError) as error:
         advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
         return CheckReport(endpoint.name, endpoint.kind, error=error, advice=advice)
     finally:

@@ -41,11 +41,7 @@ def load_endpoint(
 def read_definition(
     source: str | Path | Mapping[str, object], *, name: str | None = None, workspace: Path | None = None
 ) -> Definition:
-    """A definition, read but not yet understood by its kind.
-
-    Raises:
-        ConfigurationError: it cannot be read; names file and line.
-    """
+    """A definition, read but not yet understood by its kind."""
     if isinstance(source, Mapping):
         try:
             document = Document("endpoint definition", plain(dict(source)), {})

@@ -21,6 +21,14 @@ _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "Respon
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 """Azure ML answers 424 where the container behind it failed, and puts the container's own status here."""
 
+_KINDS: Mapping[int, type[EndpointError]] = {
+    401: RefusedError,
+    403: RefusedError,
+    408: TimedOutError,
+    429: ThrottledError,
+    504: TimedOutError,
+}
+
 _ADVICE = {
     301: "redirects are not followed: write the final url",
     401: "check the key or sign-in",
@@ -77,18 +85,10 @@ def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float
         message += f" (the model's own status: {_status_name(status)})"
     message += f": {clean(redactor.text(said), 200)}" if said else ""
     message += f" ({advice})" if advice else ""
-    kind = _kind(status)
+    kind = _KINDS.get(status, EndpointError)
     return Failure(
         kind(message, status=status, request_id=id_), is_passing(status), retry_after, overload=status in (429, 503)
     )
-
-
-def _kind(status: int) -> type[EndpointError]:
-    if status in (401, 403):
-        return RefusedError
-    if status == 429:
-        return ThrottledError
-    return TimedOutError if status in (408, 504) else EndpointError
 
 
 def _status_name(status: int) -> str:

@@ -40,8 +40,6 @@ _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 
 _MOST_TOKENS_NAMES = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
-_CHARACTERS_PER_TOKEN = 4
-
 _RESERVED_HEADERS = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
 )
@@ -148,6 +146,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         )
 
     def _address(self, url: str, definition: Definition) -> str:
+        """The address to post to, made of the definition's url; a kind reads the keys of its own here as well."""
         return url
 
     @abstractmethod
@@ -171,13 +170,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
             # limit when the request arrives.
             most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
             answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
-            tokens = len(body) // _CHARACTERS_PER_TOKEN + answer
+            tokens = len(body) // 4 + answer
         return await self._client.post(
-            body,
-            key=key,
-            tokens=tokens,
-            headers=time_header(sent_at),
-            text_answers=self.text_answers,
+            body, key=key, tokens=tokens, headers=time_header(sent_at), text_answers=self.text_answers
         )
 
     def settings(self) -> dict[str, JSON]:

@@ -84,11 +84,7 @@ class Redactor:
         return text
 
     def answer(self, value: JSON, depth: int = 0) -> JSON:
-        """An answer's data with long-enough secrets masked in all its texts, keys included.
-
-        Raises:
-            ValueError: nested too deeply to be an answer.
-        """
+        """An answer's data with long-enough secrets masked in all its texts, keys included."""
         if isinstance(value, str):
             for form in self._echoes:
                 value = value.replace(form, MASK)
@@ -120,9 +116,6 @@ def resolved(value: JSON, place: Place, redactor: Redactor) -> JSON:
     """A value of a request's body with the references to the environment in all its texts replaced.
 
     What is replaced is masked in errors, and in answers too where its key's name says that it is a secret.
-
-    Raises:
-        ConfigurationError: a variable is not set, or a secret is written out.
     """
     if isinstance(value, list):
         return [resolved(item, place.at(index), redactor) for index, item in enumerate(value)]
@@ -152,11 +145,7 @@ def _variable(name: str, place: Place) -> str:
 
 
 def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
-    """The secret that a header carries: a whole `${env:NAME}`, never the secret itself; it is masked from now on.
-
-    Raises:
-        ConfigurationError: it is missing, written out, not set, or not sendable.
-    """
+    """The secret that a header carries: a whole `${env:NAME}`, never the secret itself; it is masked from now on."""
     if value is None:
         raise place.error("is missing: write ${env:NAME}, with the name of an environment variable")
     if not isinstance(value, str) or not _WHOLE_SECRET.match(value.strip()):
@@ -168,11 +157,7 @@ def sent_secret(value: JSON, place: Place, redactor: Redactor) -> Secret:
 
 
 def sent_text(text: str, place: Place) -> str:
-    """The text, if a header can carry it.
-
-    Raises:
-        ConfigurationError: it holds characters that a header cannot.
-    """
+    """The text, if a header can carry it."""
     if not text.isascii() or not text.isprintable():
         raise place.error("the value holds characters that a header cannot carry")
     return text

@@ -51,11 +51,7 @@ class Prices:
 
 
 def read_prices(path: Path) -> Prices:
-    """The prices that a YAML file gives.
-
-    Raises:
-        ConfigurationError: it cannot be read, or a price is none; names file, line and key.
-    """
+    """The prices that a YAML file gives."""
     document = read(path)
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a price file is a mapping with `models:`")

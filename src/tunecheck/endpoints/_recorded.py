@@ -72,11 +72,7 @@ class RecordedFile:
             raise
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
-        """The record with this key, the first where several answer the same messages.
-
-        Raises:
-            ReplyError: the file has changed since it was opened.
-        """
+        """The record with this key, the first where several answer the same messages."""
         for offset in self._offsets_of(key):
             record = self._read(offset)
             if key in _keys(record):

@@ -68,12 +68,7 @@ class ReplayEndpoint(Endpoint):
         return cls(definition.file(config.path), name=definition.name, response=config.response)
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """The recorded answer, at once.
-
-        Raises:
-            NoAnswerError: nothing is recorded for this row.
-            EndpointError: the recorded answer is an error, or cannot be read (ReplyError).
-        """
+        """The recorded answer, at once."""
         record = self._find(id_key(request.row.id)) if request.row else None
         record = record or self._find(content_key(request.messages))
         asked = f"row {request.row.id}" if request.row else "a request without a row"
@@ -108,11 +103,7 @@ class ReplayEndpoint(Endpoint):
         return {"kind": self.kind, "sha256": sha256, "response": self._response}
 
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
-        """The record of this row, where results of BFCL's layout are recorded.
-
-        Raises:
-            NoAnswerError: nothing is recorded for this row.
-        """
+        """The record of this row, where results of BFCL's layout are recorded."""
         record = self._find(id_key(row.id))
         if record is None:
             raise NoAnswerError(f"row {row.id}: no recorded answer in {self._path}")

@@ -59,10 +59,14 @@ class EndpointTarget(Target):
         Raises:
             ValueError: as `answer`.
         """
+        messages, tools = self._messages(row), openai_tools(self._value(row, "tools"))
+        parameters = self._value(row, "parameters")
+        if parameters is not None and not isinstance(parameters, dict):
+            raise ValueError(f"column {_shown(self._paths['parameters'][0])} must hold a mapping of parameters")
         return ChatRequest(
-            messages=self._messages(row),
-            tools=openai_tools(self._value(row, "tools")),
-            parameters=self._row_parameters(row),
+            messages=messages,
+            tools=tools,
+            parameters=parameters or {},
             idempotency_key=idempotency_key,
             row=row,
         )
@@ -108,14 +112,6 @@ class EndpointTarget(Target):
             if self.endpoint.depends_on_row:
                 return []  # recorded answers are looked up by the row's id too
             raise
-
-    def _row_parameters(self, row: Row) -> Mapping[str, JSON]:
-        value = self._value(row, "parameters")
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise ValueError(f"column {_shown(self._paths['parameters'][0])} must hold a mapping of parameters")
-        return value
 
 
 def openai_tools(value: JSON) -> list[Mapping[str, JSON]] | None:

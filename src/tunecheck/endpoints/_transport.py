@@ -70,17 +70,11 @@ class Transport:
         self._session = open_session(connections, secure=secure, connect_s=min(CONNECT_S, timeout_s))
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """Send one request and read its whole reply.
-
-        Raises:
-            AttemptFailed: no complete reply came.
-        """
         # aiohttp warns of raw bytes above a mebibyte, which it would write in one go.
         data = body if len(body) < _LARGE_BODY else io.BytesIO(body)
         return await exchange(self._session, "POST", self._url, data, headers, self._proxy, self._bounds)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._session.close()
 
 
@@ -157,11 +151,7 @@ async def _whole_reply(response: aiohttp.ClientResponse, most: int) -> Reply:
 
 
 def tls_context() -> ssl.SSLContext:
-    """The system's certificates, or those that SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE names instead.
-
-    Raises:
-        ConfigurationError: the variable names nothing that can be read.
-    """
+    """The system's certificates, or those that SSL_CERT_FILE, REQUESTS_CA_BUNDLE or CURL_CA_BUNDLE names instead."""
     for variable in _CERTIFICATES:
         place = os.environ.get(variable)
         if not place:

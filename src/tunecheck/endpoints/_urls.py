@@ -26,8 +26,7 @@ class Proxy:
 def checked_url(text: str, place: Place) -> str:
     """The address of a service, checked: https, or http to this very machine; nothing secret inside.
 
-    Raises:
-        ConfigurationError: it is not such an address. Its text is shown only without credentials.
+    An error shows its text only without credentials.
     """
     text = environment(text, place).strip()
     try:
@@ -58,11 +57,7 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_for(url: str) -> Proxy | None:
-    """The proxy that the environment names for this address (https_proxy, all_proxy, no_proxy); never for loopback.
-
-    Raises:
-        ConfigurationError: it is of a sort that is not supported.
-    """
+    """The proxy that the environment names for this address (https_proxy, all_proxy, no_proxy); never for loopback."""
     target = urlsplit(url)
     host = target.hostname or ""
     if is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{target.port or _PORTS[target.scheme]}"):

@@ -66,11 +66,7 @@ class Middleware:
     async def once(
         self, request: web.Request, replies: ReplyStore[T], question: bytes, ask: Callable[[], Awaitable[T]]
     ) -> tuple[T, dict[str, str]]:
-        """The answer, asked for once for each idempotency key, and the headers that say whether it was given before.
-
-        Raises:
-            BadRequestError: the key was used with another question.
-        """
+        """The answer, asked for once for each idempotency key, and the headers that say whether it was given before."""
         if self._options.latency_ms:
             await asyncio.sleep(self._options.latency_ms / 1000)
         key = request.headers.get("Idempotency-Key")
@@ -153,11 +149,7 @@ def key_is_right(key: str, headers: Mapping[str, str]) -> bool:
 
 
 def parse_faults(texts: list[str]) -> dict[int, float]:
-    """Faults as a person writes them, `429=0.05`, by status.
-
-    Raises:
-        ConfigurationError: not a status from 400 to 599 with a rate from 0 to 1.
-    """
+    """Faults as a person writes them, `429=0.05`, by status."""
     faults: dict[int, float] = {}
     for text in texts:
         status, _, rate = text.partition("=")
@@ -169,11 +161,7 @@ def parse_faults(texts: list[str]) -> dict[int, float]:
 
 
 class FaultInjection:
-    """Fault injection: error replies at given rates; with the same seed, the n-th request fails in the same way.
-
-    Raises:
-        ConfigurationError: a status outside 400 to 599, a rate outside 0 to 1, or rates that add up to more than 1.
-    """
+    """Fault injection: error replies at given rates; with the same seed, the n-th request fails in the same way."""
 
     def __init__(self, rates: Mapping[int, float], seed: int = 0) -> None:
         for status, rate in rates.items():
@@ -207,11 +195,7 @@ class ReplyStore(Generic[T]):
         return key in self._stored
 
     async def reply(self, key: str, question: bytes, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer to this question, asked for where it is new; one that failed is asked again next time.
-
-        Raises:
-            BadRequestError: the key was used with another question.
-        """
+        """The answer to this question, asked for where it is new; one that failed is asked again next time."""
         if key not in self._stored:
             self._stored[key] = (question, asyncio.ensure_future(ask()))
             if len(self._stored) > self._most:

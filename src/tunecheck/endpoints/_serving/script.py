@@ -1,16 +1,6 @@
-"""Scripted answers for `tunecheck serve --script`: a YAML file of rules, read and checked before the first request.
+"""Scripted answers for `tunecheck serve --script`: a YAML file of rules; the first that holds for a request answers it.
 
-    rules:
-      - when: {user: ["NYC", "New York City"]}      # all of these stand in the last user message
-        answer: {difference: 1, reason: the same city}
-      - status: 429                                 # no `when`: every request, and here the first two of them
-        times: 2
-        retry_after: 0.1
-      - answer: {difference: 0, reason: not the same}
-        fenced: true
-
-The first rule that holds for a request answers it. Texts are looked for as they stand: there are no patterns that could
-take long.
+Texts are looked for as they stand: there are no patterns that could take long.
 """
 
 from __future__ import annotations
@@ -166,11 +156,7 @@ class Script:
 
 
 def read_script(path: Path | str) -> Script:
-    """The script in a YAML file.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or a rule is wrong; names file, line and key.
-    """
+    """The script in a YAML file."""
     document = read(path)
     if not isinstance(document.value, dict):
         raise ConfigurationError(f"{path}: a script is a mapping with `rules:`, a list")
@@ -284,12 +270,7 @@ class ScriptSource(AnswerSource):
         self._turns: OrderedDict[tuple[str, bytes], int] = OrderedDict()
 
     async def answer(self, request: ChatRequest) -> Completion:
-        """What the first rule that holds says.
-
-        Raises:
-            NoAnswerError: no rule holds for this request.
-            ProblemError: the rule answers with an error.
-        """
+        """What the first rule that holds says."""
         question = _question(request)
         rule = self._rule(question)
         if rule.config.latency_ms:

@@ -1,12 +1,5 @@
 """`tunecheck serve`: a local server that speaks Azure ML's scoring call and chat completions, for trying things out.
 
-POST /score                                          {"input_data": messages, "params": {…}} → {"result": …}
-POST /v1/chat/completions                            as OpenAI's, streaming included
-POST /openai/v1/chat/completions                     the same under Azure OpenAI's newer path
-POST /openai/deployments/{deployment}/chat/completions
-GET  /v1/models, /openai/v1/models                   the one model there is
-GET  /, /health                                      whether it is up, and what it has counted
-
 With `--memory-agent` it is an agent with its own memory instead: see tunecheck.endpoints._serving.agent.
 """
 
@@ -25,24 +18,10 @@ from aiohttp import web
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
 from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._serving import wire
 from tunecheck.endpoints._serving.agent import ServedAgent, add_agent
-from tunecheck.endpoints._serving.middleware import (
-    REQUEST_ID,
-    Middleware,
-    ReplyStore,
-    ServerOptions,
-    json_reply,
-)
+from tunecheck.endpoints._serving.middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, json_reply
 from tunecheck.endpoints._serving.sources import AnswerSource
-from tunecheck.endpoints._serving.wire import (
-    Asked,
-    chat_completion,
-    chat_pieces,
-    chat_question,
-    model_list,
-    score_question,
-    score_reply,
-)
 from tunecheck.endpoints._urls import is_loopback
 
 MAX_BODY_BYTES = 16 << 20
@@ -50,11 +29,7 @@ MAX_BODY_BYTES = 16 << 20
 
 
 def make_app(source: AnswerSource | ServedAgent, options: ServerOptions | None = None) -> web.Application:
-    """The server of a model's answers, or of an agent with its own memory, as an aiohttp application.
-
-    Raises:
-        ConfigurationError: faults that cannot be.
-    """
+    """The server of a model's answers, or of an agent with its own memory, as an aiohttp application."""
     middleware = Middleware(options or ServerOptions())
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
     if isinstance(source, ServedAgent):
@@ -72,11 +47,7 @@ def make_app(source: AnswerSource | ServedAgent, options: ServerOptions | None =
 
 @contextlib.asynccontextmanager
 async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve an application within this block; gives its address, `http://127.0.0.1:41234`. Port 0 takes a free one.
-
-    Raises:
-        ConfigurationError: the address cannot be taken.
-    """
+    """Serve an application within this block; gives its address, `http://127.0.0.1:41234`. Port 0 takes a free one."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
     await runner.setup()
     try:
@@ -105,9 +76,6 @@ async def run_server(
     """Serve until `stop` is set, or the process is asked to end (SIGINT, SIGTERM); requests in flight are finished.
 
     `on_ready` is called with the address once it answers.
-
-    Raises:
-        ConfigurationError: the address cannot be taken, or others could reach it and no key is asked for.
     """
     options = options or ServerOptions()
     if not is_loopback(host) and not options.key:
@@ -121,11 +89,7 @@ async def run_server(
 
 
 def key_from(variable: str | None) -> str | None:
-    """The key that an environment variable holds; None where none is named.
-
-    Raises:
-        ConfigurationError: the variable is not set.
-    """
+    """The key that an environment variable holds; None where none is named."""
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()
@@ -161,33 +125,32 @@ class _ModelServer:
         return json_reply({"status": "ok", "model": self._source.name, **counts})
 
     async def models(self, _: web.Request) -> web.Response:
-        return json_reply(model_list(self._source.name))
+        return json_reply(wire.model_list(self._source.name))
 
     async def score(self, request: web.Request) -> web.Response:
-        completion, headers = await self._completion(request, score_question(await request.read()))
-        return json_reply(score_reply(completion), headers=headers)
+        completion, headers = await self._completion(request, wire.score_question(await request.read()))
+        return json_reply(wire.score_reply(completion), headers=headers)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        asked = chat_question(await request.read())
+        asked = wire.chat_question(await request.read())
         completion, headers = await self._completion(request, asked)
         model = request.match_info.get("deployment") or asked.model or self._source.name
         id_ = headers[REQUEST_ID]
         if not asked.stream:
-            return json_reply(chat_completion(completion, model=model, request_id=id_), headers=headers)
-        pieces = chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
+            return json_reply(wire.chat_completion(completion, model=model, request_id=id_), headers=headers)
+        pieces = wire.chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
         return await _streamed(request, pieces, headers)
 
     async def close(self, _: web.Application) -> None:
         await self._source.close()
 
-    async def _completion(self, request: web.Request, asked: Asked) -> tuple[Completion, dict[str, str]]:
+    async def _completion(self, request: web.Request, asked: wire.Asked) -> tuple[Completion, dict[str, str]]:
         ask = functools.partial(self._source.answer, asked.request)
         completion, headers = await self._middleware.once(request, self._replies, asked.digest, ask)
         # A recorded id, as a header can carry it.
-        letters = (
-            letter for letter in (completion.request_id or "")[:200] if letter.isascii() and letter.isprintable()
-        )
-        return completion, {REQUEST_ID: "".join(letters).strip() or uuid.uuid4().hex, **headers}
+        recorded = (completion.request_id or "")[:200]
+        id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
+        return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **headers}
 
 
 async def _streamed(

@@ -32,11 +32,7 @@ class Asked:
 
 
 def chat_question(body: bytes) -> Asked:
-    """A chat completion's request.
-
-    Raises:
-        BadRequestError: it cannot be read; the text says what is wrong with it.
-    """
+    """A chat completion's request."""
     asked = read_object(body)
     if asked.get("n") not in (None, 1):
         raise BadRequestError("n: only one choice is offered")
@@ -55,11 +51,7 @@ def chat_question(body: bytes) -> Asked:
 
 
 def score_question(body: bytes) -> Asked:
-    """A scoring call's request: `input_data` is the messages, or holds them as `messages` or `input_string`.
-
-    Raises:
-        BadRequestError: as `chat_question`.
-    """
+    """A scoring call's request: `input_data` is the messages, or holds them as `messages` or `input_string`."""
     asked = read_object(body)
     data = asked.get("input_data")
     inner = data if isinstance(data, dict) else {}
@@ -71,11 +63,7 @@ def score_question(body: bytes) -> Asked:
 
 
 def read_object(body: bytes) -> dict[str, JSON]:
-    """A request's body, which must be a JSON object.
-
-    Raises:
-        BadRequestError: it is not.
-    """
+    """A request's body, which must be a JSON object."""
     try:
         value = loads(body)
     except ValueError as error:

@@ -57,9 +57,6 @@ class SimulatedEndpoint(Endpoint):
 
     An answer depends on the seed, the row's id and its content, never on the order of requests. A request that comes
     with no row is answered with a fixed sentence.
-
-    Raises:
-        ConfigurationError: an unknown mistake, a rate outside 0 to 1, or rates that add up to more than 1.
     """
 
     kind = "simulated"
@@ -101,11 +98,7 @@ class SimulatedEndpoint(Endpoint):
             raise definition.at("rates").error(str(error)) from None
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """The row's ground truth, or a mistake.
-
-        Raises:
-            ReplyError: the row has no ground truth.
-        """
+        """The row's ground truth, or a mistake."""
         row_id = (request.row.id if request.row else "").encode("utf-8", "surrogatepass")
         stem = blake2b(b"%d\0%s" % (self._seed, row_id), digest_size=8).hexdigest()
         rng = Random(stem)

@@ -6,14 +6,13 @@ with floats cut to ten decimals. The calls here are those that it makes.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
-from tunecheck.endpoints._auth import EntraAuth, TokenCredential
+from tunecheck.endpoints._auth import EntraAuth, TokenCredential, installed
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.runs._store import Run
@@ -66,7 +65,7 @@ class FoundryUploader(Uploader):
                 f"credential must be an object with get_token, as of azure-identity, not a {type(credential).__name__}"
             )
         for package in ("azure.storage.blob", *([] if credential is not None else ["azure.identity"])):
-            if not _installed(package):
+            if not installed(package):
                 raise MissingExtraError("uploading to Azure AI Foundry", "foundry")
         self._credential = cast("TokenCredential | None", credential)
 
@@ -88,10 +87,3 @@ class FoundryUploader(Uploader):
 
     def _auth(self, scope: str, redactor: Redactor) -> EntraAuth:
         return EntraAuth(scope, redactor, credential=self._credential, clock=self._clock)
-
-
-def _installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False
