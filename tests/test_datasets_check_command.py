@@ -12,8 +12,7 @@ from tests.bfcl_data_parts import make_tree, write_lines
 from tests.bfcl_reference import reference_wheel
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.cli._datasets.check import check
-from tunecheck.cli._datasets.get import get
+from tunecheck.cli._datasets import check, get
 
 SIMULATOR = '''
 from tunecheck.simulators import Simulator, SimulatorError, tool

@@ -13,8 +13,8 @@ from tests.cli_parts import Said, call, here, replay, rows, workspace
 
 from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
+from tunecheck.cli._evaluate.junit import junit_xml
 from tunecheck.cli._evaluate.summary import Summary
-from tunecheck.cli._gates.files import junit_xml
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.runs._failures import Failures
 

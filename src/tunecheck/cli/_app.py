@@ -20,12 +20,10 @@ from tunecheck._errors import ConfigurationError, RunInterruptedError, Tunecheck
 from tunecheck._messages import clean
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._invocation import DONE, FAILED, WRONG_USE, Invocation
 
 if TYPE_CHECKING:
     from types import FrameType
-
-DONE, FAILED, WRONG_USE = 0, 1, 2
 
 _MOST_SHOWN = 4_000
 
@@ -42,20 +40,20 @@ _COMMANDS = {
     "runs": "_runs",
     "compare": "_compare.command",
     "report": "_report",
-    "view": "_view",
-    "bfcl run": "_bfcl.run",
-    "bfcl score": "_bfcl.score",
-    "bfcl show": "_bfcl.show",
-    "datasets convert": "_datasets.convert",
-    "datasets get": "_datasets.get",
-    "datasets check": "_datasets.check",
-    "endpoints check": "_endpoints",
-    "judge calibrate": "_judge.calibrate",
+    "view": "_report",
+    "bfcl run": "_bfcl",
+    "bfcl score": "_bfcl",
+    "bfcl show": "_bfcl",
+    "datasets convert": "_datasets",
+    "datasets get": "_datasets",
+    "datasets check": "_datasets",
+    "endpoints check": "_workspace",
+    "judge calibrate": "_judge",
     "memory run": "_memory.run",
     "memory replay": "_memory.replay",
     "memory rescore": "_memory.rescore",
-    "plugins": "_plugins",
-    "init": "_init",
+    "plugins": "_workspace",
+    "init": "_workspace",
     "serve": "_serve",
     "upload": "_upload",
 }

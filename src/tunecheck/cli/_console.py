@@ -11,8 +11,11 @@ from tunecheck._json import JSON, dumps_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from tunecheck._progress import ProgressBar
+
+SIMULATED = "SIMULATED answers: no model was asked"
 
 
 def console(stream: TextIO) -> Console:
@@ -25,6 +28,16 @@ def console(stream: TextIO) -> Console:
             raise BrokenPipeError
 
     return Plain(file=stream, markup=False, highlight=False, emoji=False)
+
+
+def grid(*columns: str) -> Table:
+    """A table without lines, with a column aligned `left` or `right` for each word."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for justify in columns:
+        table.add_column(justify="right" if justify == "right" else "left", overflow="fold")
+    return table
 
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:

@@ -6,6 +6,9 @@ import shlex
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+DONE, FAILED, WRONG_USE, NOT_MET = 0, 1, 2, 3
+"""Exit codes; NOT_MET: it is done, but a gate is not met, or a check found something."""
+
 DEFAULT_RESULTS = "eval_results"
 """Where run folders are, unless `--results-dir` says otherwise."""
 

@@ -1,10 +1,11 @@
-"""`tunecheck report`: a run as one HTML file."""
+"""`tunecheck report`, a run as one HTML file, and `tunecheck view`, all runs in a browser on this machine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunecheck._messages import clean
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import argument, command, option
 from tunecheck.cli._output_files import check_output
@@ -13,8 +14,6 @@ from tunecheck.cli._shared_options import ResultsOptions
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ResultsOptions):
-    """The options of `report`."""
-
     run: str = argument("A run: its id, the beginning of it, its folder, or last.", "RUN")
     against: str | None = option("A run to hold it against, row by row.", "BASE")
     out: str | None = option("The file; by default report.html in the run's folder.", "FILE")
@@ -33,4 +32,21 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     path = Path(options.out) if options.out is not None else run.folder / "report.html"
     write_report(run, path, against=base, pair_by=options.pair_by)
     print(path)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions(ResultsOptions):
+    port: int = option("0: any free one.", "PORT", default=8088, least=0, most=65_535)
+
+
+@command(ViewOptions)
+def view(options: ViewOptions, invocation: Invocation) -> int:
+    """Serve the reports of all runs to a browser on this machine, and let two be compared, until Ctrl-C."""
+    from tunecheck.report._serving import view as serve
+
+    def ready(url: str) -> None:
+        print(f"showing {clean(options.folder)} on {url} (this machine only); Ctrl-C ends it", flush=True)
+
+    serve(options.folder, port=options.port, on_ready=ready)
     return 0

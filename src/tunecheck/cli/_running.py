@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import progress_bar
+from tunecheck.cli._console import SIMULATED, progress_bar
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._shared_options import ResumableOptions
 from tunecheck.cli._stored_options import as_recorded, recorded_options, resumed
@@ -66,8 +66,6 @@ def print_run(
     result: EvaluationResult, noun: str, figures: Callable[[], None], files: Iterable[str], about: str = ""
 ) -> None:
     """Print what a person reads of a finished run; `noun` is what a row of it is."""
-    from tunecheck.cli._evaluate.summary import SIMULATED
-
     name = clean(result.run_dir.name)
     print(f"{name} · {counted(result.row_count, noun)}{about}")
     if result.simulated:

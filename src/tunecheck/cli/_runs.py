@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions(JsonOptions, ResultsOptions):
-    """The options of `runs`."""
-
     limit: int | None = option("Only the last so many.", "N", least=1)
 
 

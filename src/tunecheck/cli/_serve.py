@@ -22,8 +22,6 @@ SIMULATED = "SIMULATED answers"
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(CommandOptions):
-    """The options of `serve`."""
-
     replay: str | None = option("Recorded answers: JSON Lines with messages (or id) and response.", "FILE")
     simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
     script: str | None = option("Scripted answers: a YAML file of rules (docs/endpoints.md).", "FILE")

@@ -37,8 +37,6 @@ class DestinationOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
-    """The options of `upload`."""
-
     run: str = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
     allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
 

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunecheck._describe import read_fitting
 from tunecheck._errors import ConfigurationError
@@ -18,7 +19,9 @@ from tunecheck._files.versions import NewerFileError, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._records import is_held
-from tunecheck.pipeline._results import RowsView
+
+if TYPE_CHECKING:
+    from tunecheck.pipeline._results import RowsView
 
 Manifest = dict[str, JSON]
 
@@ -88,6 +91,8 @@ class Run:
             ConfigurationError: the run has not finished, or its file is not there, or cannot be opened, or a later
                 version wrote it.
         """
+        from tunecheck.pipeline._results import RowsView  # heavy, and listing runs needs no rows
+
         self._refuse_newer()
         if not self.results.is_file():
             raise ConfigurationError(self._without_results())

@@ -16,8 +16,6 @@ _ROWS_SHOWN, _ROWS_KEPT = 3, 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(JsonOptions, ResultsOptions):
-    """The options of `compare`."""
-
     base: str = argument(
         "What to compare with: a run's id, the beginning of it, its folder, or last; Azure's "
         "evaluation_results.json; BFCL's score files.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tunecheck._messages import clean
 from tunecheck.cli._compare.page import changed_faults, notes_of, rows_shown
-from tunecheck.cli._evaluate.summary import SIMULATED
+from tunecheck.cli._console import SIMULATED
 from tunecheck.comparison._comparison import BETTER, TOO_LITTLE, WORSE, Comparison, MetricComparison, RunComparison
 from tunecheck.comparison._wording import (
     difference_text,

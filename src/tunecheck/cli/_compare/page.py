@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from tunecheck._messages import clean, counted
-from tunecheck.cli._evaluate.summary import SIMULATED, grid
+from tunecheck.cli._console import SIMULATED, grid
 from tunecheck.comparison._comparison import (
     BETTER,
     NO_DIFFERENCE,

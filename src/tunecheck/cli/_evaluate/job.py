@@ -155,7 +155,7 @@ def prepare(options: Options) -> Job:
         ConfigurationError: something is not there, or does not fit together.
     """
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
-    check_margin(options)
+    check_margin(options.no_worse_than, options.margin)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
     job = _prepare_score(options, gates) if options.run is not None else _prepare_evaluate(options, gates)
@@ -163,12 +163,19 @@ def prepare(options: Options) -> Job:
         gate.check_names(list(job.evaluators), options.group_by or [])
     if job.is_gated and job.simulated:
         refuse_simulated(options)
-    return job if options.no_worse_than is None else _with_base(job)
-
-
-def _with_base(job: Job) -> Job:
-    base, options = read_base(job.options, job.gates, job.evaluators, _row_keys(job))
-    return replace(job, base=base, options=options)
+    if options.no_worse_than is None or options.margin is None:
+        return job
+    base = read_base(
+        options.no_worse_than,
+        options.margin,
+        results_dir=options.folder,
+        resumed=options.resume,
+        allow_simulated=options.allow_simulated,
+        gates=gates,
+        evaluators=job.evaluators,
+        rows=_row_keys(job),
+    )
+    return replace(job, base=base, options=replace(job.options, no_worse_than=base.name))
 
 
 def _row_keys(job: Job) -> Iterator[RowKey]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._console import console, print_json, stop_writing
+from tunecheck.cli._console import SIMULATED, console, print_json, stop_writing
 from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
 from tunecheck.cli._evaluate.options import Options
-from tunecheck.cli._evaluate.summary import SIMULATED, Summary, show
-from tunecheck.cli._gates.files import write_files
+from tunecheck.cli._evaluate.summary import Summary, show
 from tunecheck.cli._gates.gates import Outcome, check_error_rate
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, Invocation
+from tunecheck.cli._output_files import write_output
 from tunecheck.cli._running import every_row_failed
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.runs._failures import Failures, read_failures
@@ -24,8 +24,6 @@ from tunecheck.runs._failures import Failures, read_failures
 if TYPE_CHECKING:
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.upload._uploader import Uploaded
-
-DONE, FAILED, GATE_NOT_MET = 0, 1, 3
 
 
 def run_job(given: Options, invocation: Invocation) -> int:
@@ -48,7 +46,14 @@ def run_job(given: Options, invocation: Invocation) -> int:
     result = job.run()
     invocation.finished = str(result.run_dir)
     summary = _summary(job, result)
-    write_files(job.options, summary, job.allowed_error_rate, result.run_dir)
+    if options.junit is not None:
+        from tunecheck.cli._evaluate.junit import junit_xml
+
+        write_output(options.junit, junit_xml(summary, job.allowed_error_rate))
+    if options.markdown is not None:
+        from tunecheck.cli._evaluate.markdown import markdown_summary
+
+        write_output(options.markdown, markdown_summary(summary, result.run_dir))
     uploaded, failure = upload_all(uploads, Run(result.run_dir)) if uploads else ([], None)
     try:
         _show(job.options, summary, result, uploaded)
@@ -131,7 +136,7 @@ def _outcomes(
 def _exit_code(summary: Summary, result: EvaluationResult) -> int:
     if every_row_failed(result, "row"):
         return FAILED
-    return DONE if all(outcome.met for outcome in summary.gates) else GATE_NOT_MET
+    return DONE if all(outcome.met for outcome in summary.gates) else NOT_MET
 
 
 def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded: Sequence[Uploaded]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
+from tunecheck.cli._console import SIMULATED, grid
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
-
-SIMULATED = "SIMULATED answers: no model was asked"
 
 _MOST_FAULTS = 8
 _MOST_ERRORS = 5
@@ -85,16 +84,6 @@ def _header(summary: Summary) -> Text:
     elif summary.failures.simulated_answers:
         text.append(f"\nSIMULATED answers in {counted(summary.failures.simulated_answers, 'row')}", "bold yellow")
     return text
-
-
-def grid(*columns: str) -> Table:
-    """A table without lines; `columns` says of each column where its text stands."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    for justify in columns:
-        table.add_column(justify="right" if justify == "right" else "left", overflow="fold")
-    return table
 
 
 def _main_table(summary: Summary) -> Table:

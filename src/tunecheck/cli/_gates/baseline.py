@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
-from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.gates import Gate, Outcome
 
 if TYPE_CHECKING:
@@ -116,23 +115,23 @@ def _notes(comparison: Comparison) -> list[str]:
     return [f"--no-worse-than: {note}" for note in notes]
 
 
-def check_margin(options: Options) -> None:
+def check_margin(run: str | None, margin: float | None) -> None:
     """See that the margin and the run it belongs to are given together.
 
     Raises:
         ConfigurationError: one without the other, or a margin that is none.
     """
-    if options.no_worse_than is None and options.margin is None:
+    if run is None and margin is None:
         return
-    if options.margin is None:
+    if margin is None:
         raise ConfigurationError(
-            f"--no-worse-than {options.no_worse_than} needs --margin: how much worse is still accepted, in its "
+            f"--no-worse-than {run} needs --margin: how much worse is still accepted, in its "
             "metric's unit, e.g. --margin 0.02 for two points of a pass rate"
         )
-    if options.no_worse_than is None:
+    if run is None:
         raise ConfigurationError("--margin needs --no-worse-than RUN: the run that this one is held against")
-    if not 0 <= options.margin < math.inf:
-        raise ConfigurationError(f"--margin: expected a number of 0 or more, got {options.margin!r}")
+    if not 0 <= margin < math.inf:
+        raise ConfigurationError(f"--margin: expected a number of 0 or more, got {margin!r}")
 
 
 def gated_metrics(
@@ -153,11 +152,19 @@ def gated_metrics(
 
 
 def read_base(
-    options: Options, gates: Sequence[Gate], evaluators: Collection[str], rows: Iterable[RowKey]
-) -> tuple[Base, Options]:
-    """The base, read and found fit for a comparison before anybody is asked, and the options with a lasting name of it.
+    name: str,
+    margin: float,
+    *,
+    results_dir: Path,
+    resumed: str | None,
+    allow_simulated: bool,
+    gates: Sequence[Gate],
+    evaluators: Collection[str],
+    rows: Iterable[RowKey],
+) -> Base:
+    """The base, read and checked before the endpoint is asked; `rows` are those that are about to be judged.
 
-    `last` is another run once this one has begun. `rows` are those that are about to be judged.
+    `resumed` is the folder of the run that goes on, which cannot be its own base.
 
     Raises:
         ConfigurationError: it is not there, not finished, simulated, of other evaluators, or of other rows.
@@ -165,30 +172,20 @@ def read_base(
     """
     from tunecheck.comparison._reading import read_run
 
-    name, margin = options.no_worse_than, options.margin
-    assert name is not None and margin is not None
-    table = read_run(name, options.folder)
-    allowed = bool(options.allow_simulated)
-    if table.info.simulated and not allowed:
+    table = read_run(name, results_dir)
+    if table.info.simulated and not allow_simulated:
         raise _about(
             name, "its answers are simulated, so it says nothing of a model; --allow-simulated to try the gate"
         )
-    if options.resume is not None and Path(table.info.place).resolve() == Path(options.resume).resolve():
+    if resumed is not None and Path(table.info.place).resolve() == Path(resumed).resolve():
         raise _about(name, "that is the run itself; name another one")
     named = gated_metrics(gates, evaluators, table.columns)
     _check_evaluators(name, table, {} if named is None else named, evaluators)
     _check_rows(name, table, rows)
-    lasting = _lasting_name(name, table, options.folder)
-    metrics = None if named is None else tuple(named)
-    base = Base(lasting, table.info.id, margin, metrics, allowed, options.folder)
-    return base, replace(options, no_worse_than=lasting)
-
-
-def _lasting_name(name: str, table: RunTable, folder: Path) -> str:
-    if table.info.source != "run":
-        return name
-    place = Path(table.info.place)
-    return table.info.id if place.parent.resolve() == folder.resolve() else str(place)
+    if table.info.source == "run":  # a name that lasts: `last` is another run once this one has begun
+        place = Path(table.info.place)
+        name = table.info.id if place.parent.resolve() == results_dir.resolve() else str(place)
+    return Base(name, table.info.id, margin, None if named is None else tuple(named), allow_simulated, results_dir)
 
 
 def _check_evaluators(name: str, table: RunTable, named: Mapping[str, str], evaluators: Collection[str]) -> None:

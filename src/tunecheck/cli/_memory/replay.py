@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
 from tunecheck.cli._options import argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.memory._goodai.replay import Replayed
     from tunecheck.memory._goodai.run import LegacyRun
-
-DONE, DIFFERENT = 0, 3
 
 _SHOWN = 400
 """Most characters of an event that are shown."""
@@ -28,8 +26,6 @@ _BEFORE = 80
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(JsonOptions):
-    """The options of `memory replay`."""
-
     run: Path = argument("A run's folder, <benchmark>/results/<agent>, with its master_log.jsonl.", "RUN_DIR")
     filler: Path | None = option("The pool of its filler, e.g. trivia.json; by default the one that ships.", "FILE")
     wording: Path | None = option("The wording it was run with; by default the one that ships.", "FILE")
@@ -81,7 +77,7 @@ def replay(options: ReplayOptions, invocation: Invocation) -> int:
         print_json(_report(legacy, replayed, same, size))
     else:
         _print(legacy, replayed, same, given=bool(options.wording and options.filler))
-    return DONE if same else DIFFERENT
+    return DONE if same else NOT_MET
 
 
 def _report(legacy: LegacyRun, replayed: Replayed, same: bool, size: int) -> dict[str, JSON]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._messages import clean
 from tunecheck.cli._console import console, print_json
-from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import argument, command, flag, option
 from tunecheck.cli._shared_options import JsonOptions
 
@@ -17,13 +17,9 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.memory._goodai.rescore import Summary, Tally
 
-DONE, FAILED = 0, 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class RescoreOptions(JsonOptions):
-    """The options of `memory rescore`."""
-
     file: Path = argument("Recorded rows: data set, expected, responses, score.", "FILE.jsonl")
     out: Path = option("Where the rows go, with our_score added.", "OUT.jsonl", default=MISSING)
     compat: bool = flag(

@@ -3,27 +3,111 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.cli._console import print_json
-from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._memory.options import UNFINISHED, MemoryRunOptions
-from tunecheck.cli._options import command
-from tunecheck.cli._running import begin, every_row_failed, run_arguments
+from tunecheck.cli._console import console, print_json
+from tunecheck.cli._invocation import DONE, FAILED, Invocation
+from tunecheck.cli._options import RUNNING, command, flag, option
+from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_summary
+from tunecheck.cli._shared_options import ModelOptions, ResumableOptions
 from tunecheck.cli._stored_options import recorded_options
 
 if TYPE_CHECKING:
+    from tunecheck._json import JSON
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.evaluation._memory import MemoryOutcome
     from tunecheck.memory._clock import ClockName
     from tunecheck.memory._making import Mode
+    from tunecheck.memory._run_files import RunFigures
 
-DONE, FAILED = 0, 1
+_TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
+
+UNFINISHED = "the unfinished run of these options"
+"""What `--resume` without a run stands for; no run has blanks in its id."""
+
+_INCIDENTAL = frozenset({"name", "concurrency", "max_cost", "prices", "regenerate", "reuse"})
+"""Options in which two runs of the same configuration may differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRunOptions(ModelOptions, ResumableOptions):
+    command: ClassVar[str] = "memory run"
+    anew: ClassVar[str] = "with --fresh"
+    fixed: ClassVar[bool] = True
+
+    config: str | None = option(
+        "The benchmark's configuration: the GoodAI benchmark's files as published, or one of your own.",
+        "CONFIG.yml",
+        _TESTING,
+        flags=("--config", "-c"),
+    )
+    endpoint: str | None = option(
+        "The agent: a definition, or the name of one in endpoints/; kind memory_agent has a memory of its own.",
+        "FILE",
+        _TESTING,
+    )
+    max_prompt_size: int | None = option(
+        "Send the agent at most N tokens of the conversation, the oldest exchanges left out.", "N", _TESTING, least=1
+    )
+    isolated: bool = flag(
+        "Each test in a conversation of its own: nothing in between, and time passes at once.", _TESTING
+    )
+    clock: str | None = option(
+        "virtual: a message takes a second, waits none (default); mirrored: the agent is told when time passes; "
+        "real: waits are waited for.",
+        "CLOCK",
+        _TESTING,
+    )
+    seed: int | None = option(
+        "Of definitions and filler; by default the configuration's, and 0.", "N", _TESTING, least=0
+    )
+    repeat: int | None = option(
+        "Have the conversation K times, side by side: how reliably is each test passed?", "K", _TESTING, least=1
+    )
+    regenerate: bool = flag("Make the definitions anew, though they are there.", _TEXTS)
+    reuse: bool = flag(
+        "Take the definitions that are there as they are, whatever they were made of. By default they are taken "
+        "if they were made of this configuration.",
+        _TEXTS,
+    )
+    definitions: str | None = option(
+        "Where the definitions are kept; by default datasets/memory/<run name>/definitions.", "DIR", _TEXTS
+    )
+    filler: str | None = option(
+        "Questions and answers to fill the time with; by default a small pool that ships.", "FILE", _TEXTS
+    )
+    wording: str | None = option("What is said besides the tests' own texts.", "FILE", _TEXTS)
+    texts: str | None = option("Books for chapter break, which is left out without them.", "PATH", _TEXTS)
+    generator: str | None = option(
+        "The model that writes what some kinds of tests are made of: a definition, or the name of one.", "FILE", _TEXTS
+    )
+    tokenizer: str | None = option("What tokens are counted with; by default cl100k_base.", "NAME", RUNNING)
+    resume: str | None = option(
+        "Go on with a run where it stopped, with the options it was started with. RUN: its id, the beginning of "
+        "it, its folder, or last. Without RUN: the unfinished run of these options, or a new one if there is none.",
+        "[RUN]",
+        RUNNING,
+        bare=UNFINISHED,
+        recorded=False,
+    )
+    fresh: bool = flag(
+        "Begin anew, and do not say that a run of this configuration is unfinished. Without --resume a run is "
+        "always a new one, and nothing is ever deleted.",
+        RUNNING,
+        recorded=False,
+    )
+
+    def of_the_same(self) -> dict[str, JSON]:
+        """What makes two runs ones of the same configuration."""
+        return {name: value for name, value in self.recorded().items() if name not in _INCIDENTAL}
+
 
 _MOST_LOOKED_AT = 100
 """Runs, the newest first, among which an unfinished one of the same configuration is looked for."""
@@ -48,14 +132,25 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
         raise ConfigurationError("--regenerate makes definitions anew, --reuse takes those there are: give one of them")
     asked = options.resume
     options = begin(_with_unfinished(options), invocation)
-    for option, value in (("-c CONFIG.yml", options.config), ("--endpoint FILE", options.endpoint)):
-        if value is None:
-            raise ConfigurationError(f"nothing says what to run: give {option}, or --resume RUN")
-    if asked is None and not options.fresh:
-        _name_unfinished(options, invocation)
-    outcome = _run(options)
+    if options.config is None or options.endpoint is None:
+        missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
+        raise ConfigurationError(f"nothing says what to run: give {missing}, or --resume RUN")
+    unfinished = None if options.fresh or asked is not None else _unfinished(options)
+    if unfinished is not None:
+        print(
+            f"note: run {clean(unfinished)} of this configuration is unfinished; this is a new one. To go on with that "
+            f"one:  {clean(invocation.resuming(unfinished))}",
+            file=sys.stderr,
+        )
+    outcome = _run(options, options.config, options.endpoint)
     invocation.finished = str(outcome.result.run_dir)
-    return _report(options, outcome)
+    if options.json:
+        print_json(_summary(outcome))
+    elif options.quiet:
+        print(outcome.result.run_dir)
+    else:
+        _print_outcome(outcome)
+    return FAILED if every_row_failed(outcome.result, "test") else DONE
 
 
 def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
@@ -68,17 +163,6 @@ def _with_unfinished(options: MemoryRunOptions) -> MemoryRunOptions:
     if unfinished is None:
         print("note: no run of this configuration is unfinished; this is a new one", file=sys.stderr)
     return replace(options, resume=unfinished)
-
-
-def _name_unfinished(options: MemoryRunOptions, invocation: Invocation) -> None:
-    """Say that there is an unfinished run of the same configuration, and how to go on with it."""
-    unfinished = _unfinished(options)
-    if unfinished is not None:
-        print(
-            f"note: run {clean(unfinished)} of this configuration is unfinished; this is a new one. To go on with that "
-            f"one:  {clean(invocation.resuming(unfinished))}",
-            file=sys.stderr,
-        )
 
 
 def _unfinished(options: MemoryRunOptions) -> str | None:
@@ -95,19 +179,17 @@ def _unfinished(options: MemoryRunOptions) -> str | None:
     return None
 
 
-def _run(options: MemoryRunOptions) -> MemoryOutcome:
+def _run(options: MemoryRunOptions, config: str, agent: str) -> MemoryOutcome:
     from tunecheck.evaluation._memory import run_memory
 
-    names = options.endpoint, options.judge, options.generator
-    agent, judge, generator = (_endpoint(name, options.prices) for name in names)
-    assert agent is not None
-    assert options.config is not None
+    judge = None if options.judge is None else _endpoint(options.judge, options.prices)
+    generator = None if options.generator is None else _endpoint(options.generator, options.prices)
     mode: Mode | None = (
         "regenerate" if options.regenerate and options.resume is None else "reuse" if options.reuse else None
     )
     return run_memory(
-        options.config,
-        agent,
+        config,
+        _endpoint(agent, options.prices),
         judge=judge,
         generator=generator,
         definitions=_path(options.definitions),
@@ -126,12 +208,10 @@ def _run(options: MemoryRunOptions) -> MemoryOutcome:
     )
 
 
-def _endpoint(name: str | None, prices: str | None) -> Endpoint | None:
+def _endpoint(name: str, prices: str | None) -> Endpoint:
     from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.endpoints._prices import read_prices
 
-    if name is None:
-        return None
     endpoint = load_named(name)
     if prices is not None:
         read_prices(Path(prices)).give(endpoint)
@@ -142,14 +222,64 @@ def _path(option: str | None) -> Path | None:
     return None if option is None else Path(option)
 
 
-def _report(options: MemoryRunOptions, outcome: MemoryOutcome) -> int:
-    """Show what came of it; gives the exit code."""
-    from tunecheck.cli._memory.figures import print_figures, summary
+def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:
+    left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in outcome.left_out]
+    return {
+        **run_summary(outcome.result),
+        **outcome.figures.data(),
+        "usage": outcome.result.usage,
+        "left_out": left_out,
+        "notes": [*outcome.result.notes],
+        "results": [str(folder) for folder in outcome.results],
+    }
 
-    if options.json:
-        print_json(summary(outcome))
-    elif options.quiet:
-        print(outcome.result.run_dir)
-    else:
-        print_figures(outcome)
-    return FAILED if every_row_failed(outcome.result, "test") else DONE
+
+def _print_outcome(outcome: MemoryOutcome) -> None:
+    result = outcome.result
+    folders = [clean(str(folder.relative_to(result.run_dir))) for folder in outcome.results]
+    files = ["memory/_summary.json  eval_results.jsonl", *folders]
+    print_run(result, "test", lambda: _print_figures(outcome.figures, result.usage), files)
+
+
+def _print_figures(figures: RunFigures, usage: dict[str, JSON]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("data set")
+    for name in ("tests", "scored", "mean", "std"):
+        table.add_column(name, justify="right")
+    for title, each in figures.datasets.items():
+        scores = [_score(each.mean), _score(each.deviation)]
+        table.add_row(clean(title), str(each.tests), str(each.scored), *scores)
+    console(sys.stdout).print(table)
+    print(*_lines(figures, usage), sep="\n")
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _lines(figures: RunFigures, usage: dict[str, JSON]) -> Iterator[str]:
+    accuracy = "" if figures.accuracy is None else f" · accuracy {100 * figures.accuracy:.0f}%"
+    yield f"score {figures.score:.2f} of {figures.most} (± {figures.deviation:.2f}){accuracy}"
+    parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens in a conversation"]
+    if figures.tokens_per_second is not None:
+        parts.append(f"{figures.tokens_per_second:,.1f} tokens/s")
+    parts.append(f"verbosity {figures.verbosity:,.0f} tokens")
+    if figures.span is not None:
+        parts.append(f"remembered over {figures.span:,.0f} tokens")
+    yield " · ".join(parts)
+    spent = [line for name in ("target", "judge", "memory") if (line := _spent(name, usage.get(name)))]
+    if spent:
+        yield " · ".join(spent)
+
+
+_WHO = {"target": "agent", "judge": "judge in the tests", "memory": "judge of the replies"}
+
+
+def _spent(name: str, spent: JSON) -> str:
+    if not isinstance(spent, dict):
+        return ""
+    calls, cost = spent.get("calls"), spent.get("cost")
+    price = f", {cost:.4g} {spent.get('currency')}" if isinstance(cost, float) else ""
+    return f"{_WHO[name]}: {calls:,} calls{price}"

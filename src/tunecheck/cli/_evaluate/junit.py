@@ -1,21 +1,14 @@
-"""What a pipeline reads of a run: the files of `--junit` and `--markdown`, and JUnit XML itself."""
+"""A run as JUnit XML: gates and error rates as tests."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
-from tunecheck.cli._output_files import write_output
-
-if TYPE_CHECKING:
-    from xml.etree import ElementTree
-
-    from tunecheck.cli._evaluate.options import Options
-    from tunecheck.cli._evaluate.summary import Summary
-    from tunecheck.cli._gates.gates import Outcome
+from tunecheck.cli._evaluate.summary import Summary
+from tunecheck.cli._gates.gates import Outcome
 
 # What XML 1.0 cannot hold, not even escaped (section 2.2, Char).
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -38,8 +31,6 @@ def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
     `allowed_errors` is the share of rows that may have an error; without one, a test of errors fails where every row
     has one.
     """
-    from xml.etree import ElementTree
-
     cases = [*map(_of_gate, summary.gates), *_of_errors(summary, allowed_errors)]
     counts = {
         "tests": str(len(cases)),
@@ -75,8 +66,6 @@ def _of_errors(summary: Summary, allowed: float | None) -> Iterator[_Case]:
 
 
 def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
-    from xml.etree import ElementTree
-
     simulated = summary.simulated or bool(summary.failures.simulated_answers)
     about = {
         "data": summary.data,
@@ -94,8 +83,6 @@ def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
 
 
 def _add(suite: ElementTree.Element, case: _Case) -> None:
-    from xml.etree import ElementTree
-
     attributes = {"classname": case.group, "name": _text(case.name), "time": "0"}
     element = ElementTree.SubElement(suite, "testcase", attributes)
     if case.failure is not None:
@@ -108,19 +95,3 @@ def _add(suite: ElementTree.Element, case: _Case) -> None:
 def _text(value: str) -> str:
     text = _NO_XML.sub("", value.replace("\r\n", "\n").replace("\r", "\n"))
     return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
-
-
-def write_files(options: Options, summary: Summary, allowed_errors: float | None, run: Path) -> None:
-    """Write the files that are asked for, each whole or not at all.
-
-    Raises:
-        TunecheckError: one cannot be written.
-    """
-    if options.junit is not None:
-        from tunecheck.cli._gates.files import junit_xml
-
-        write_output(options.junit, junit_xml(summary, allowed_errors))
-    if options.markdown is not None:
-        from tunecheck.cli._gates.markdown import markdown_summary
-
-        write_output(options.markdown, markdown_summary(summary, run))

@@ -1,13 +1,18 @@
-"""`tunecheck init`: a workspace for somebody who installed the wheel: folders, example files, the sample data."""
+"""`tunecheck init`, `plugins` and `endpoints check`: make a workspace, and see what is in it and works."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import clean, printable
+from tunecheck.cli._console import console, grid, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command
+from tunecheck.cli._shared_options import JsonOptions
 
 _FOLDERS = ("evaluators", "prompty", "endpoints", "datasets", "eval_results")
 
@@ -28,8 +33,6 @@ _IGNORED = b"eval_results/\n__pycache__/\n"
 
 @dataclass(frozen=True, kw_only=True)
 class InitOptions(CommandOptions):
-    """The options of `init`."""
-
     folder: Path = argument("Where; by default here.", "DIR", default=Path())
 
 
@@ -55,7 +58,7 @@ def init(options: InitOptions, invocation: Invocation) -> int:
 
 
 def _content(name: str) -> bytes:
-    """A file from the wheel, or from the repository that an editable install runs from."""
+    # An editable install has no copy in the package: the files are the repository's own.
     from importlib.resources import files
 
     shipped = files("tunecheck.cli") / "workspace" / name
@@ -65,10 +68,56 @@ def _content(name: str) -> bytes:
 
 
 def _write_new(path: Path, content: bytes) -> bool:
-    """Write a file unless something of that name is there."""
     try:
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError:
         return False
     return True
+
+
+@command(JsonOptions)
+def plugins(options: JsonOptions, invocation: Invocation) -> int:
+    """List evaluators, endpoint kinds, simulators and data sets: installed ones, and this workspace's."""
+    from tunecheck._plugins import GROUPS, discover
+
+    plugins_by_sort = {group.rpartition(".")[2]: discover(group) for group in GROUPS}
+    if options.json:
+        listed: dict[str, JSON] = {
+            sort: [{"name": plugin.name, "origin": plugin.origin} for plugin in group]
+            for sort, group in plugins_by_sort.items()
+        }
+        print_json(listed)
+        return 0
+    from rich.text import Text
+
+    table = grid("left", "left")
+    for sort, group in plugins_by_sort.items():
+        if group:
+            table.add_row(Text(sort, "bold"), "")
+        for plugin in group:
+            table.add_row(Text(f"  {clean(plugin.name, 60)}"), Text(clean(plugin.origin), "dim"))
+    console(sys.stdout).print(table)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(CommandOptions):
+    definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
+
+
+@command(CheckOptions)
+def check(options: CheckOptions, invocation: Invocation) -> int:
+    """Send one small request with a tool, and say what came back.
+
+    Exit codes: 0 it answered; 1 it did not; 2 the definition is wrong.
+    """
+    import asyncio
+
+    from tunecheck.cli._evaluate.answer_source import load_named
+    from tunecheck.endpoints._check import check_endpoint
+
+    report = asyncio.run(check_endpoint(load_named(options.definition)))
+    for line in report.lines():
+        print(printable(line))
+    return 0 if report.ok else 1

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from tunecheck._messages import counted
 from tunecheck.cli._compare.markdown import code
-from tunecheck.cli._evaluate.summary import SIMULATED, Summary
+from tunecheck.cli._console import SIMULATED
+from tunecheck.cli._evaluate.summary import Summary
+from tunecheck.cli._gates.gates import Outcome
 from tunecheck.cli._main_figures import main_figure
 from tunecheck.comparison._run_table import PASS_RATE, Kind
 from tunecheck.comparison._wording import value_text
 from tunecheck.runs._failures import FailureGroup
 
 if TYPE_CHECKING:
-    from tunecheck.cli._gates.gates import Outcome
     from tunecheck.comparison._run_table import RunTable
     from tunecheck.statistics._results import Estimate
 

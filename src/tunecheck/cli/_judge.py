@@ -1,0 +1,280 @@
+"""`tunecheck judge calibrate`: see how far an evaluator, such as a model that judges, agrees with people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._messages import clean, counted
+from tunecheck.cli._console import console, grid, print_json
+from tunecheck.cli._invocation import DONE, FAILED, Invocation
+from tunecheck.cli._options import SCORING, SHOWING, command, option
+from tunecheck.cli._output_files import check_output, write_output
+from tunecheck.cli._running import begin, run_arguments, run_errors
+from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
+from tunecheck.statistics._proportions import Proportion
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from tunecheck._json import JSON
+    from tunecheck.evaluation._calibration.labelled_run import Calibration
+    from tunecheck.evaluation._calibration.labels import LabelKind
+    from tunecheck.statistics._agreement import Kappa
+
+_LABELS = "Labels"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateOptions(EvaluatorOptions, ResumableOptions):
+    command: ClassVar[str] = "judge calibrate"
+    anew: ClassVar[str] = "without --resume"
+
+    labels: str | None = option(
+        "Labelled rows (.jsonl .json .csv .parquet): what is judged, and what people said of it.", "FILE", _LABELS
+    )
+    label_column: str | None = option(
+        "The column of the labels; by default label. Rows without one are left out.", "COLUMN", _LABELS
+    )
+    label_kind: str | None = option(
+        "pass_fail (pass, true, yes, 1 …), score (numbers, held against the threshold) or class; by default what "
+        "they look like.",
+        "KIND",
+        _LABELS,
+    )
+    label_threshold: float | None = option(
+        "From which number on labels pass; by default the evaluator's own threshold.", "N", _LABELS
+    )
+    limit: int | None = option("Only the first rows.", "N", _LABELS, least=1)
+    evaluator: str | None = option("A name from `tunecheck plugins`.", "NAME", SCORING)
+    metric: str | None = option("Whose verdict; by default the evaluator's main one.", "METRIC", SCORING)
+    out: str | None = option("Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False)
+
+
+@command(CalibrateOptions)
+def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
+    """Run an evaluator over rows that people have labelled, and say how far it agrees with them.
+
+    Accuracy, Cohen's kappa, which kinds of mistakes, and the rows where they differ. A run like any other: journaled,
+    resumed with --resume.
+
+    Exit codes:
+    0 done
+    1 the run failed or was interrupted, or no row could be compared
+    2 wrong use or configuration
+    """
+
+    options = begin(options, invocation)
+    if options.labels is None or options.evaluator is None:
+        missing = "--labels FILE" if options.labels is None else "--evaluator NAME"
+        raise ConfigurationError(f"{missing} is missing (or give --resume RUN)")
+    check_output("--out", options.out)
+    calibration = _calibrate(options, options.labels, options.evaluator)
+    invocation.finished = str(calibration.run_dir)
+    _report(calibration, options)
+    if calibration.compared == 0:
+        print("error: no row could be compared", file=sys.stderr)
+        return FAILED
+    return DONE
+
+
+def _calibrate(options: CalibrateOptions, labels: str, name: str) -> Calibration:
+    from tunecheck.evaluation._calibration.calibrate import calibrate as run
+
+    return run(
+        labels=labels,
+        evaluator=_evaluator(options, name),
+        name=name,
+        label_column=options.label_column or "label",
+        label_kind=cast("LabelKind | None", options.label_kind),
+        label_threshold=options.label_threshold,
+        metric=options.metric,
+        column_mapping=_mapping(options, name),
+        evaluation_name=options.name,
+        limit=options.limit,
+        **run_arguments(options, "calibrate", max_cost=options.max_cost),
+    )
+
+
+def _evaluator(options: CalibrateOptions, name: str) -> object:
+    from tunecheck.cli._entries import settings_by_evaluator
+    from tunecheck.cli._evaluate.answer_source import load_named
+    from tunecheck.cli._evaluate.evaluator_choice import asks_models, give_prices, make_evaluators
+    from tunecheck.endpoints._prices import read_prices
+
+    judge = None if options.judge is None else load_named(options.judge)
+    made = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge)
+    if judge is not None and not asks_models(made[name]):
+        raise ConfigurationError(f"--judge: {name!r} asks no model; leave --judge out")
+    if options.prices is not None:
+        give_prices(made, read_prices(Path(options.prices)))
+    return made[name]
+
+
+def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
+    from tunecheck.cli._entries import mapping_layers
+
+    layers = mapping_layers(options.mapping or {}, [name])
+    if "target" in layers:
+        raise ConfigurationError(
+            "mapping 'target.…': nobody is asked for answers here, they stand in the labelled rows"
+        )
+    return {**layers.get("default", {}), **layers.get(name, {})}
+
+
+def _report(calibration: Calibration, options: CalibrateOptions) -> None:
+    from tunecheck._files.versions import versioned
+    from tunecheck.runs._store import dumps_readably
+
+    whole = versioned(calibration.as_json())
+    if options.out is not None:
+        write_output(options.out, dumps_readably(whole))
+    if options.json:
+        print_json(whole)
+    elif options.quiet:
+        print(calibration.run_dir)
+        if calibration.simulated:
+            print(_SIMULATED, file=sys.stderr)
+    else:
+        _show(calibration, console(sys.stdout), options.out)
+
+
+_SIMULATED = "_SIMULATED verdicts: no model judged"
+
+_MOST_ROWS = 20
+_MOST_CLASSES = 8
+_NOTHING = "–"
+
+
+def _show(calibration: Calibration, console: Console, out: str | None = None) -> None:
+    from rich.text import Text
+
+    for part in _parts(calibration, out):
+        console.print()
+        console.print(part if not isinstance(part, str) else Text(part))
+
+
+def _parts(calibration: Calibration, out: str | None) -> Iterator[RenderableType]:
+    yield _header(calibration)
+    yield _figures(calibration)
+    if calibration.compared:
+        yield _confusion(calibration)
+    if calibration.differences:
+        yield _differences(calibration, out)
+    if calibration.errors:
+        again = f"--resume {clean(calibration.run_dir.name)} tries again"
+        kinds = [f"  {kind}" for kind in run_errors(calibration.run_dir, "row")]
+        yield "\n".join([f"errors in {counted(calibration.errors, 'row')}; {again}", *kinds])
+    for note in calibration.notes:
+        yield f"note: {clean(note)}"
+    yield f"files in {clean(calibration.run_dir, 500)}"
+
+
+def _header(calibration: Calibration) -> Text:
+    from rich.text import Text
+
+    metric = f" ({calibration.metric})" if calibration.metric not in (None, calibration.evaluator) else ""
+    about = (
+        f" · {counted(calibration.rows, 'row')} · {clean(calibration.evaluator, 60)}{clean(metric, 60)} against labels"
+    )
+    text = Text.assemble((clean(calibration.run_dir.name, 100), "bold"), about)
+    if calibration.simulated:
+        text.append(f"\n{_SIMULATED}", "bold yellow")
+    return text
+
+
+def _figures(calibration: Calibration) -> Table:
+    from rich.text import Text
+
+    table = grid("left", "right", "left")
+    table.add_row("compared", f"{calibration.compared:,}", _left_out(calibration))
+    table.add_row(Text("accuracy", "bold"), _share(calibration.accuracy), _interval(calibration.accuracy))
+    table.add_row(Text("Cohen's kappa", "bold"), *_kappa(calibration.kappa))
+    for name, figures in list(calibration.by_class.items())[:_MOST_CLASSES]:
+        shown = clean(name, 30)
+        table.add_row(f"precision of {shown}", _share(figures.precision), _interval(figures.precision))
+        table.add_row(f"recall of {shown}", _share(figures.recall), _interval(figures.recall))
+    about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
+    table.add_row("", "", Text(about, "dim"))
+    if calibration.usage:
+        table.add_row("model calls", *_usage(calibration))
+    return table
+
+
+def _left_out(calibration: Calibration) -> str:
+    counts = (
+        (calibration.unlabelled, "without a label"),
+        (calibration.not_applicable, "not applicable"),
+        (calibration.errors, "with an error"),
+    )
+    left = [f"{count:,} {words}" for count, words in counts if count]
+    return f"of {counted(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
+
+
+def _share(share: Proportion) -> str:
+    return _NOTHING if share.value is None else f"{share.value:.1%}"
+
+
+def _interval(share: Proportion) -> str:
+    if share.low is None or share.high is None:
+        return "no such row"
+    return f"{share.low:.1%} to {share.high:.1%}; {share.hits:,} of {share.of:,}"
+
+
+def _kappa(kappa: Kappa) -> tuple[str, str]:
+    interval = "" if kappa.low is None or kappa.high is None else f"{kappa.low:.2f} to {kappa.high:.2f}"
+    remark = clean(kappa.remark or "", 200)
+    value = _NOTHING if kappa.value is None else f"{kappa.value:.2f}"
+    return value, "; ".join(part for part in (interval, remark) if part)
+
+
+def _usage(calibration: Calibration) -> tuple[str, str]:
+    used = calibration.usage.get(calibration.evaluator)
+    values = used if isinstance(used, dict) else {}
+    tokens = sum(value for key in ("input_tokens", "output_tokens") if isinstance(value := values.get(key), int))
+    cost = values.get("cost")
+    spent = f", {cost:.4g} {values.get('currency')}" if isinstance(cost, (int, float)) else ""
+    return str(values.get("calls")), f"{tokens:,} tokens{spent}"
+
+
+def _confusion(calibration: Calibration) -> Table | str:
+    from rich.text import Text
+
+    if len(calibration.classes) > _MOST_CLASSES:
+        return f"{len(calibration.classes)} classes: see the table in --json or --out"
+    table = grid("left", *["right"] * len(calibration.classes))
+    table.add_row("", *(Text(f"verdict {clean(name, 30)}", "bold") for name in calibration.classes))
+    for label, verdicts in calibration.confusion.items():
+        counts = (f"{verdicts[name]:,}" for name in calibration.classes)
+        table.add_row(Text(f"label {clean(label, 30)}", "bold"), *counts)
+    return table
+
+
+def _differences(calibration: Calibration, out: str | None) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_row(Text("row", "bold"), Text("label", "bold"), Text("verdict", "bold"), Text("reason", "bold"))
+    for difference in calibration.differences[:_MOST_ROWS]:
+        label = _with(difference.label_class, difference.label)
+        verdict = _with(difference.verdict, difference.score)
+        table.add_row(clean(difference.row_id, 40), label, verdict, Text(clean(difference.reason or "", 200), "dim"))
+    more = len(calibration.differences) - _MOST_ROWS
+    if more > 0:
+        where = f"in {clean(out, 200)}" if out is not None else "with --out FILE"
+        table.add_row("…", "", "", f"and {counted(more, 'row')} more, {where}")
+    return table
+
+
+def _with(name: str, value: JSON) -> str:
+    """`fail (0.4)`; the value only where it is a number, and says more than the name."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) != name
+    return f"{clean(name, 30)} ({value:g})" if number else clean(name, 30)

@@ -1,1 +1,0 @@
-"""`tunecheck judge`: calibration against labels."""
