@@ -82,7 +82,6 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or every row has an error
     2 wrong use or configuration
     """
-
     options = begin(options, invocation)
     if options.endpoint is None:
         raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")

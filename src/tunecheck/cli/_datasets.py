@@ -85,7 +85,6 @@ def get(options: GetOptions, invocation: Invocation) -> int:
 
     With trivia: turn a file of questions and answers into filler for memory runs.
     """
-
     if options.name not in BENCHMARKS:
         raise ConfigurationError(f"there is no benchmark {options.name!r}{did_you_mean(options.name, BENCHMARKS)}")
     if options.name == "bfcl":

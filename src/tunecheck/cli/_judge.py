@@ -70,7 +70,6 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or no row could be compared
     2 wrong use or configuration
     """
-
     options = begin(options, invocation)
     if options.labels is None or options.evaluator is None:
         missing = "--labels FILE" if options.labels is None else "--evaluator NAME"

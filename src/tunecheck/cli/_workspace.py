@@ -42,7 +42,6 @@ def init(options: InitOptions, invocation: Invocation) -> int:
 
     What is there already is left as it is.
     """
-
     folder = options.folder
     files = {name: _content(name) for name in _COPIED} | {".gitignore": _IGNORED}
     try:

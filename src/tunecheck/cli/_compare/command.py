@@ -54,8 +54,6 @@ class CompareOptions(JsonOptions, ResultsOptions):
 def compare(options: CompareOptions, invocation: Invocation) -> int:
     """Compare runs row by row: what is better, what is worse, how sure that is, and which rows changed."""
     from tunecheck._json import dumps_line
-    from tunecheck.cli._compare.markdown import comparison_markdown
-    from tunecheck.cli._compare.page import show
     from tunecheck.cli._console import console, print_json
     from tunecheck.comparison._compare import compare as compare_runs
 
@@ -77,9 +75,13 @@ def compare(options: CompareOptions, invocation: Invocation) -> int:
     if options.out is not None:
         write_output(options.out, dumps_line(comparison.to_json()))
     if options.markdown is not None:
+        from tunecheck.cli._compare.markdown import comparison_markdown
+
         write_output(options.markdown, comparison_markdown(comparison, shown))
     if options.json:
         print_json(comparison.to_json())
     else:
+        from tunecheck.cli._compare.page import show
+
         show(comparison, console(sys.stdout), shown)
     return 0

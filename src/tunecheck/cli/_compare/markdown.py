@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from tunecheck._messages import clean
 from tunecheck.cli._compare.page import changed_faults, notes_of, rows_shown
 from tunecheck.cli._console import SIMULATED
-from tunecheck.comparison._comparison import BETTER, TOO_LITTLE, WORSE, Comparison, MetricComparison, RunComparison
+from tunecheck.comparison._comparison import (
+    BETTER,
+    TOO_LITTLE,
+    WORSE,
+    Comparison,
+    MetricComparison,
+    RowChange,
+    RunComparison,
+)
 from tunecheck.comparison._wording import (
     difference_text,
     headline,
@@ -34,7 +42,6 @@ def code(value: object, most: int = 200) -> str:
 
 
 def comparison_markdown(comparison: Comparison, rows: int = 10) -> str:
-    """The page as Markdown; `rows` is how many rows of each list."""
     return "\n\n".join(_parts(comparison, rows)) + "\n"
 
 
@@ -58,12 +65,9 @@ def _answer(against: RunComparison) -> Iterator[str]:
     for metric in against.tested:
         margin = margin_text(metric)
         said = headline(metric) + (f"; {margin}" if margin else "")
-        yield f"- {_MARKS.get(metric.verdict or TOO_LITTLE, '▫️')} {code(metric.name)}: {_plain(said)}"
-
-
-def _plain(said: str) -> str:
-    """Our own words and figures; a reason why a metric has none may hold anything."""
-    return re.sub(r"([\\`*_{}\[\]<>#|@&~])", r"\\\1", clean(said, 400))
+        # Our own words and figures, but the reason why a metric has none may hold anything.
+        plain = re.sub(r"([\\`*_{}\[\]<>#|@&~])", r"\\\1", clean(said, 400))
+        yield f"- {_MARKS.get(metric.verdict or TOO_LITTLE, '▫️')} {code(metric.name)}: {plain}"
 
 
 def _table(against: RunComparison, comparison: Comparison) -> Iterator[str]:
@@ -82,12 +86,9 @@ def _cells(metric: MetricComparison) -> Iterator[str]:
     yield value_text(kind, metric.new.value)
     yield difference_text(kind, metric.difference.value)
     yield interval_text(kind, metric.difference)
-    yield f"{_less(p_text(metric.p_value))} ({_less(p_text(metric.p_adjusted))})" if metric.tested else ""
+    p_values = f"{p_text(metric.p_value)} ({p_text(metric.p_adjusted)})" if metric.tested else ""
+    yield p_values.replace("<", "&lt;")
     yield size_text(kind, smallest.value) if smallest is not None else ""
-
-
-def _less(text: str) -> str:
-    return text.replace("<", "&lt;")
 
 
 def _iterations(comparison: Comparison) -> Iterator[str]:
@@ -104,14 +105,12 @@ def _rows(against: RunComparison, most: int) -> Iterator[str]:
         change = changed_faults(metric)
         if change:
             yield f"faults by {code(metric.name)}: {code(change, 400)}"
-        for name in ("regressed", "fixed"):
-            rows: Sequence[object] = getattr(metric, name)
-            if rows:
-                yield "\n".join(_details(metric, name, most))
+        for name, changes in (("regressed", metric.regressed), ("fixed", metric.fixed)):
+            if changes:
+                yield "\n".join(_details(metric, name, changes, most))
 
 
-def _details(metric: MetricComparison, name: str, most: int) -> Iterator[str]:
-    rows = metric.regressed if name == "regressed" else metric.fixed
+def _details(metric: MetricComparison, name: str, rows: Sequence[RowChange], most: int) -> Iterator[str]:
     total = metric.totals.get(name, len(rows))
     yield f"<details><summary>{total:,} {name}</summary>\n"
     yield f"by {code(metric.name)}:\n"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import SIMULATED, grid
@@ -20,7 +23,7 @@ from tunecheck.comparison._comparison import (
     RowChange,
     RunComparison,
 )
-from tunecheck.comparison._run_table import PASS_RATE, RunInfo
+from tunecheck.comparison._run_table import PASS_RATE
 from tunecheck.comparison._wording import (
     NOTHING,
     difference_text,
@@ -35,11 +38,6 @@ from tunecheck.comparison._wording import (
 )
 from tunecheck.runs._failures import fault_groups
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
 _BETWEEN, _INDENT = 2, 4
 _LEAST_NEEDED = ("p", "finds ≥")
 """What a narrow screen has no room for: the answer goes by Holm's p-value."""
@@ -50,7 +48,6 @@ Line = tuple[str, list[str], str]
 
 def metrics_table(against: RunComparison, comparison: Comparison, width: int) -> Text:
     """The table in so many characters: where they are too few, labels have lines of their own."""
-    from rich.text import Text
 
     heads = ["pairs", "base", "new", f"difference ({100 * comparison.confidence:.3g}%)", "p", "Holm", "finds ≥"]
     margin = comparison.margin
@@ -119,18 +116,13 @@ def _cells(metric: MetricComparison, *, margin: bool) -> Iterator[str]:
         yield shown[metric.non_inferior] if metric.non_inferiority is not None else ""
 
 
-_MOST_NAMED = 5
-_FEW = 3
-_MOST_FAULTS = 3
-_MOST_CHANGED = 6
+_MOST_NAMED, _MOST_CHANGED = 5, 6
+_FEW, _MOST_FAULTS = 3, 3
 _LONGEST_REASON = 120
 _LISTS = (("regressed", "red"), ("fixed", "green"), ("changed", "dim"))
 
 
 def show(comparison: Comparison, console: Console, rows: int) -> None:
-    """Print the page; `rows` is how many rows of each list."""
-    from rich.text import Text
-
     for part in _parts(comparison, rows, console.width):
         console.print()
         console.print(part if not isinstance(part, str) else Text(part))
@@ -150,28 +142,20 @@ def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[Renderable
 
 
 def _header(comparison: Comparison) -> Table:
-    from rich.text import Text
-
     table = grid("left", "left", "left")
     many = len(comparison.against) > 1
     for number, run in enumerate(comparison.runs, 1):
         label = f"run {number}" if many else "base" if number == 1 else "new"
-        table.add_row(Text(label, "dim"), Text(clean(run.id, 100), "bold"), Text(_about(run)))
+        trials = f", {run.trials} trials each" if run.trials > 1 else ""
+        failed = f", {counted(run.errors, 'row')} with an error" if run.errors else ""
+        about = counted(run.rows, "row") + trials + failed
+        table.add_row(Text(label, "dim"), Text(clean(run.id, 100), "bold"), Text(about))
     if comparison.simulated:
         table.add_row("", Text(SIMULATED, "bold yellow"), "")
     return table
 
 
-def _about(run: RunInfo) -> str:
-    trials = f", {run.trials} trials each" if run.trials > 1 else ""
-    failed = f", {counted(run.errors, 'row')} with an error" if run.errors else ""
-    return counted(run.rows, "row") + trials + failed
-
-
 def _answer(against: RunComparison) -> Text:
-    """A line for each metric that changed; the others together, unless they are few."""
-    from rich.text import Text
-
     tested = against.tested
     text = Text()
     for metric in [each for each in tested if each.verdict in (WORSE, BETTER)]:
@@ -198,7 +182,6 @@ def _say(text: Text, metric: MetricComparison) -> None:
 
 def _iterations(comparison: Comparison) -> Table:
     """Each metric over all runs, over the rows that all of them have."""
-    from rich.text import Text
 
     table = grid("left", "right", *["right"] * len(comparison.runs), "left")
     heads = ("", "rows", *(f"run {number}" for number in range(1, len(comparison.runs) + 1)), "")
@@ -206,18 +189,12 @@ def _iterations(comparison: Comparison) -> Table:
     for history in comparison.history:
         cells = [Text(value_text(history.kind, history.values[0].value))]
         for against, value in zip(comparison.against, history.values[1:], strict=True):
-            cells.append(_marked(value_text(history.kind, value.value), against.metric(history.name)))
+            verdict = against.metric(history.name).verdict or TOO_LITTLE
+            mark, style = {BETTER: ("▲", "green"), WORSE: ("▼", "red")}.get(verdict, (" ", ""))
+            cells.append(Text(f"{value_text(history.kind, value.value)} {mark}", style))
         line = line_of(history.values)
         table.add_row(Text(clean(history.name, 60)), f"{history.values[0].n:,}", *cells, Text(line, "dim"))
     return table
-
-
-def _marked(shown: str, metric: MetricComparison) -> Text:
-    """A figure with what it is against the base: ▲ better, ▼ worse."""
-    from rich.text import Text
-
-    mark, style = {BETTER: ("▲", "green"), WORSE: ("▼", "red")}.get(metric.verdict or TOO_LITTLE, (" ", ""))
-    return Text(f"{shown} {mark}", style)
 
 
 def _rows(against: RunComparison, most: int) -> Iterator[RenderableType]:
@@ -231,10 +208,14 @@ def _rows(against: RunComparison, most: int) -> Iterator[RenderableType]:
 
 def rows_shown(against: RunComparison) -> list[MetricComparison]:
     """Whose rows to show: the metrics that changed, then those with most flips; none whose rows were shown before."""
-    ordered = sorted(against.tested, key=_interest)
+
+    def rank(metric: MetricComparison) -> tuple[bool, int]:
+        flips = metric.totals.get("regressed", 0) + metric.totals.get("fixed", 0)
+        return metric.verdict not in (BETTER, WORSE), -flips
+
     shown: list[MetricComparison] = []
     seen: set[tuple[str, bool]] = set()
-    for metric in ordered:
+    for metric in sorted(against.tested, key=rank):
         flips = {(each.row_id, True) for each in metric.regressed} | {(each.row_id, False) for each in metric.fixed}
         new = flips - seen or (not flips and not shown and metric.totals.get("changed"))
         if len(shown) < _FEW and new:
@@ -243,16 +224,8 @@ def rows_shown(against: RunComparison) -> list[MetricComparison]:
     return shown
 
 
-def _interest(metric: MetricComparison) -> tuple[bool, int]:
-    flips = metric.totals.get("regressed", 0) + metric.totals.get("fixed", 0)
-    return metric.verdict not in (BETTER, WORSE), -flips
-
-
 def _row_lists(metric: MetricComparison, most: int) -> Table:
     """One below the other: the lists' ids have widths of their own."""
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
 
     table = Table.grid()
     counts = ", ".join(f"{metric.totals.get(name, 0):,} {name}" for name, _ in _LISTS)
@@ -270,7 +243,6 @@ def _row_lists(metric: MetricComparison, most: int) -> Table:
 
 def _with_faults(name: str, rows: Sequence[RowChange], metric: MetricComparison, style: str) -> Text:
     """The list's name, how many rows it has, and the faults that they have in common."""
-    from rich.text import Text
 
     text = Text.assemble((f"  {name} {metric.totals.get(name, 0):,}", style))
     counts: Counter[str] = Counter()
@@ -284,7 +256,6 @@ def _with_faults(name: str, rows: Sequence[RowChange], metric: MetricComparison,
 
 
 def _groups(row: RowChange) -> tuple[Counter[str], Counter[str]]:
-    """What a row's faults in each run count as."""
     sides = ((row.base_faults, row.base_reason), (row.new_faults, row.new_reason))
     base, new = (Counter(fault_groups(faults, reason or "").values()) for faults, reason in sides)
     return base, new
@@ -303,9 +274,6 @@ def changed_faults(metric: MetricComparison) -> str:
 
 
 def _listed(rows: Sequence[RowChange], metric: MetricComparison) -> Table:
-    from rich.padding import Padding
-    from rich.text import Text
-
     table = grid("left", "left")
     for row in rows:
         said = clean(row_text(row, metric.kind), _LONGEST_REASON)

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 
 
 def run_job(given: Options, invocation: Invocation) -> int:
-    """Run what the options ask for; gives the exit code.
-
-    Raises:
-        ConfigurationError: wrong use (exit code 2).
-        RunError: the run was stopped (exit code 1).
-    """
     from tunecheck.runs._store import Run
 
     options = completed(given)
@@ -62,7 +56,9 @@ def run_job(given: Options, invocation: Invocation) -> int:
         stop_writing()
     if failure is not None:
         raise failure
-    return _exit_code(summary, result)
+    if every_row_failed(result, "row"):
+        return FAILED
+    return DONE if all(outcome.met for outcome in summary.gates) else NOT_MET
 
 
 def _uploads(job: Job) -> list[Upload]:
@@ -92,9 +88,10 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
     passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
     failures = read_failures(run.rows(), passing)
     gates, remarks = _outcomes(job, result, metrics, primaries, failures)
+    dataset = job.source.dataset if job.source is not None else None
     return Summary(
         name=run.id,
-        data=_data(job),
+        data="recorded rows" if dataset is None else str(dataset.path or dataset.name),
         source=job.label,
         folder=str(run.folder),
         rows=result.row_count,
@@ -108,11 +105,6 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         notes=[*result.notes, *job.remarks(), *remarks],
         usage=result.usage,
     )
-
-
-def _data(job: Job) -> str:
-    dataset = job.source.dataset if job.source is not None else None
-    return str(dataset.path or dataset.name) if dataset is not None else "recorded rows"
 
 
 def _outcomes(
@@ -133,12 +125,6 @@ def _outcomes(
     return [*outcomes, *compared, errors], remarks
 
 
-def _exit_code(summary: Summary, result: EvaluationResult) -> int:
-    if every_row_failed(result, "row"):
-        return FAILED
-    return DONE if all(outcome.met for outcome in summary.gates) else NOT_MET
-
-
 def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded: Sequence[Uploaded]) -> None:
     if options.json:
         print_json({**_as_json(summary, result), "uploads": [as_json(each) for each in uploaded]})
@@ -152,7 +138,6 @@ def _show(options: Options, summary: Summary, result: EvaluationResult, uploaded
 
 
 def _warn(summary: Summary) -> None:
-    """What even a quiet run says, on standard error."""
     if summary.simulated or summary.failures.simulated_answers:
         print(SIMULATED, file=sys.stderr)
     for outcome in summary.gates:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from tunecheck._files.run import EvaluatorEntry
 from tunecheck._json import JSON
@@ -13,11 +17,6 @@ from tunecheck.cli._console import SIMULATED, grid
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
-    from rich.text import Text
 
 _MOST_FAULTS = 8
 _MOST_ERRORS = 5
@@ -28,7 +27,7 @@ Metrics = Mapping[str, JSON]
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that the report shows of a run. `by` holds the metrics by group: `{column: {value: metrics}}`."""
+    """What is shown of a run; `by` holds the metrics by group: `{column: {value: metrics}}`."""
 
     name: str
     data: str
@@ -47,9 +46,6 @@ class Summary:
 
 
 def show(summary: Summary, console: Console) -> None:
-    """Print the report."""
-    from rich.text import Text
-
     for part in _parts(summary, console.width):
         console.print()
         console.print(part if not isinstance(part, str) else Text(part))
@@ -68,15 +64,14 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
     if summary.usage:
         yield _usage(summary.usage)
     if summary.notes:
-        yield _notes(summary.notes)
+        yield "\n".join(f"note: {clean(note)}" for note in summary.notes)
     if summary.gates:
         yield _gates(summary.gates)
-    yield _files(summary.folder)
+    files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
+    yield Text.assemble("files in ", (clean(summary.folder, 500), "bold"), f"\n  {files}")
 
 
 def _header(summary: Summary) -> Text:
-    from rich.text import Text
-
     about = [summary.data, counted(summary.rows, "row"), summary.source]
     text = Text.assemble((clean(summary.name, 100), "bold"), " · ", " · ".join(clean(part, 200) for part in about))
     if summary.simulated:
@@ -87,8 +82,6 @@ def _header(summary: Summary) -> Text:
 
 
 def _main_table(summary: Summary) -> Table:
-    from rich.text import Text
-
     kinds = dict(sorted(summary.by.get("row_kind", {}).items(), reverse=True))  # call before answer
     if len(kinds) == 1:  # it would say the same twice
         kinds = {}
@@ -107,9 +100,6 @@ def _rows(metrics: Metrics) -> str:
 
 
 def _cells(line: Line) -> Iterator[RenderableType]:
-    from rich.padding import Padding
-    from rich.text import Text
-
     style = {"evaluator": "bold", "figure": "dim", "error": "red"}[line.sort]
     label = clean(line.label, 60)
     yield Padding(Text(label, style), (0, 0, 0, 0 if line.sort == "evaluator" else 2))
@@ -121,7 +111,6 @@ def _group_tables(
     column: str, values: Mapping[str, Metrics], evaluators: Mapping[str, EvaluatorEntry], width: int
 ) -> Iterator[Table | str]:
     """By one column: its values below one another, as many evaluators side by side as fit."""
-    from rich.text import Text
 
     ordered = sorted(values.items(), key=lambda item: -int(_rows(item[1]).replace(",", "") or 0))
     shown = ordered[:_MOST_GROUPS]
@@ -151,8 +140,6 @@ def _side_by_side(names: Sequence[str], room: int) -> Iterator[list[str]]:
 
 
 def _faults(summary: Summary) -> Table:
-    from rich.text import Text
-
     table = grid("right", "left", "left")
     table.add_row("", Text("why rows failed", "bold"), "")
     told: list[tuple[list[str], Mapping[str, FailureGroup]]] = []
@@ -171,8 +158,6 @@ def _faults(summary: Summary) -> Table:
 
 
 def _add_groups(table: Table, groups: Sequence[tuple[str, FailureGroup]], most: int) -> None:
-    from rich.text import Text
-
     ordered = sorted(groups, key=lambda item: -item[1].rows)
     for label, group in ordered[:most]:
         table.add_row(
@@ -183,8 +168,6 @@ def _add_groups(table: Table, groups: Sequence[tuple[str, FailureGroup]], most: 
 
 
 def _errors(summary: Summary) -> Table:
-    from rich.text import Text
-
     table = grid("right", "left", "left")
     head = f"errors in {counted(summary.failed_rows, 'row')}"
     table.add_row("", Text(head, "bold red"), "")
@@ -195,44 +178,22 @@ def _errors(summary: Summary) -> Table:
 
 def _usage(usage: Mapping[str, JSON]) -> Table:
     """What the calls came to: of the target, and of each evaluator that asks a model."""
-    from rich.text import Text
 
     table = grid("left", "right", "right", "right", "right")
     table.add_row(*(Text(head, "bold") for head in ("spent", "calls", "tokens in", "tokens out", "cost")))
     for name, spent in usage.items():
         if isinstance(spent, dict):
             counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
-            table.add_row(Text(clean(name, 60)), *(f"{count:,}" for count in counts), _cost(spent))
+            cost = spent.get("cost")
+            price = f"{cost:,.4f} {spent.get('currency')}" if isinstance(cost, (int, float)) else "no price"
+            table.add_row(Text(clean(name, 60)), *(f"{count:,}" for count in counts), price)
     return table
-
-
-def _cost(spent: Mapping[str, JSON]) -> str:
-    cost = spent.get("cost")
-    return f"{cost:,.4f} {spent.get('currency')}" if isinstance(cost, (int, float)) else "no price"
-
-
-def _notes(notes: Sequence[str]) -> Text:
-    from rich.text import Text
-
-    return Text("\n".join(f"note: {clean(note)}" for note in notes))
 
 
 def _gates(outcomes: Sequence[Outcome]) -> Table:
-    from rich.text import Text
-
     table = grid("left", "left", "left")
     for outcome in outcomes:
         verdict = Text("gate met", "green") if outcome.met else Text("gate NOT met", "bold red")
-        table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(_found(outcome)))
+        found = f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
+        table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(found))
     return table
-
-
-def _found(outcome: Outcome) -> str:
-    return f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
-
-
-def _files(folder: str) -> Text:
-    from rich.text import Text
-
-    files = "eval_results.jsonl  eval_results.csv  metrics.json  run.json  journal.jsonl"
-    return Text.assemble(("files in ", ""), (clean(folder, 500), "bold"), f"\n  {files}")

@@ -125,7 +125,6 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or every test has an error
     2 wrong use or configuration
     """
-
     if options.resume is not None and options.fresh:
         raise ConfigurationError("--resume goes on with a run, --fresh begins a new one: give one of them")
     if options.regenerate and options.reuse:
