@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _MOST_SHOWN = 4_000
-
 _PATIENCE_S = 3.0
-
 _ABOUT = (
     "Is this iteration of a fine-tuned function-calling endpoint better than the last one, where, and can you trust it?"
 )
@@ -88,14 +86,14 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 def make_app(given: Sequence[str] = ()) -> typer.Typer:
     """The commands; only those that the arguments name, where they do: the others need not be read to run them."""
     app = typer.Typer(help=_ABOUT, add_completion=False)
-    app.callback()(_about)
+    app.callback()(_main_options)
     groups: dict[str, typer.Typer] = {}
     for name in _named(given):
         *group, last = name.split()
         for word in group:
             if word not in groups:
                 groups[word] = typer.Typer(help=_GROUPS[word])
-                groups[word].callback()(_of_group)
+                groups[word].callback()(lambda: None)  # with a callback, a single command of a group keeps its name
                 app.add_typer(groups[word], name=word)
         module = import_module(f"tunecheck.cli.{_COMMANDS[name]}")
         getattr(module, last).add_to(groups[group[0]] if group else app, last)
@@ -103,7 +101,6 @@ def make_app(given: Sequence[str] = ()) -> typer.Typer:
 
 
 def _named(given: Sequence[str]) -> list[str]:
-    """The commands that arguments name; all, where they name none."""
     if "--version" in given[:1]:
         return []
     for words in (2, 1):
@@ -119,29 +116,28 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _about(
+def _main_options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Nothing: with this, a single command keeps its name."""
-
-
-def _of_group() -> None:
-    """Nothing: with this, a single command of a group keeps its name."""
+    """Only --version; with a callback, a single command keeps its name."""
 
 
 def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | None) -> int:
-    """Run a command; without arguments: this process's, which then ends with it."""
+    """Run a command; without arguments, those of this process, which then ends with it."""
     if arguments is not None:
         return _outcome(invocation, app, arguments)
     code = _outcome(invocation, app, sys.argv[1:])
-    _end_even_if_a_thread_hangs(code)
+    # Python waits at its end for threads; one that waits for an answer that timed out long ago might never end.
+    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
+        timer = threading.Timer(_PATIENCE_S, os._exit, [code])
+        timer.daemon = True
+        timer.start()
     return code
 
 
 def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str]) -> int:
-    """Run a command and turn what it raises into one line on standard error and an exit code."""
     invocation.debug = "--debug" in arguments
     for stream in (sys.stdout, sys.stderr):
         # What a terminal's encoding cannot show must not end a run that took hours.
@@ -175,7 +171,6 @@ def _invoke(app: typer.Typer, invocation: Invocation, arguments: Sequence[str]) 
 
 
 def _failed(error: Exception, invocation: Invocation) -> int:
-    """Say what went wrong; gives the exit code."""
     usage = _usage_problem(error)
     if usage is not None:
         _say(f"error: {usage}")
@@ -191,7 +186,6 @@ def _failed(error: Exception, invocation: Invocation) -> int:
 
 
 def _usage_problem(error: Exception) -> str | None:
-    """What is wrong with the options, if that is what was raised."""
     # The base class is found by name: newer typers bring a click of their own, older ones use the real one.
     if "ClickException" not in {kind.__name__ for kind in type(error).__mro__}:
         return None
@@ -206,22 +200,16 @@ def _say(line: str) -> None:
 
 
 def _interrupted(invocation: Invocation) -> str:
-    """What to say where the run itself was not there to be stopped: before it began, or when it was writing files."""
+    """The message where no run was there to stop: before it began, or while it was writing files."""
     if invocation.finished is not None:
         return f"interrupted; the run is finished: {invocation.finished}"
-    unfinished = _unfinished_run(invocation)
-    return f"interrupted; go on with:  {invocation.resuming(unfinished)}" if unfinished else "interrupted"
-
-
-def _unfinished_run(invocation: Invocation) -> str | None:
-    """The run that this process began and did not finish."""
     from tunecheck.runs._store import list_runs
 
     for run in reversed(list(list_runs(Path(invocation.results_dir)))):
         with contextlib.suppress(TunecheckError, OSError):
             if str(run.manifest().started) >= invocation.started and run.status() == "killed":
-                return run.id
-    return None
+                return f"interrupted; go on with:  {invocation.resuming(run.id)}"
+    return "interrupted"
 
 
 def _leave(line: str) -> NoReturn:
@@ -231,14 +219,6 @@ def _leave(line: str) -> NoReturn:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(FAILED)
-
-
-def _end_even_if_a_thread_hangs(code: int) -> None:
-    """Python waits at its end for threads; one that waits for an answer that timed out long ago might never end."""
-    if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
-        timer = threading.Timer(_PATIENCE_S, os._exit, [code])
-        timer.daemon = True
-        timer.start()
 
 
 @contextlib.contextmanager

@@ -57,5 +57,4 @@ def stop_writing() -> None:
 
 
 def print_json(value: JSON) -> None:
-    """Print a value as one line of JSON."""
     sys.stdout.write(dumps_line(value).decode("utf-8"))

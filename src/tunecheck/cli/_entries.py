@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 
 from tunecheck._errors import ConfigurationError
@@ -12,11 +13,6 @@ _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")  # lenient readers take them for 
 
 
 def parse_names(text: str, option: str) -> list[str]:
-    """Names between commas, each once.
-
-    Raises:
-        ConfigurationError: there is none, or one twice.
-    """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise ConfigurationError(f"{option} names nothing: write {option} bleu,function_call_match")
@@ -27,11 +23,7 @@ def parse_names(text: str, option: str) -> list[str]:
 
 
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
-    """`name=value` texts as a mapping; a value that reads as JSON is that, anything else is text.
-
-    Raises:
-        ConfigurationError: a text without `=`, or two for the same name.
-    """
+    """`name=value` texts as a mapping; a value that reads as JSON is that, anything else is text."""
     assignments: dict[str, JSON] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -40,25 +32,15 @@ def parse_assignments(texts: Iterable[str], option: str) -> dict[str, JSON]:
             raise ConfigurationError(f"{option} {text!r}: write name=value")
         if name in assignments:
             raise ConfigurationError(f"{option} gives {name!r} twice")
-        assignments[name] = _value(value)
+        assignments[name] = value
+        if value.strip() not in _NO_NUMBERS:
+            with contextlib.suppress(ValueError):
+                assignments[name] = loads(value)
     return assignments
 
 
-def _value(text: str) -> JSON:
-    if text.strip() in _NO_NUMBERS:
-        return text
-    try:
-        return loads(text)
-    except ValueError:
-        return text
-
-
 def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """`{"bleu.threshold": 0.4}` as `{"bleu": {"threshold": 0.4}}`.
-
-    Raises:
-        ConfigurationError: no evaluator of that name takes part, or an entry names no parameter.
-    """
+    """`{"bleu.threshold": 0.4}` as `{"bleu": {"threshold": 0.4}}`."""
     known = list(evaluators)
     settings: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():
@@ -74,11 +56,7 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
 
 
 def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> dict[str, dict[str, JSON]]:
-    """`{"response": …, "bleu.response": …, "target.messages": …}` by layer: `default`, an evaluator's, `target`'s.
-
-    Raises:
-        ConfigurationError: an entry names an evaluator that does not take part.
-    """
+    """`{"response": …, "bleu.response": …, "target.messages": …}` by layer: `default`, an evaluator's, `target`'s."""
     known = [*evaluators, "target", "default"]
     layers: dict[str, dict[str, JSON]] = {}
     for name, value in entries.items():

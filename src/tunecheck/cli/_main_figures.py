@@ -56,23 +56,14 @@ def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> li
     means = [key for key in own[:end] if key != "binary_aggregate"]
     sums = [key for key in own[end:] if key not in ("scored_count", "not_applicable_count", "error_count")]
     main = [key for key in ("binary_aggregate", evaluator.primary, name) if key in own][:1]
-    scores = [key for key in means if not _is_repeated(key, own) and not _says_the_same(key, evaluator, main)]
-    plain_sums = [key for key in sums if "." not in key and not _is_no_trouble(key, metrics[f"{name}.{key}"])]
+    # The mean of a yes or no is its pass rate.
+    said = evaluator.primary if main == ["binary_aggregate"] and _is_binary(evaluator, evaluator.primary) else None
+    repeated = {f"{key}{ending}" for key in own for ending in _REPEATED}
+    scores = [key for key in means if key not in repeated and key != said]
+    # A rate or count of something gone wrong, of which there was nothing, is no news.
+    fine = {key for key in sums if key.endswith(("_rate", "_count")) and not metrics[f"{name}.{key}"]}
+    plain_sums = [key for key in sums if "." not in key and key not in fine]
     return list(dict.fromkeys([*main, *scores, *plain_sums])) or ["binary_aggregate"]
-
-
-def _is_repeated(key: str, keys: Sequence[str]) -> bool:
-    return any(key.endswith(ending) and key.removesuffix(ending) in keys for ending in _REPEATED)
-
-
-def _is_no_trouble(key: str, value: JSON) -> bool:
-    """A rate or count of something gone wrong (unreadable calls, unknown functions), of which there was nothing."""
-    return key.endswith(("_rate", "_count")) and not value
-
-
-def _says_the_same(key: str, evaluator: EvaluatorEntry, main: Sequence[str]) -> bool:
-    """The mean of a yes or no is its pass rate."""
-    return main == ["binary_aggregate"] and key == evaluator.primary and _is_binary(evaluator, key)
 
 
 def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
@@ -104,6 +95,6 @@ def _number(value: JSON) -> str:
     return NOTHING
 
 
-def _is_binary(evaluator: EvaluatorEntry, key: str) -> bool:
-    metric = evaluator.metric(key)
+def _is_binary(evaluator: EvaluatorEntry, key: str | None) -> bool:
+    metric = None if key is None else evaluator.metric(key)
     return metric is not None and metric.kind == "binary"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
 
@@ -94,11 +94,6 @@ class OptionField:
         return next(iter(self.description.flags), "--" + self.name.replace("_", "-"))
 
     def parsed(self, value: Any) -> object:  # noqa: ANN401 - what typer makes of the words on a command line
-        """The value of what typer read.
-
-        Raises:
-            ConfigurationError: it is no list of names, or no `name=value`.
-        """
         if self.description.names:
             return parse_names(value, self.flag)
         if get_origin(self.kind) is dict:
@@ -106,7 +101,6 @@ class OptionField:
         return list(value) if isinstance(value, (list, tuple)) else value
 
     def parameter(self) -> inspect.Parameter:
-        """The parameter that typer makes an option of."""
         said, kind = self.description, self.hint
         if said.names:
             kind = str | None
@@ -138,11 +132,7 @@ class CommandOptions:
 
     @classmethod
     def of_command_line(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a command's parameters, as typer has read them.
-
-        Raises:
-            ConfigurationError: a list of names or a `name=value` option is none.
-        """
+        """From a command's parameters, as typer has read them."""
         described = option_fields(cls)
         values: dict[str, Any] = {
             name: described[name].parsed(value)
@@ -173,25 +163,24 @@ class CommandOptions:
 def option_fields(options: type[CommandOptions]) -> Mapping[str, OptionField]:
     """The options by name, as the help shows them: arguments, then panel by panel, a command's own first."""
     hints = get_type_hints(options)
-    described = {each.name: _field(each, hints[each.name]) for each in fields(options)}
+    described = {}
+    for each in fields(options):
+        hint = hints[each.name]
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
+        described[each.name] = OptionField(each.name, hint, kinds[0], each.default, each.metadata["description"])
     names = dict.fromkeys(name for base in options.__mro__ for name in vars(base).get("__annotations__", ()))
     ordered = [described[name] for name in names if name in described]
-    return {each.name: each for each in sorted(ordered, key=_place)}
+
+    def place(each: OptionField) -> tuple[bool, int]:
+        panel = each.description.panel
+        return not each.description.positional, _PANELS.index(panel) if panel in _PANELS else -1
+
+    return {each.name: each for each in sorted(ordered, key=place)}
 
 
 def is_given(value: object) -> bool:
     """Whether an option's value says anything; 0 does."""
     return not (value is None or value is False or value in ([], (), {}))
-
-
-def _field(field: Field[Any], hint: Any) -> OptionField:  # noqa: ANN401 - a type
-    kinds = [kind for kind in get_args(hint) if kind is not NoneType] if isinstance(hint, UnionType) else [hint]
-    return OptionField(field.name, hint, kinds[0], field.default, field.metadata["description"])
-
-
-def _place(described: OptionField) -> tuple[bool, int]:
-    said = described.description
-    return not said.positional, _PANELS.index(said.panel) if said.panel in _PANELS else -1
 
 
 T = TypeVar("T", bound=CommandOptions)
@@ -205,27 +194,22 @@ class Command(Generic[T]):
     run: Callable[[T, Invocation], int]
 
     def __call__(self, options: T, invocation: Invocation) -> int:
-        """Do it, without a command line."""
         return self.run(options, invocation)
 
     def add_to(self, app: typer.Typer, name: str) -> None:
         """Make it a command of an app."""
-        app.command(name, cls=self._click_command())(self._function())
 
-    def _function(self) -> Callable[..., int]:
         def function(context: typer.Context, **given: object) -> int:
             return self.run(self.options.of_command_line(context.params), context.obj)
 
+        described = option_fields(self.options).values()
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        shown = [each for each in option_fields(self.options).values() if not each.description.hidden]
+        shown = [each for each in described if not each.description.hidden]
         function.__signature__ = inspect.Signature([context, *(each.parameter() for each in shown)])  # type: ignore[attr-defined]
         function.__doc__ = self.run.__doc__
-        return function
-
-    def _click_command(self) -> type[TyperCommand]:
-        described = option_fields(self.options).values()
         bare = {each.flag: each.description.bare for each in described if each.description.bare is not None}
-        return type("TuneCheckCommand", (_BareOptions,), {"bare": bare}) if bare else TyperCommand
+        kind = type("TuneCheckCommand", (_BareOptions,), {"bare": bare}) if bare else TyperCommand
+        app.command(name, cls=kind)(function)
 
 
 class _BareOptions(TyperCommand):
