@@ -44,27 +44,18 @@ class AnswerSource:
 
 
 def choose_source(options: Options, dataset: Dataset) -> AnswerSource:
-    """The command's choice, else the data set's, else the simulated endpoint.
-
-    Raises:
-        ConfigurationError: two choices at once, a column that is not there, or a definition that cannot be used.
-    """
+    """The command's choice, else the data set's, else the simulated endpoint."""
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
     named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
     endpoint = load_named(named or SIMULATED, options.seed)
     embedded = named is None and not _WORKSPACE_SIMULATED.is_file()
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
-    return AnswerSource(_as_conversations(dataset), endpoint, label, {}, chosen=named is not None)
-
-
-def _as_conversations(dataset: Dataset) -> Dataset:
-    """The data set; rows that describe conversations are had as such where nothing beside them says so."""
     defaults = dataset.defaults
-    if defaults.target is not None or not dataset.scan().columns >= _OF_CONVERSATIONS:
-        return dataset
-    evaluators = defaults.evaluators or ["multi_turn_state"]
-    return dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))
+    if defaults.target is None and dataset.scan().columns >= _OF_CONVERSATIONS:
+        evaluators = defaults.evaluators or ["multi_turn_state"]
+        dataset = dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))
+    return AnswerSource(dataset, endpoint, label, {}, chosen=named is not None)
 
 
 def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
@@ -85,27 +76,19 @@ def load_named(name: str, seed: int | None = None) -> Endpoint:
     """The endpoint of a definition's file or name; `simulated` is there even where the workspace has no such file.
 
     `seed` takes the place of a simulated endpoint's own.
-
-    Raises:
-        ConfigurationError: the definition cannot be read or is wrong.
     """
-    from tunecheck.endpoints._definition import load_endpoint
+    from tunecheck.endpoints._definition import load_endpoint, read_definition
 
+    seeded = {} if seed is None else {"seed": seed}
     if name == SIMULATED and not _WORKSPACE_SIMULATED.is_file():
         from tunecheck import _yaml as yamltext
         from tunecheck.endpoints._simulated.endpoint import default_definition
 
         embedded = yamltext.loads(default_definition(), "the embedded simulated endpoint")
         assert isinstance(embedded, dict)
-        return load_endpoint({**embedded, **_seeded(seed)}, name=SIMULATED)
+        return load_endpoint({**embedded, **seeded}, name=SIMULATED)
     endpoint = load_endpoint(name)
     if seed is None or endpoint.kind != SIMULATED:
         return endpoint
-    from tunecheck.endpoints._definition import read_definition
-
     definition = read_definition(name)
-    return load_endpoint({**definition.data, **_seeded(seed)}, name=definition.name, workspace=definition.folder)
-
-
-def _seeded(seed: int | None) -> dict[str, int]:
-    return {} if seed is None else {"seed": seed}
+    return load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean, counted, did_you_mean
-from tunecheck._targets import Row
 from tunecheck.cli._evaluate.job import Job
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class ModelCalls:
     currency: str = ""
 
     def price(self, endpoint: Endpoint) -> None:
-        """Set the cost, where the endpoint has a price."""
         from tunecheck.endpoints._base import Usage
         from tunecheck.pipeline._costs import cost_of
 
@@ -51,7 +49,6 @@ class ModelCalls:
             self.currency = endpoint.price.currency
 
     def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
         counts: dict[str, JSON] = {"calls": self.calls, "input_tokens": self.input_tokens}
         return {**counts, "output_tokens": self.output_tokens, "cost": self.cost, "currency": self.currency or None}
 
@@ -72,7 +69,6 @@ class Estimate:
     judges: dict[str, ModelCalls] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
         return {
             "dry_run": True,
             "rows": self.rows,
@@ -100,11 +96,7 @@ class Estimate:
 
 
 def estimate(job: Job) -> Estimate:
-    """Check the job and add up what it would ask.
-
-    Raises:
-        ConfigurationError: a mapping, a column or an evaluator does not fit.
-    """
+    """Check the job and add up what it would ask."""
     if job.source is None:
         assert job.recorded is not None
         return Estimate(rows=len(job.recorded.rows()))
@@ -159,6 +151,10 @@ def _check(job: Job, target: Target | None) -> MappingLayers:
 
 
 def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: MappingLayers) -> Estimate:
+    from tunecheck.conversations._target import ConversationTarget
+    from tunecheck.endpoints._base import ChatRequest
+    from tunecheck.endpoints._target import EndpointTarget
+
     ground_truth = _ground_truth_reader(layers)
     limit = _output_limit(endpoint)
     estimated = Estimate(output_is_limit=limit is not None)
@@ -166,7 +162,10 @@ def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: Mapping
     for row in dataset.rows():
         estimated.rows += 1
         try:
-            requests = _requests(target, row)
+            if isinstance(target, ConversationTarget):  # as if the conversation went as its ground truth does
+                requests = target.expected_requests(row)
+            else:
+                requests = [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]
         except ValueError as error:
             estimated.unaskable += 1
             estimated.problem = estimated.problem or f"{row.id}: {error}"
@@ -177,17 +176,6 @@ def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: Mapping
         asked.output_tokens += limit * len(requests) if limit is not None else _tokens(expected) if expected else 0
     asked.price(endpoint)
     return estimated
-
-
-def _requests(target: Target, row: Row) -> Sequence[ChatRequest]:
-    """What a row asks: one request, or those of a conversation that goes as its ground truth does."""
-    from tunecheck.conversations._target import ConversationTarget
-    from tunecheck.endpoints._base import ChatRequest
-    from tunecheck.endpoints._target import EndpointTarget
-
-    if isinstance(target, ConversationTarget):
-        return target.expected_requests(row)
-    return [target.request(row) if isinstance(target, EndpointTarget) else ChatRequest([])]
 
 
 def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -> dict[str, ModelCalls]:

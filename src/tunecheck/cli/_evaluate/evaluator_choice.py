@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from tunecheck._describe import read_as
@@ -13,6 +14,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
+from tunecheck.endpoints._masking import looks_secret
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
@@ -27,12 +29,7 @@ _PLAIN = (bool, int, float, str, NoneType)
 def make_evaluators(
     names: Iterable[str], settings: Mapping[str, Mapping[str, JSON]], judge: Endpoint | None = None
 ) -> dict[str, object]:
-    """The evaluators of these names, each made with its settings; those that a model judges get `judge`.
-
-    Raises:
-        PluginError: there is no such evaluator, or it does not load.
-        ConfigurationError: a setting is none of its parameters, has the wrong type, or is refused by it.
-    """
+    """The evaluators of these names, each made with its settings; those that a model judges get `judge`."""
     return {name: _make(name, find("tunecheck.evaluators", name), settings.get(name, {}), judge) for name in names}
 
 
@@ -68,52 +65,34 @@ def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoi
 def _check(
     name: str, plugin: Callable[..., object], kind: type, settings: Mapping[str, JSON], given: frozenset[str]
 ) -> None:
-    parameters = _parameters(plugin)
+    try:
+        parameters = inspect.signature(plugin).parameters
+    except (TypeError, ValueError):  # a class in C, say: it will tell by itself
+        parameters = MappingProxyType({"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)})
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     named = {
         key: parameter
         for key, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
-    hints = _hints(kind)
+    hints: Mapping[str, Any] = {}
+    with contextlib.suppress(Exception):  # annotations are anybody's code; without them nothing is checked here
+        hints = get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
     for key, value in settings.items():
         if key in given or key == "model_config" or (given and key == "model"):
             raise ConfigurationError(f"set {name}.{key}: the model of a judge is given by --judge")
         if key not in named and not takes_any:
             raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
-        _refuse_secret(name, key)
-        if key in hints and _is_plain(hints[key]):
+        if looks_secret(key):
+            raise ConfigurationError(
+                f"set {name}.{key}: a secret given here would stand in the shell's history and in the run's files; "
+                "let the evaluator read it from an environment variable"
+            )
+        wanted = hints.get(key)
+        choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+        if key in hints and all(choice in _PLAIN for choice in choices):
             read_as(value, hints[key], f"set {name}.{key}")
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
     if missing:
         raise ConfigurationError(f"evaluator {name!r} needs {', '.join(missing)}: --set {name}.{missing[0]}=…")
-
-
-def _parameters(plugin: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
-    try:
-        return inspect.signature(plugin).parameters
-    except (TypeError, ValueError):  # a class in C, say: it will tell by itself
-        return {"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)}
-
-
-def _hints(kind: type) -> Mapping[str, Any]:
-    try:
-        return get_type_hints(getattr(kind, "__init__"))  # noqa: B009 - a class's own, not an instance's
-    except Exception:  # noqa: BLE001 - annotations are anybody's code; without them nothing is checked here
-        return {}
-
-
-def _refuse_secret(name: str, key: str) -> None:
-    from tunecheck.endpoints._masking import looks_secret
-
-    if looks_secret(key):
-        raise ConfigurationError(
-            f"set {name}.{key}: a secret given here would stand in the shell's history and in the run's files; "
-            "let the evaluator read it from an environment variable"
-        )
-
-
-def _is_plain(wanted: object) -> bool:
-    choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
-    return all(choice in _PLAIN for choice in choices)

@@ -43,9 +43,7 @@ class Job:
     @property
     def is_gated(self) -> bool:
         """Whether anything decides the exit code."""
-        return bool(self.gates) or any(
-            given is not None for given in (self.options.max_error_rate, self.options.no_worse_than)
-        )
+        return bool(self.gates) or (self.options.max_error_rate, self.options.no_worse_than) != (None, None)
 
     @property
     def allowed_error_rate(self) -> float | None:
@@ -73,12 +71,6 @@ class Job:
         return remarks
 
     def run(self) -> EvaluationResult:
-        """Run it.
-
-        Raises:
-            ConfigurationError: something does not fit together; nothing was asked.
-            RunError: it was stopped; its folder holds what it finished.
-        """
         from tunecheck.evaluation._evaluate import evaluate, score
 
         options = self.options
@@ -106,29 +98,21 @@ class Job:
 
 
 def completed(given: Options) -> Options:
-    """The options with those of the configuration file, and of the run that is taken up, under them.
-
-    Raises:
-        ConfigurationError: a file or run that cannot be used, or options that exclude one another.
-    """
+    """The options, and below them those of the configuration file and of the run that is resumed or reused."""
     options = given if given.config is None else given.over(read_config(Options, given.config))
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run in its own folder, --reuse makes a new one: give one of them")
     if options.resume is not None:
-        options = _resumed(options, options.resume)
+        run = find_run(options.resume, options.folder)
+        command = run.manifest().command
+        begun_in_python = command_of(command) is None and options.dataset is not None
+        recorded = Options() if begun_in_python else recorded_options(Options, run.id, command)
+        options = resumed(options, recorded, run)
     elif options.reuse is not None:
         options = _reused(options, options.reuse)
     if options.dataset is None and options.run is None:
         raise ConfigurationError("no data: give --dataset FILE (or --resume RUN, --reuse RUN)")
     return options
-
-
-def _resumed(options: Options, name: str) -> Options:
-    run = find_run(name, options.folder)
-    command = run.manifest().command
-    begun_in_python = command_of(command) is None and options.dataset is not None
-    recorded = Options() if begun_in_python else recorded_options(Options, run.id, command)
-    return resumed(options, recorded, run)
 
 
 def _reused(options: Options, name: str) -> Options:
@@ -149,11 +133,7 @@ def _reused(options: Options, name: str) -> Options:
 
 
 def prepare(options: Options) -> Job:
-    """Make everything that the options name.
-
-    Raises:
-        ConfigurationError: something is not there, or does not fit together.
-    """
+    """Make everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
     check_margin(options.no_worse_than, options.margin)
     check_output("--junit", options.junit)
@@ -186,11 +166,7 @@ def _row_keys(job: Job) -> Iterator[RowKey]:
 
 
 def refuse_simulated(options: Options) -> None:
-    """Refuse gates on answers that no model gave, unless they are allowed to judge them.
-
-    Raises:
-        ConfigurationError: they are not allowed to.
-    """
+    """Raise ConfigurationError unless gates may judge answers that no model gave."""
     if not options.allow_simulated:
         raise ConfigurationError(
             "the answers are simulated, so a gate on them says nothing about a model: "
@@ -221,8 +197,7 @@ def _prepare_score(options: Options, gates: tuple[Gate, ...]) -> Job:
     options = replace(_with_evaluators(options, run.id, manifest), run=run.id if at_home else str(run.folder))
     names = options.evaluators or []
     evaluators = _evaluators(options, names)
-    simulated = manifest.simulated
-    return Job(options, None, run, evaluators, _config(options, names, {}), gates, simulated)
+    return Job(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated)
 
 
 def _prices(options: Options) -> Prices:

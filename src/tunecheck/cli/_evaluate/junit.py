@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from tunecheck.cli._evaluate.summary import Summary
-from tunecheck.cli._gates.gates import Outcome
 
 # What XML 1.0 cannot hold, not even escaped (section 2.2, Char).
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -31,7 +30,7 @@ def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
     `allowed_errors` is the share of rows that may have an error; without one, a test of errors fails where every row
     has one.
     """
-    cases = [*map(_of_gate, summary.gates), *_of_errors(summary, allowed_errors)]
+    cases = [*_cases(summary, allowed_errors)]
     counts = {
         "tests": str(len(cases)),
         "failures": str(sum(case.failure is not None for case in cases)),
@@ -43,18 +42,23 @@ def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
     suite = ElementTree.SubElement(root, "testsuite", {"name": _text(summary.name), **counts})
     _add_properties(suite, summary)
     for case in cases:
-        _add(suite, case)
+        attributes = {"classname": case.group, "name": _text(case.name), "time": "0"}
+        element = ElementTree.SubElement(suite, "testcase", attributes)
+        if case.failure is None:
+            ElementTree.SubElement(element, "system-out").text = _text(case.found)
+        else:
+            about = {"message": _text(case.failure), "type": case.group}
+            ElementTree.SubElement(element, "failure", about).text = _text(case.failure)
     ElementTree.indent(root)
     found: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return found + b"\n"
 
 
-def _of_gate(outcome: Outcome) -> _Case:
-    said = f"required {outcome.gate}, found {outcome.found_text}" + (f" ({outcome.remark})" if outcome.remark else "")
-    return _Case("tunecheck.gates", outcome.gate, said, None if outcome.met else said)
-
-
-def _of_errors(summary: Summary, allowed: float | None) -> Iterator[_Case]:
+def _cases(summary: Summary, allowed: float | None) -> Iterator[_Case]:
+    for outcome in summary.gates:
+        remark = f" ({outcome.remark})" if outcome.remark else ""
+        said = f"required {outcome.gate}, found {outcome.found_text}{remark}"
+        yield _Case("tunecheck.gates", outcome.gate, said, None if outcome.met else said)
     for name in summary.evaluators:
         count = summary.metrics.get(f"{name}.error_count")
         failed = count if isinstance(count, int) else 0
@@ -80,16 +84,6 @@ def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in about.items():
         ElementTree.SubElement(properties, "property", {"name": _text(name), "value": _text(value)})
-
-
-def _add(suite: ElementTree.Element, case: _Case) -> None:
-    attributes = {"classname": case.group, "name": _text(case.name), "time": "0"}
-    element = ElementTree.SubElement(suite, "testcase", attributes)
-    if case.failure is not None:
-        failure = ElementTree.SubElement(element, "failure", {"message": _text(case.failure), "type": case.group})
-        failure.text = _text(case.failure)
-    else:
-        ElementTree.SubElement(element, "system-out").text = _text(case.found)
 
 
 def _text(value: str) -> str:

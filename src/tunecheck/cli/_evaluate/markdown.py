@@ -29,12 +29,12 @@ Intervals = Mapping[str, str]
 
 
 def markdown_summary(summary: Summary, run: Path) -> str:
-    """The page; the intervals are those of the run in this folder.
+    """The page; the intervals are those of the run in this folder."""
+    from tunecheck.comparison._reading import read_run
 
-    Raises:
-        DataError: its rows cannot be read.
-    """
-    return "\n\n".join(_parts(summary, _intervals(run))) + "\n"
+    table = read_run(run, run.parent)
+    intervals = {name: text for name in table.evaluators if (text := _interval(table, name)) is not None}
+    return "\n\n".join(_parts(summary, intervals)) + "\n"
 
 
 def _parts(summary: Summary, intervals: Intervals) -> Iterator[str]:
@@ -95,14 +95,6 @@ def _groups(title: str, groups: Sequence[tuple[str, FailureGroup]]) -> Iterator[
         yield f"- {group.rows:,} × {code(label)}, e.g. {code(group.example, 60)}"
     if len(ordered) > _MOST_FAULTS:
         yield f"- and {len(ordered) - _MOST_FAULTS:,} more, rarer ones"
-
-
-def _intervals(run: Path) -> Intervals:
-    """Each evaluator's interval, as text: of the pass rate, or of the mean of its main number."""
-    from tunecheck.comparison._reading import read_run
-
-    table = read_run(run, run.parent)
-    return {name: text for name in table.evaluators if (text := _interval(table, name)) is not None}
 
 
 def _interval(table: RunTable, name: str) -> str | None:

@@ -93,7 +93,6 @@ class Options(ScoreOptions, ResumableOptions, DestinationOptions):
 
     @classmethod
     def of_score(cls, options: ScoreOptions) -> Self:
-        """The same options, as those of `evaluate`."""
         return cls(**{field.name: getattr(options, field.name) for field in fields(options)})
 
     def over(self, lower: Self) -> Self:

@@ -116,11 +116,7 @@ def _notes(comparison: Comparison) -> list[str]:
 
 
 def check_margin(run: str | None, margin: float | None) -> None:
-    """See that the margin and the run it belongs to are given together.
-
-    Raises:
-        ConfigurationError: one without the other, or a margin that is none.
-    """
+    """See that the margin and the run it belongs to are given together."""
     if run is None and margin is None:
         return
     if margin is None:
@@ -165,10 +161,6 @@ def read_base(
     """The base, read and checked before the endpoint is asked; `rows` are those that are about to be judged.
 
     `resumed` is the folder of the run that goes on, which cannot be its own base.
-
-    Raises:
-        ConfigurationError: it is not there, not finished, simulated, of other evaluators, or of other rows.
-        DataError: its files are damaged.
     """
     from tunecheck.comparison._reading import read_run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import re
@@ -41,18 +42,12 @@ class Outcome:
 
     @property
     def found_text(self) -> str:
-        """What was found, for people."""
         return "nothing" if self.found is None else f"{self.found:.6g}"
 
     def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        found: dict[str, JSON] = {
-            "gate": self.gate,
-            "found": self.found,
-            "met": self.met,
-            "remark": self.remark or None,
-        }
-        return found if self.comparison is None else found | {"comparison": dict(self.comparison)}
+        data: dict[str, JSON] = {"gate": self.gate, "found": self.found, "met": self.met}
+        data["remark"] = self.remark or None
+        return data if self.comparison is None else data | {"comparison": dict(self.comparison)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +67,7 @@ class Gate:
         return f"{self.metric}{group} {self.operator} {self.required:g}"
 
     def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
-        """See before the run that the gate's names can mean something.
-
-        Raises:
-            ConfigurationError: no evaluator has such a metric, or no such group can be.
-        """
+        """See before the run that the gate's names can mean something."""
         if not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
             raise ConfigurationError(f"--fail-under {str(self)!r}: no evaluator gives {self.metric!r}{hint}")
@@ -94,9 +85,6 @@ class Gate:
         """Hold the gate against a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
 
         A group or a metric without any value does not meet its gate.
-
-        Raises:
-            ConfigurationError: there is no such metric, or it is not a number.
         """
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
@@ -140,27 +128,18 @@ class Gate:
 
 
 def parse_gate(text: str) -> Gate:
-    """A gate as it is written: `metric>=number`, `metric[group]>=number`; a percentage will do for the number.
-
-    Raises:
-        ConfigurationError: it cannot be read.
-    """
+    """A gate as it is written: `metric>=number`, `metric[group]>=number`; a percentage will do for the number."""
     match = _GATE.fullmatch(text)
-    required = _number(match["required"]) if match else None
-    if match is None or required is None:
+    required = math.nan
+    if match is not None:
+        with contextlib.suppress(ValueError):
+            required = float(match["required"].removesuffix("%")) / (100 if match["required"].endswith("%") else 1)
+    if match is None or not math.isfinite(required):
         raise ConfigurationError(
             f"--fail-under {text!r} cannot be read: write metric>=number, e.g. 'function_call_match>=0.8'; "
             "the signs are >= > <= < =="
         )
     return Gate(match["metric"], match["group"], match["operator"], required)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def check_error_rate(allowed: float, failed: int, rows: int) -> Outcome:
