@@ -8,11 +8,6 @@ from tunecheck._errors import ConfigurationError, TunecheckError
 
 
 def check_output(option: str, name: str | None) -> None:
-    """See that a file can be written where one is asked for.
-
-    Raises:
-        ConfigurationError: its folder is not there, or the name is a folder's.
-    """
     if name is None:
         return
     path = Path(name)
@@ -23,11 +18,7 @@ def check_output(option: str, name: str | None) -> None:
 
 
 def write_output(name: str, content: str | bytes) -> None:
-    """Write a file; what UTF-8 cannot hold of a text is escaped.
-
-    Raises:
-        TunecheckError: it cannot be written.
-    """
+    """Write a file; what UTF-8 cannot hold of a text is escaped."""
     from tunecheck.runs._store import write_file
 
     try:

@@ -24,11 +24,7 @@ _MOST_ERRORS = 5
 
 
 def begin(options: T, invocation: Invocation) -> T:
-    """The options of a command that is about to start a run, or to go on with one: completed by what that one recorded.
-
-    Raises:
-        ConfigurationError: there is no such run, or it does not go on with these options.
-    """
+    """The options of a command that starts a run; with `resume`, completed by what that run recorded."""
     from tunecheck.runs._store import find_run
 
     invocation.results_dir = str(options.folder)
@@ -52,7 +48,6 @@ def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArgum
 
 
 def run_summary(result: EvaluationResult) -> dict[str, JSON]:
-    """What every command says of its run as JSON."""
     return {
         "run": result.run_dir.name,
         "run_dir": str(result.run_dir),
@@ -73,8 +68,7 @@ def print_run(
     figures()
     if result.failed_row_count:
         print(f"{counted(result.failed_row_count, noun)} with an error; --resume {name} tries again")
-        for error in run_errors(result.run_dir, noun):
-            print(f"  {error}")
+        print(*(f"  {error}" for error in run_errors(result.run_dir, noun)), sep="\n")
     for note in result.notes:
         print(f"note: {clean(note)}")
     print(f"files in {result.run_dir}", *(f"  {file}" for file in files), sep="\n")

@@ -45,13 +45,8 @@ def _described(run: Run) -> dict[str, JSON]:
     from tunecheck._files.versions import NewerFileError
     from tunecheck.cli._main_figures import main_figure
 
-    described: dict[str, JSON] = {
-        "run": run.id,
-        "status": "damaged",
-        "created": None,
-        "rows": None,
-        "failed_rows": None,
-    }
+    described: dict[str, JSON] = {"run": run.id, "status": "damaged"}
+    described |= dict.fromkeys(("created", "rows", "failed_rows"))
     try:
         manifest = run.manifest()
         described |= {"status": run.status(), "created": manifest.created, "rows": manifest.dataset.rows}
@@ -61,8 +56,11 @@ def _described(run: Run) -> dict[str, JSON]:
             metrics = results["metrics"] if isinstance(results.get("metrics"), dict) else {}
             assert isinstance(metrics, dict)
             figures = {name: main_figure(name, evaluator, metrics) for name, evaluator in manifest.evaluators.items()}
-            counts = {key: results.get(key) for key in ("rows", "failed_rows")}
-            described |= {**counts, "figures": dict(figures)}
+            described |= {
+                "rows": results.get("rows"),
+                "failed_rows": results.get("failed_rows"),
+                "figures": {**figures},
+            }
     except (ConfigurationError, OSError) as error:
         status = "unreadable" if isinstance(error, NewerFileError) else described["status"]
         described |= {"status": status, "problem": str(error)}

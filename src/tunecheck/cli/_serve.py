@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from tunecheck.endpoints._serving.agent import ServedAgent
     from tunecheck.endpoints._serving.middleware import Served
     from tunecheck.endpoints._serving.sources import AnswerSource
-
-SIMULATED = "SIMULATED answers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +51,11 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
         seed=options.seed or 0,
         on_request=None if options.quiet else _log,
     )
-    ready = functools.partial(_say_ready, options=options)
+
+    def ready(url: str) -> None:
+        paths = "/reply, /reset, /advance" if options.memory_agent else "/score, /v1/chat/completions"
+        print(f"serving {clean(_what(options))} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
+
     asyncio.run(run_server(_source(options), served, host=options.host, port=options.port, on_ready=ready))
     return 0
 
@@ -90,12 +91,7 @@ def _what(options: ServeOptions) -> str:
         return "an agent with a memory"
     if options.replay is not None:
         return f"answers of {options.replay}"
-    return SIMULATED if options.script is None else f"{SIMULATED} by the script {options.script}"
-
-
-def _say_ready(url: str, options: ServeOptions) -> None:
-    paths = "/reply, /reset, /advance" if options.memory_agent else "/score, /v1/chat/completions"
-    print(f"serving {clean(_what(options))} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
+    return "SIMULATED answers" + ("" if options.script is None else f" by the script {options.script}")
 
 
 def _log(served: Served) -> None:

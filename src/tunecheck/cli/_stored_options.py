@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=CommandOptions)
 R = TypeVar("R", bound=ResumableOptions)
 
-EVALUATE = "evaluate"
-
 _OWN_KEY = ("bfcl run", "judge calibrate", "memory run")
 """Commands whose options a manifest keeps below a key of their own; those of `evaluate` and `score` are at the top."""
 
@@ -32,21 +30,16 @@ def command_of(recorded: JSON) -> str | None:
     """The command that began a run, by its manifest's `command`; None where it was begun in Python."""
     if not isinstance(recorded, dict) or not recorded:
         return None
-    return next((command for command in _OWN_KEY if _key(command) in recorded), EVALUATE)
+    return next((command for command in _OWN_KEY if _key(command) in recorded), "evaluate")
 
 
 def as_recorded(options: CommandOptions) -> dict[str, JSON]:
-    """What a manifest keeps of a command."""
     recorded = options.recorded()
     return {_key(options.command): recorded} if options.command in _OWN_KEY else recorded
 
 
 def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
-    """The options that a run's manifest keeps.
-
-    Raises:
-        ConfigurationError: the run was begun in another way, or by a version whose options this one does not know.
-    """
+    """The options that a run's manifest keeps; an error where another command began it, or a newer version."""
     from tunecheck._yaml import Document
 
     begun = command_of(command)
@@ -68,9 +61,6 @@ def resumed(options: R, recorded: R, run: Run) -> R:
     """The options with which a run goes on: those that it recorded, and over them those that are given now.
 
     One that is fixed must not be given another value; whether the others fit what is done already, the run itself says.
-
-    Raises:
-        ConfigurationError: an option that is fixed has another value.
     """
     for name, value in options.given().items():
         described = option_fields(type(options))[name]
@@ -84,18 +74,13 @@ def resumed(options: R, recorded: R, run: Run) -> R:
 
 
 def read_config(kind: type[T], path: str) -> T:
-    """The options of a configuration file: the command's long options as keys, with dashes or underscores.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or a key or value is wrong; names file, line and key.
-    """
+    """The options of a configuration file: the command's long options as keys, with dashes or underscores."""
     from tunecheck import _yaml as yamltext
 
     return _read(kind, _config_keys(kind), _underscored(yamltext.read(Path(path))))
 
 
 def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
-    """What a configuration file of these options may hold."""
     return _written(_config_keys(kind))
 
 
@@ -131,7 +116,6 @@ def _read(kind: type[T], described: Sequence[OptionField], document: Document) -
 
 
 def _written(described: Sequence[OptionField]) -> type[msgspec.Struct]:
-    """How these options are written in a file."""
     return msgspec.defstruct("Options", [(each.name, _type(each), None) for each in described], bases=(Written,))
 
 
@@ -160,7 +144,7 @@ def _value(described: OptionField, values: msgspec.Struct, document: Document) -
         return texts
     names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
     if len(set(names)) != len(names):
-        raise _error(described.name, "holds a name twice", document)
+        raise ConfigurationError(f"{document.where(described.name)}: {described.name}: holds a name twice")
     return names
 
 
@@ -172,10 +156,6 @@ def _entries(value: Mapping[str, JSON], option: str, document: Document) -> dict
         for parameter, each in inner.items():
             full = f"{name}.{parameter}" if parameter else name
             if full in entries:
-                raise _error(option, f"gives {full!r} twice", document)
+                raise ConfigurationError(f"{document.where(option)}: {option}: gives {full!r} twice")
             entries[full] = each
     return entries
-
-
-def _error(option: str, problem: str, document: Document) -> ConfigurationError:
-    return ConfigurationError(f"{document.where(option)}: {option}: {problem}")

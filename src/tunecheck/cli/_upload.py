@@ -70,11 +70,7 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
 def prepare_uploads(
     project: str | None, mlflow: str | None, *, allow_simulated: bool, simulated: bool = False
 ) -> list[Upload]:
-    """What uploads to the destinations that are given; all that can be checked before a run is checked.
-
-    Raises:
-        ConfigurationError: a destination is none, a package is missing, or the answers would be simulated.
-    """
+    """What uploads to the destinations that are given, checked as far as that goes before there is a run."""
     uploads: list[Upload] = []
     if project is not None:
         from tunecheck.upload._foundry.upload import FoundryUploader
@@ -104,7 +100,6 @@ def upload_all(uploads: Iterable[Upload], run: Run) -> tuple[list[Uploaded], Tun
 
 
 def shown(done: Uploaded) -> Iterator[str]:
-    """What an upload came to, in lines."""
     yield clean(f"already there, nothing has changed: {done.to}" if done.unchanged else f"uploaded to {done.to}")
     yield clean(f"  run {done.run_id}: {counted(done.metrics, 'metric')}, {', '.join(done.files)}", 2_000)
     if done.left_out:
@@ -114,13 +109,6 @@ def shown(done: Uploaded) -> Iterator[str]:
 
 
 def as_json(done: Uploaded) -> dict[str, JSON]:
-    """What an upload came to, as data."""
-    return {
-        "to": done.to,
-        "run_id": done.run_id,
-        "url": done.url,
-        "files": list(done.files),
-        "metrics": done.metrics,
-        "left_out": list(done.left_out),
-        "unchanged": done.unchanged,
-    }
+    names = ("to", "run_id", "url", "files", "metrics", "left_out", "unchanged")
+    values = {name: getattr(done, name) for name in names}
+    return values | {"files": list(done.files), "left_out": list(done.left_out)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from tunecheck._errors import RunError
 from tunecheck.conversations._output import write_result_files
@@ -63,10 +63,11 @@ def run_bfcl(
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
+    asked = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
     result = evaluate(
         data=dataset,
         target=target,
-        evaluators=_evaluators(dataset, target, data),
+        evaluators=_evaluators(dataset, target.compat, asked or "auto", data),
         evaluation_name=name or f"bfcl-{target.name}",
         group_by="category",
         **arguments,
@@ -76,24 +77,23 @@ def run_bfcl(
         files = write_result_files(Run(result.run_dir).rows(), folder, target.name)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}; run {result.run_dir.name} is done") from error
-    return BfclOutcome(result, folder, target.name, files, _asked(target))
+    return BfclOutcome(result, folder, target.name, files, asked)
 
 
-def _asked(target: ConversationTarget) -> Mode | None:
-    return None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
-
-
-def _evaluators(dataset: Dataset, target: ConversationTarget, data: Path | None) -> dict[str, object]:
+def _evaluators(
+    dataset: Dataset, compat: bool, mode: Literal["tools", "text", "auto"], data: Path | None
+) -> dict[str, object]:
     """Those that the rows need: for conversations, for single calls, or both."""
     from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
     from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
     columns = dataset.scan().columns
-    mode = _asked(target) or "auto"
-    how: Compat = "bfcl" if target.compat else "auto"
-    found: dict[str, object] = {}
+    how: Compat = "bfcl" if compat else "auto"
+    evaluators: dict[str, object] = {}
     if "turns" in columns:
-        found["multi_turn_state"] = MultiTurnStateEvaluator(compat=how, mode=mode, data=str(data) if data else None)
+        evaluators["multi_turn_state"] = MultiTurnStateEvaluator(
+            compat=how, mode=mode, data=str(data) if data else None
+        )
     if "messages" in columns:
-        found["call_check"] = CallCheckEvaluator(compat=how, mode=mode)
-    return found
+        evaluators["call_check"] = CallCheckEvaluator(compat=how, mode=mode)
+    return evaluators

@@ -1,8 +1,7 @@
-"""How an endpoint is taken through rows that one request does not answer: by the name that a data set's default says.
+"""Drivers: targets that take an endpoint through rows which one request does not answer, by name.
 
-A data set whose `target` is `conversation` is answered by `ConversationTarget(endpoint)`, whichever endpoint that is.
-Installed packages offer drivers of their own as plugins of the group `tunecheck.targets`: a callable that takes an
-Endpoint and returns a Target.
+A data set whose `target` is `conversation` is answered by `ConversationTarget(endpoint)`. Installed packages offer
+others as plugins of the group `tunecheck.targets`: a callable that takes an Endpoint and returns a Target.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from tunecheck._json import JSON
 from tunecheck.datasets._defaults import DatasetDefaults
-from tunecheck.datasets._reading import Dataset, open_dataset
+from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evaluate
 from tunecheck.memory._clock import ClockName
@@ -30,7 +30,6 @@ from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
     from tunecheck.memory._run_files import RunFigures
-    from tunecheck.memory._session import Judge
 
 DEFINITIONS = Path("datasets") / "memory"
 """Where benchmarks' definitions are kept, each in a folder of its run name."""
@@ -97,11 +96,21 @@ def run_memory(
         ConfigurationError: an argument is wrong, or a file that it names; the text says which.
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
+    # Here, as they import the evaluators of memory and what those need.
+    from tunecheck.memory._evaluator import MemoryEvaluator
+    from tunecheck.memory._judging import EndpointJudge
+    from tunecheck.memory._restaurant.word_judge import WordJudge
+
     counting = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
     read = read_configuration(os.fspath(configuration), seed=seed)
     isolated = isolated or read.isolated
     making = Making(read.seed, read.memory_span, texts, generator)
-    made = _made(read, making, definitions, mode, _kept(read, arguments, isolated), counting)
+    kept = _kept(read, arguments, isolated)
+    if kept is None:
+        folder = definitions or DEFINITIONS / read.run_name / "definitions"
+        made = make_definitions(read, folder, making, mode=mode, count=counting.count)
+    else:
+        made = make_definitions(read, kept, making, mode="reuse")
     settings = Settings(
         memory_span=read.memory_span,
         wording=load_wording(wording),
@@ -118,18 +127,20 @@ def run_memory(
         endpoint,
         tests,
         settings,
-        judge=lambda: _judge(judge),
-        judged_by=_judged_by(judge),
+        judge=lambda: WordJudge() if judge is None else EndpointJudge(judge),
+        judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
         judge_endpoint=judge,
         max_prompt_size=max_prompt_size,
         clock=clock,
         prepare=lambda run: keep_definitions(benchmark_folder(run, read, isolated=isolated), read, made.definitions),
         notes=[*_notes(made, tests, judge)],
     )
+    rows = open_dataset([_row(test) for test in tests])
+    mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
     result = evaluate(
-        data=_dataset(read, tests),
+        data=rows.with_defaults(DatasetDefaults(column_mapping=mapping), name=read.run_name),
         target=target,
-        evaluators={EVALUATOR: _evaluator(judge)},
+        evaluators={EVALUATOR: MemoryEvaluator(judge)},
         evaluation_name=name or read.run_name + (" (isolated)" if isolated else ""),
         repeat=repeat,
         group_by="dataset",
@@ -148,20 +159,6 @@ def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path 
     return folder if folder.is_dir() else None
 
 
-def _made(
-    read: Configuration,
-    making: Making,
-    definitions: Path | None,
-    mode: Mode | None,
-    kept: Path | None,
-    tokenizer: Tokenizer,
-) -> Made:
-    if kept is not None:
-        return make_definitions(read, kept, making, mode="reuse")
-    folder = definitions or DEFINITIONS / read.run_name / "definitions"
-    return make_definitions(read, folder, making, mode=mode, count=tokenizer.count)
-
-
 def _tests(read: Configuration, made: Made) -> list[Test]:
     """The tests of the definitions; a data set's own memory span goes with them."""
     tests = []
@@ -171,17 +168,6 @@ def _tests(read: Configuration, made: Made) -> list[Test]:
         own = data_set.memory_span
         tests.append(Test(definition, data_set.kind, None if own == read.memory_span else own))
     return tests
-
-
-def _judge(endpoint: Endpoint | None) -> Judge:
-    from tunecheck.memory._judging import EndpointJudge
-    from tunecheck.memory._restaurant.word_judge import WordJudge
-
-    return WordJudge() if endpoint is None else EndpointJudge(endpoint)
-
-
-def _judged_by(judge: Endpoint | None) -> dict[str, JSON]:
-    return {"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()}
 
 
 def _notes(made: Made, tests: Sequence[Test], judge: Endpoint | None) -> list[str]:
@@ -195,13 +181,6 @@ def _notes(made: Made, tests: Sequence[Test], judge: Endpoint | None) -> list[st
     if judge is None and judged:
         notes.append(f"{', '.join(judged)}: not scored, as only a judge can; --judge names one")
     return notes
-
-
-def _dataset(read: Configuration, tests: Sequence[Test]) -> Dataset:
-    """One row a test."""
-    mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
-    rows = open_dataset([_row(test) for test in tests])
-    return rows.with_defaults(DatasetDefaults(column_mapping=mapping), name=read.run_name)
 
 
 def _row(test: Test) -> dict[str, object]:
@@ -219,16 +198,9 @@ def _row(test: Test) -> dict[str, object]:
     }
 
 
-def _evaluator(judge: Endpoint | None) -> object:
-    from tunecheck.memory._evaluator import MemoryEvaluator
-
-    return MemoryEvaluator(judge)
-
-
 def _finished(
     result: EvaluationResult, target: MemoryTarget, read: Configuration, made: Made, repeat: int, *, isolated: bool
 ) -> MemoryOutcome:
-    """The figures and files of a run that is over."""
     from tunecheck.memory._run_files import write_run_files
 
     run = Run(result.run_dir)

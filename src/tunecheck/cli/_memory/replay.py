@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from tunecheck.memory._goodai.replay import Replayed
     from tunecheck.memory._goodai.run import LegacyRun
 
-_SHOWN = 400
-"""Most characters of an event that are shown."""
-
-_BEFORE = 80
+_SHOWN, _BEFORE = 400, 80  # characters of an event, and of what stands before the first difference
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from tunecheck.cli._shared_options import JsonOptions
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.memory._goodai.rescore import Summary, Tally
+    from tunecheck.memory._goodai.rescore import Summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,11 @@ def rescore(options: RescoreOptions, invocation: Invocation) -> int:
 
     summary = rescore_file(options.file, options.out, compat=options.compat)
     if options.json:
-        print_json(_as_json(summary, options.out))
+        groups: list[JSON] = [
+            {"dataset": title, "kind": kind, **tally.as_json()}
+            for (title, kind), tally in sorted(summary.tallies.items())
+        ]
+        print_json({"out": str(options.out), "groups": groups, "errors": [*summary.errors]})
     else:
         _print_table(summary)
         print(f"written {options.out}")
@@ -56,19 +60,7 @@ def _print_table(summary: Summary) -> None:
     for name in ("rows", "scored", "undecided", "errors", "as recorded"):
         table.add_column(name, justify="right")
     for (title, kind), tally in sorted(summary.tallies.items()):
+        equal = f"{tally.equal:,} of {tally.compared:,}" if tally.compared else "–"
         counts = (tally.rows, tally.scored, tally.undecided, tally.errors)
-        table.add_row(
-            clean(title, 60) or "–", clean(kind, 40) or "–", *(f"{count:,}" for count in counts), _equal(tally)
-        )
+        table.add_row(clean(title, 60) or "–", clean(kind, 40) or "–", *(f"{count:,}" for count in counts), equal)
     console(sys.stdout).print(table)
-
-
-def _equal(tally: Tally) -> str:
-    return f"{tally.equal:,} of {tally.compared:,}" if tally.compared else "–"
-
-
-def _as_json(summary: Summary, out: Path) -> dict[str, JSON]:
-    groups: list[JSON] = [
-        {"dataset": title, "kind": kind, **tally.as_json()} for (title, kind), tally in sorted(summary.tallies.items())
-    ]
-    return {"out": str(out), "groups": groups, "errors": [*summary.errors]}
