@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.evaluation._calibration.labels import LabelKind
-    from tunecheck.statistics._agreement import Kappa
 
 _LABELS = "Labels"
 
@@ -193,28 +192,28 @@ def _figures(calibration: Calibration) -> Table:
     from rich.text import Text
 
     table = grid("left", "right", "left")
-    table.add_row("compared", f"{calibration.compared:,}", _left_out(calibration))
-    table.add_row(Text("accuracy", "bold"), _share(calibration.accuracy), _interval(calibration.accuracy))
-    table.add_row(Text("Cohen's kappa", "bold"), *_kappa(calibration.kappa))
-    for name, figures in list(calibration.by_class.items())[:_MOST_CLASSES]:
-        shown = clean(name, 30)
-        table.add_row(f"precision of {shown}", _share(figures.precision), _interval(figures.precision))
-        table.add_row(f"recall of {shown}", _share(figures.recall), _interval(figures.recall))
-    about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
-    table.add_row("", "", Text(about, "dim"))
-    if calibration.usage:
-        table.add_row("model calls", *_usage(calibration))
-    return table
-
-
-def _left_out(calibration: Calibration) -> str:
     counts = (
         (calibration.unlabelled, "without a label"),
         (calibration.not_applicable, "not applicable"),
         (calibration.errors, "with an error"),
     )
     left = [f"{count:,} {words}" for count, words in counts if count]
-    return f"of {counted(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
+    of = f"of {counted(calibration.rows, 'row')}" + (f"; left out: {', '.join(left)}" if left else "")
+    table.add_row("compared", f"{calibration.compared:,}", of)
+    table.add_row(Text("accuracy", "bold"), _share(calibration.accuracy), _interval(calibration.accuracy))
+    kappa = calibration.kappa
+    interval = "" if kappa.low is None or kappa.high is None else f"{kappa.low:.2f} to {kappa.high:.2f}"
+    value = _NOTHING if kappa.value is None else f"{kappa.value:.2f}"
+    remarks = "; ".join(part for part in (interval, clean(kappa.remark or "", 200)) if part)
+    table.add_row(Text("Cohen's kappa", "bold"), value, remarks)
+    for name, figures in list(calibration.by_class.items())[:_MOST_CLASSES]:
+        for what, share in (("precision", figures.precision), ("recall", figures.recall)):
+            table.add_row(f"{what} of {clean(name, 30)}", _share(share), _interval(share))
+    about = f"{calibration.confidence:.0%} intervals: Wilson's for shares, the asymptotic one for kappa"
+    table.add_row("", "", Text(about, "dim"))
+    if calibration.usage:
+        table.add_row("model calls", *_usage(calibration))
+    return table
 
 
 def _share(share: Proportion) -> str:
@@ -225,13 +224,6 @@ def _interval(share: Proportion) -> str:
     if share.low is None or share.high is None:
         return "no such row"
     return f"{share.low:.1%} to {share.high:.1%}; {share.hits:,} of {share.of:,}"
-
-
-def _kappa(kappa: Kappa) -> tuple[str, str]:
-    interval = "" if kappa.low is None or kappa.high is None else f"{kappa.low:.2f} to {kappa.high:.2f}"
-    remark = clean(kappa.remark or "", 200)
-    value = _NOTHING if kappa.value is None else f"{kappa.value:.2f}"
-    return value, "; ".join(part for part in (interval, remark) if part)
 
 
 def _usage(calibration: Calibration) -> tuple[str, str]:

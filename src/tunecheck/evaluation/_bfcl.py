@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Literal, Unpack
 
 from tunecheck._errors import RunError
 from tunecheck.conversations._output import write_result_files
@@ -14,10 +14,9 @@ from tunecheck.datasets._bfcl.loader import select_rows
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evaluate
+from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
+from tunecheck.evaluators._multi_turn_state import Compat, MultiTurnStateEvaluator
 from tunecheck.runs._store import Run
-
-if TYPE_CHECKING:
-    from tunecheck.evaluators._multi_turn_state import Compat
 
 FOLDER = "bfcl"
 """The folder in a run's own that holds the result files."""
@@ -84,9 +83,6 @@ def _evaluators(
     dataset: Dataset, compat: bool, mode: Literal["tools", "text", "auto"], data: Path | None
 ) -> dict[str, object]:
     """Those that the rows need: for conversations, for single calls, or both."""
-    from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
-    from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
-
     columns = dataset.scan().columns
     how: Compat = "bfcl" if compat else "auto"
     evaluators: dict[str, object] = {}

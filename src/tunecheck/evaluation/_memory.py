@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from tunecheck._json import JSON
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -16,10 +16,13 @@ from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evalu
 from tunecheck.memory._clock import ClockName
 from tunecheck.memory._configuration import Configuration, read_configuration
 from tunecheck.memory._definitions import definition_data
+from tunecheck.memory._evaluator import MemoryEvaluator
 from tunecheck.memory._filler import load_filler
+from tunecheck.memory._judging import EndpointJudge
 from tunecheck.memory._kind import Making
 from tunecheck.memory._making import LeftOut, Made, Mode, make_definitions
-from tunecheck.memory._run_files import benchmark_folder, keep_definitions
+from tunecheck.memory._restaurant.word_judge import WordJudge
+from tunecheck.memory._run_files import RunFigures, benchmark_folder, keep_definitions, write_run_files
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._scoring.by_words import needs_judge
 from tunecheck.memory._target import MemoryTarget
@@ -27,9 +30,6 @@ from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import Tokenizer, load_tokenizer
 from tunecheck.memory._wording import load_wording
 from tunecheck.runs._store import Run, find_run
-
-if TYPE_CHECKING:
-    from tunecheck.memory._run_files import RunFigures
 
 DEFINITIONS = Path("datasets") / "memory"
 """Where benchmarks' definitions are kept, each in a folder of its run name."""
@@ -96,11 +96,6 @@ def run_memory(
         ConfigurationError: an argument is wrong, or a file that it names; the text says which.
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
-    # Here, as they import the evaluators of memory and what those need.
-    from tunecheck.memory._evaluator import MemoryEvaluator
-    from tunecheck.memory._judging import EndpointJudge
-    from tunecheck.memory._restaurant.word_judge import WordJudge
-
     counting = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
     read = read_configuration(os.fspath(configuration), seed=seed)
     isolated = isolated or read.isolated
@@ -146,7 +141,12 @@ def run_memory(
         group_by="dataset",
         **arguments,
     )
-    return _finished(result, target, read, made, repeat, isolated=isolated)
+    run = Run(result.run_dir)
+    benchmark = benchmark_folder(run.folder, read, isolated=isolated)
+    left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in made.left_out]
+    more: dict[str, JSON] = {"left_out": left_out, "isolated": isolated}
+    figures, results = write_run_files(run, target, made.definitions, benchmark, repeat, result.usage, more)
+    return MemoryOutcome(result, figures, made.left_out, results)
 
 
 def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path | None:
@@ -196,16 +196,3 @@ def _row(test: Test) -> dict[str, object]:
         "expected": data["expected_responses"],
         "arguments": dict(test.kind.arguments),
     }
-
-
-def _finished(
-    result: EvaluationResult, target: MemoryTarget, read: Configuration, made: Made, repeat: int, *, isolated: bool
-) -> MemoryOutcome:
-    from tunecheck.memory._run_files import write_run_files
-
-    run = Run(result.run_dir)
-    benchmark = benchmark_folder(run.folder, read, isolated=isolated)
-    left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in made.left_out]
-    more: dict[str, JSON] = {"left_out": left_out, "isolated": isolated}
-    figures, results = write_run_files(run, target, made.definitions, benchmark, repeat, result.usage, more)
-    return MemoryOutcome(result, figures, made.left_out, results)
