@@ -17,7 +17,6 @@ from tunecheck.cli._options import SCORING, SHOWING, command, option
 from tunecheck.cli._output_files import check_output, write_output
 from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
-from tunecheck.statistics._proportions import Proportion
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.evaluation._calibration.labels import LabelKind
+    from tunecheck.statistics._proportions import Proportion
 
 _LABELS = "Labels"
 
