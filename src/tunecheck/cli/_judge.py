@@ -144,7 +144,7 @@ def _report(calibration: Calibration, options: CalibrateOptions) -> None:
         _show(calibration, console(sys.stdout), options.out)
 
 
-_SIMULATED = "_SIMULATED verdicts: no model judged"
+_SIMULATED = "SIMULATED verdicts: no model judged"
 
 _MOST_ROWS = 20
 _MOST_CLASSES = 8

@@ -1,1 +1,1 @@
-"""Gates on a run's metrics, and the files that a pipeline reads of them."""
+"""Gates on a run: on its metrics, and against another run."""

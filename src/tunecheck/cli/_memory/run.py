@@ -236,7 +236,7 @@ def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:
 def _print_outcome(outcome: MemoryOutcome) -> None:
     result = outcome.result
     folders = [clean(str(folder.relative_to(result.run_dir))) for folder in outcome.results]
-    files = ["memory/_summary.json  eval_results.jsonl", *folders]
+    files = ["memory/summary.json  eval_results.jsonl", *folders]
     print_run(result, "test", lambda: _print_figures(outcome.figures, result.usage), files)
 
 
