@@ -32,6 +32,13 @@ def table(fake: Fake) -> list[dict[str, Any]]:
     return fake.rows(name)
 
 
+def sent_metrics(fake: Fake) -> dict[str, float]:
+    if fake.results:
+        found: dict[str, float] = next(iter(fake.results.values()))["metrics"]
+        return found
+    return {key: next(iter(values))[1] for key, values in next(iter(fake.runs.values()))["metrics"].items()}
+
+
 def test_a_foundry_project_gets_the_results_and_then_the_run(fake: Fake, run: Run) -> None:
     done = uploader(fake.project).upload(run)
     assert fake.steps() == ["reserve", "blob", "register", "create", "complete"]
@@ -98,6 +105,30 @@ def test_errors_of_rows_are_columns_of_the_table(fake: Fake, tmp_path: Path) -> 
     assert [row["outputs.error.target"] for row in table(fake)] == [None, None, "ValueError: no answer"]
 
 
+def test_failed_rows_are_counted_by_fault_code(fake: Fake, project: Any, tmp_path: Path) -> None:
+    def checked(*, response: str) -> dict[str, object]:
+        if response.startswith("Rome"):
+            return {"checked": 1.0, "checked_result": "pass"}
+        faults = [{"code": "too_short"}, {"code": "too_short"}] if not response else [{"code": "own"}]
+        reason = f"not what was wanted: {response}"
+        return {
+            "checked": 0.0,
+            "checked_result": "fail",
+            "checked_reason": reason,
+            "checked_properties": {"faults": faults},
+        }
+
+    rows = [*ROWS, {**ROWS[1], "id": "d", "response": "another reason"}]
+    run = finished_run(tmp_path, rows, evaluators={"my_f1": "f1_score", "checked": checked})
+    done = uploader(project).upload(run)
+    sent = sent_metrics(fake)
+    assert {name: value for name, value in sent.items() if name.startswith("failed.")} == {
+        "failed.checked.own": 2,
+        "failed.checked.too_short": 1,
+    }
+    assert done.metrics == len(sent)
+
+
 def test_metrics_that_are_no_finite_numbers_are_left_out_and_named(fake: Fake, project: Any, tmp_path: Path) -> None:
     run = finished_run(tmp_path)
     summary = json.loads(run.metrics_file.read_text("utf-8"))
@@ -105,12 +136,9 @@ def test_metrics_that_are_no_finite_numbers_are_left_out_and_named(fake: Fake, p
     run.metrics_file.write_text(json.dumps(summary), "utf-8")
     done = uploader(project).upload(run)
     assert done.left_out == ("own.best", "own.none", "own.huge")
-    sent = (
-        next(iter(fake.results.values()))["metrics"]
-        if fake.results
-        else {key: next(iter(found))[1] for key, found in next(iter(fake.runs.values()))["metrics"].items()}
-    )
-    assert sent == {name: value for name, value in summary["metrics"].items() if not name.startswith("own.")}
+    assert sent_metrics(fake) == {
+        name: value for name, value in summary["metrics"].items() if not name.startswith("own.")
+    }
 
 
 def test_the_properties_tell_the_portal_of_its_table_and_of_the_evaluators_that_it_knows(

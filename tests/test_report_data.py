@@ -393,7 +393,7 @@ def test_the_base_runs_same_answer_is_shown_the_same(tmp_path: Path) -> None:
     for before, after in zip(base.rows(), new.rows(), strict=True):
         shown = reader.read(after, shapes.columns(after))
         answer = DetailReader(old, Shared(Blocks("shared", lambda name, text: None))).answer(
-            before, shapes.columns(before), shown
+            before, shapes.columns(before), shapes.columns(before).verdicts(before), shown
         )
         assert answer == {name: shown.shown[name] for name in answer}
         assert {"verdicts", "errors", "actual", "pairs"} == set(answer)

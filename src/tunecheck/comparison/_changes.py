@@ -121,7 +121,7 @@ class _Side:
     def __init__(self, table: RunTable, items: Sequence[int]) -> None:
         self._table, self._items = table, items
         self._wanted: dict[int, dict[str, VerdictReader]] = {}
-        self._verdicts: dict[tuple[int, str], Verdict] = {}
+        self._verdicts: dict[tuple[int, str], tuple[Verdict, Sequence[str]]] = {}
         self._rows: dict[str, Mapping[int, int]] = {}
 
     def want(self, changes: Changes, pairs: Iterable[int]) -> None:
@@ -150,18 +150,20 @@ class _Side:
     def read(self) -> None:
         if not self._wanted:
             return
+        known: dict[tuple[str, tuple[bytes, ...]], tuple[Verdict, Sequence[str]]] = {}
         numbers = sorted(self._wanted)
         for number, row in zip(numbers, self._table.source.records(self._wanted), strict=False):
             for key, reader in self._wanted[number].items():
-                raw = {name: row[name] for name in reader.keys if name in row}
-                said = {name: value_of(value) for name, value in raw.items() if bytes(value) != b"null"}
-                self._verdicts[number, key] = reader.read(said)
+                texts = tuple([bytes(row[name]) if name in row else b"null" for name in reader.keys])
+                if (key, texts) not in known:  # many rows fail alike
+                    values = zip(reader.keys, texts, strict=True)
+                    verdict = reader.read({name: value_of(text) for name, text in values if text != b"null"})
+                    known[key, texts] = verdict, _in_words(verdict)
+                self._verdicts[number, key] = known[key, texts]
 
-    def verdict(self, key: str, pair: int) -> Verdict:
-        return self._verdicts.get((self._row(key, pair), key), _NO_VERDICT)
-
-
-_NO_VERDICT = Verdict("error")
+    def verdict(self, key: str, pair: int) -> tuple[Verdict, Sequence[str]]:
+        """The verdict, and its faults in words."""
+        return self._verdicts.get((self._row(key, pair), key), (Verdict("error"), ()))
 
 
 def _with_rows(
@@ -170,8 +172,7 @@ def _with_rows(
     def row(pair: int) -> RowChange:
         base_id = runs.base.items.ids[runs.pairing.base[pair]]
         new_id = runs.new.items.ids[runs.pairing.new[pair]]
-        base, new = before.verdict(changes.key, pair), after.verdict(changes.key, pair)
-        old_faults, new_faults = _in_words(base), _in_words(new)
+        (base, old_faults), (new, new_faults) = before.verdict(changes.key, pair), after.verdict(changes.key, pair)
         return RowChange(
             row_id=base_id,
             new_id=new_id if new_id != base_id else None,

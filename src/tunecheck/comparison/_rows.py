@@ -32,7 +32,7 @@ def decode_row(line: bytes) -> RawRow:
         return {key: msgspec.Raw(dumps(item)) for key, item in value.items()}
 
 
-def value_of(raw: msgspec.Raw | None) -> JSON:
+def value_of(raw: msgspec.Raw | bytes | None) -> JSON:
     """A value as plain JSON; None where there is none, or it cannot be read."""
     if raw is None:
         return None

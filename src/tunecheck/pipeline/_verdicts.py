@@ -8,9 +8,10 @@ Pass rates, tables, charts, comparisons, calibration and pass^k all read that on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON
@@ -28,8 +29,7 @@ RESULT = "_result"
 _MOST_FAULTS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What an evaluator says of one row; `score` is its number as it stands there."""
 
     word: Word
@@ -91,17 +91,19 @@ class VerdictReader:
         word = self.word(row)
         if self.metric is None or word == "error":
             return Verdict(word)
-        score, threshold = row.get(self._score, row.get(self._other_score)), _number(row.get(self._threshold))
-        said = row.get(self._reason)
-        reason = said if isinstance(said, str) else ""
+        score = row[self._score] if self._score in row else row.get(self._other_score)
+        threshold, reason = row.get(self._threshold), row.get(self._reason)
+        if type(threshold) is not float or threshold != threshold:  # a float in nearly every row
+            threshold = _number(threshold)
+        reason = reason if isinstance(reason, str) else ""
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
         return Verdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON]) -> Word:
         """Only what became of the row."""
         result = row.get(self._result)
-        if self.metric is not None and isinstance(result, str) and result in WORDS:
-            return WORDS[result]
+        if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
+            return word
         # The keys of its errors have another prefix: an evaluator that failed has none of its own.
         return "scored" if any(key.startswith(self._own) for key in row) else "error"
 

@@ -79,9 +79,10 @@ class Base:
             return None
         before = next(self._waiting)
         columns = self._shapes.columns(before)
-        for outcomes, own in zip(self.outcomes, columns.evaluators, strict=True):
-            outcomes.add(before, own, own.verdicts.read(before))
-        return self.reader.answer(before, columns, new)
+        verdicts = columns.verdicts(before)
+        for outcomes, own, verdict in zip(self.outcomes, columns.evaluators, verdicts, strict=True):
+            outcomes.add(before, own, verdict)
+        return self.reader.answer(before, columns, verdicts, new)
 
     def written(self, new: ReportedRun) -> dict[str, JSON]:
         """How the metrics differ, and the base's side of the table; when all rows have been answered."""

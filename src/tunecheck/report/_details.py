@@ -91,12 +91,14 @@ class DetailReader:
         question, answer = line(said, _MOST_QUESTION), _answer(calls, shown)
         return Details(shown, calls, verdicts, sides, question, answer, parts.is_conversation)
 
-    def answer(self, row: Mapping[str, JSON], columns: Columns, other: Details) -> dict[str, JSON]:
+    def answer(
+        self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], other: Details
+    ) -> dict[str, JSON]:
         """What of an opened row is the run's own answer, and what was found of it: `read` without the question.
 
         `other` is the same row of another run, which often has the same answer.
         """
-        parts, verdicts = self._parts(row, columns), columns.verdicts(row)
+        parts = self._parts(row, columns)
         sides = self._sides(verdicts, parts)
         if sides is None or sides == other.sides:
             calls = other.calls

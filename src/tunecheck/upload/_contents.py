@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import BinaryIO
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, canonical, dumps_line
+from tunecheck.runs._failures import read_failures
 from tunecheck.runs._store import Run
 
 # -- files
@@ -81,6 +83,8 @@ def cell(row: Mapping[str, JSON], name: str) -> JSON:
 
 
 # -- the whole
+
+_MOST_CODES = 100  # of one evaluator: a user's own may make codes of data
 
 _BUILT_IN: Mapping[str, str] = {
     "BleuScoreEvaluator": "bleu_score",
@@ -154,12 +158,26 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
         name=str(manifest.get("name") or run.id),
         tags=_tags(manifest.get("tags"), simulated=simulated),
         manifest=manifest,
-        metrics=metrics,
+        metrics={**_fault_counts(run, metrics), **metrics},
         left_out=left_out,
         name_map=name_map(manifest.get("evaluators")),
         artifacts=tuple(artifacts),
         simulated=simulated,
     )
+
+
+def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
+    """`failed.<evaluator>.<code>`: the rows that failed, by fault code, the commonest codes of each evaluator."""
+    primaries = {name: entry.primary for name, entry in run.manifest().evaluators.items()}
+    passing = {name: primary for name, primary in primaries.items() if f"{name}.binary_aggregate" in metrics}
+    failures = read_failures(run.rows(), passing)
+    counts: dict[str, float] = {}
+    for name in passing:
+        codes: Counter[str] = Counter()
+        for key, group in failures.told(name).items():
+            codes["own" if key.startswith("own: ") else key] += group.rows
+        counts |= {f"failed.{name}.{code}": rows for code, rows in codes.most_common(_MOST_CODES)}
+    return counts
 
 
 def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
