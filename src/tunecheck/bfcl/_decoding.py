@@ -62,7 +62,6 @@ def _decode_call(item: object) -> object:
 
 
 def as_calls(decoded: Sequence[object]) -> list[Mapping[str, object]] | None:
-    """The decoded calls `[{"f": {…}}, …]`; None where something among them is none."""
     calls: list[Mapping[str, object]] = [call for call in decoded if isinstance(call, dict) and len(call) == 1]
     if len(calls) < len(decoded) or not all(isinstance(next(iter(call.values())), dict) for call in calls):
         return None

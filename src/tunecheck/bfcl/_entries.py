@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import cast
 
 from tunecheck._json import JSON
 from tunecheck.datasets._bfcl.categories import Category
@@ -35,13 +35,13 @@ class Entry:
         """
         truth = row.get("ground_truth")
         if not isinstance(truth, list) or not all(isinstance(turn, list) for turn in truth):
-            _refuse("ground_truth must be a list with the calls of each turn, each a list too")
+            raise ValueError("ground_truth must be a list with the calls of each turn, each a list too")
         names = row.get("involved_classes")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            _refuse("involved_classes must be a list of simulators' names")
+            raise ValueError("involved_classes must be a list of simulators' names")
         config = row.get("initial_config")
         if config is not None and not isinstance(config, Mapping):
-            _refuse("initial_config must be an object with the configuration of each simulator")
+            raise ValueError("initial_config must be an object with the configuration of each simulator")
         return cls(
             id=str(row.get("id") or ""),
             truth=cast("list[list[JSON]]", truth),
@@ -49,10 +49,6 @@ class Entry:
             config=cast("Mapping[str, JSON]", config or {}),
             long_context=row.get("long_context") is True,
         )
-
-
-def _refuse(what: str) -> NoReturn:
-    raise ValueError(what)
 
 
 CheckRow = Mapping[str, JSON]

@@ -26,7 +26,6 @@ class ExpectedCall:
 
     @classmethod
     def read(cls, value: object) -> ExpectedCall:
-        """The answer in `{"f": {"a": [1, 2]}}`."""
         if isinstance(value, dict) and value:
             name, arguments = next(iter(value.items()))
             if isinstance(arguments, dict):
@@ -44,7 +43,6 @@ class Signature:
 
     @classmethod
     def read(cls, document: object) -> Signature:
-        """The signature in a function document."""
         if not isinstance(document, dict):
             raise UnusableAnswerError("the ground truth calls a function that has no definition")
         parameters = document.get("parameters")
@@ -55,14 +53,12 @@ class Signature:
         return cls(str(document.get("name")), properties, required)
 
     def required_names(self) -> Iterator[object]:
-        """The parameters that must be given."""
         for name in self.required:
             if isinstance(name, (list, dict)):
                 raise UnusableAnswerError(f"{self.name} requires {shown(name, 60)}, which is no name")
             yield name
 
     def schema(self, parameter: str) -> Mapping[str, object]:
-        """A parameter's schema."""
         schema = self.properties.get(parameter)
         if not isinstance(schema, dict):
             raise UnusableAnswerError(f"the definition of {self.name} says nothing about {shown(parameter, 60)}")

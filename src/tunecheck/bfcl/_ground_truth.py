@@ -11,7 +11,7 @@ from tunecheck.bfcl._verdicts import shown
 from tunecheck.calls._formats.reading import read_calls, read_python_calls
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._python_text import bind_positional
-from tunecheck.datasets._multi_turn_replay import Change, Replay, path_text
+from tunecheck.datasets._multi_turn_replay import Replay, path_text
 
 _MOST_CHANGES = 20
 _LONGEST_RESULT = 2_000
@@ -68,15 +68,11 @@ def _made(item: JSON, replay: Replay, parameters: Mapping[str, Sequence[str]]) -
         more = f"… ({len(text):,} characters)" if len(text) > _LONGEST_RESULT else ""
         yield f"    {'error' if step.result.error else 'result'}  {text[:_LONGEST_RESULT]}{more}"
         for change in step.changes[:_MOST_CHANGES]:
-            yield f"    state  {_change(change)}"
+            before = "nothing" if change.is_new else shown(change.before)
+            after = "nothing" if change.is_gone else shown(change.after)
+            yield f"    state  {path_text(change.path)}: {before} → {after}"
         if len(step.changes) > _MOST_CHANGES:
             yield f"    state  and {len(step.changes) - _MOST_CHANGES:,} more changes"
-
-
-def _change(change: Change) -> str:
-    before = "nothing" if change.is_new else shown(change.before)
-    after = "nothing" if change.is_gone else shown(change.after)
-    return f"{path_text(change.path)}: {before} → {after}"
 
 
 def _asked(row: CheckRow, turn: int) -> Iterator[str]:

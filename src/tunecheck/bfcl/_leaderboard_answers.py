@@ -30,8 +30,6 @@ _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
 class LeaderboardRules(Rules):
-    """Exactly those of the leaderboard's `ast_checker.py`."""
-
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
         """Only the expected name is looked at; a call with several names is decoded with its first."""
         name = self.called_name(answer.name)
@@ -67,15 +65,11 @@ class LeaderboardRules(Rules):
         if type_name == "tuple" and type(value) is tuple:
             value = list(value)
         if type_name == "float" and type(value) is int:
-            value = _as_float(value)
+            try:
+                value = float(value)
+            except OverflowError:
+                raise UnusableAnswerError("an integer too large for a float") from None
         return _value_fault(value, options, _Expected(expected, elements))
-
-
-def _as_float(value: int) -> object:
-    try:
-        return float(value)
-    except OverflowError:
-        raise UnusableAnswerError("an integer too large for a float") from None
 
 
 def _known(type_name: object, types: Container[str]) -> str:
@@ -94,8 +88,6 @@ def _element_type(schema: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """The type that a parameter's values must have, and that of its elements, where the definition says."""
-
     kind: type
     elements: type | None = None
 
@@ -106,7 +98,6 @@ def normalised(text: str) -> str:
 
 
 def _value_fault(value: object, answers: Sequence[object], expected: _Expected) -> str | None:
-    """Why the value is not among the answers; None where it is."""
     fault, is_variable = _type_fault(value, answers, expected)
     if fault is not None:
         return fault
@@ -116,9 +107,11 @@ def _value_fault(value: object, answers: Sequence[object], expected: _Expected) 
         if expected.kind is list and expected.elements is dict:
             return _mappings_fault(value, answers)
         if expected.kind is str:
-            return _text_fault(str(value), answers)
+            accepted = [normalised(answer) for answer in answers if isinstance(answer, str)]
+            return None if normalised(str(value)) in accepted else "value_error:string"
         if expected.kind is list:
-            return _list_fault(value, answers)
+            lists = [[_comparable(element) for element in _elements(answer)] for answer in answers]
+            return None if [_comparable(element) for element in _elements(value)] in lists else "value_error:list/tuple"
     if isinstance(answers, str) and not isinstance(value, str):
         raise UnusableAnswerError(f"the possible values are the text {answers!r:.60}, no list")
     return None if value in answers else "value_error:others"
@@ -129,7 +122,7 @@ def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -
 
     The leaderboard calls that other type a variable: the name of one stands where its value would.
     """
-    answered = _answered_type(answers)
+    answered = next((type(answer) for answer in answers if answer != ""), None)
     is_variable = answered is not None and answered is not expected.kind
     if type(value) is not expected.kind:
         fits = answered is not None and type(value) is answered
@@ -139,24 +132,10 @@ def _type_fault(value: object, answers: Sequence[object], expected: _Expected) -
     return "type_error:nested" if answers else "type_error:simple", is_variable
 
 
-def _answered_type(answers: Sequence[object]) -> type | None:
-    return next((type(answer) for answer in answers if answer != ""), None)
-
-
 def _elements_fit(value: object, answer: object, elements: type) -> bool:
     if not isinstance(answer, list) or not isinstance(value, list):
         return True
     return all(_type_fault(element, answer, _Expected(elements))[0] is None for element in value)
-
-
-def _text_fault(value: str, answers: Sequence[object]) -> str | None:
-    accepted = [normalised(answer) for answer in answers if isinstance(answer, str)]
-    return None if normalised(value) in accepted else "value_error:string"
-
-
-def _list_fault(value: object, answers: Sequence[object]) -> str | None:
-    accepted = [[_comparable(element) for element in _elements(answer)] for answer in answers]
-    return None if [_comparable(element) for element in _elements(value)] in accepted else "value_error:list/tuple"
 
 
 def _comparable(value: object) -> object:

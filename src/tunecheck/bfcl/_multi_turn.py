@@ -25,9 +25,7 @@ Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
 _Results: TypeAlias = "Counter[str | bytes]"
 """How often there was which result: its text, or the digest of a long one, of which a model may ask for gigabytes."""
 
-_LONG = 2_000
-"""From how many characters on a result counts as long."""
-
+_LONG = 2_000  # from how many characters on a result counts as long
 _PASSED = Verdict(True)
 
 _NOTHING = object()
@@ -82,7 +80,9 @@ def check_multi_turn(
     if entry.long_context and not simulators.has_long_context:
         raise DataError("this row needs BFCL's long-context constants; get them with: tunecheck datasets get bfcl")
     mode = mode or mode_of([result])
-    turns = [_calls_by_step(turn, mode, compat=compat) for turn in result]
+    turns: list[Turn] = [
+        [_calls(step, mode, compat=compat) for step in (turn if isinstance(turn, list) else [])] for turn in result
+    ]
     try:
         if compat:
             return _as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)
@@ -91,12 +91,6 @@ def check_multi_turn(
         return _strictly(entry, turns, simulators, named=mode == "tools")
     except (PluginError, DataError) as error:
         return Verdict(False if compat else None, INVALID_ENTRY, None, f"the entry cannot be replayed: {error}")
-
-
-def _calls_by_step(turn: object, mode: Mode, *, compat: bool) -> Turn:
-    """The calls of each step of a turn; a step in which there is none is left empty."""
-    steps = turn if isinstance(turn, list) else []
-    return [_calls(step, mode, compat=compat) for step in steps]
 
 
 def _calls(step: object, mode: Mode, *, compat: bool) -> tuple[NestedCall, ...]:
@@ -115,7 +109,7 @@ def _as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators,
     truth = Attempt(simulators, entry, role=f"{model}_ground_truth")
     had: _Results = Counter()
     for at, (turn, items) in enumerate(zip(turns, entry.truth, strict=True)):
-        had.update(map(_key, _made(answered, turn)))
+        had.update(_key(answered.make(call)) for step in turn for call in step)
         expected = _expected(truth, items)
         if not items:
             continue
@@ -134,7 +128,7 @@ def _strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, na
         expected = _expected(truth, items)
         some_work = some_work or not all(result.error for result in expected)
         if failure is None:
-            had.update(map(_key, _made(answered, turn)))
+            had.update(_key(answered.make(call)) for step in turn for call in step)
             wanted = [result for result in expected if not result.error]
             failure = _strict_failure(turn, items, truth, answered) or (_missing(wanted, had) if items else None)
             failure = failure and replace(failure, turn=at)
@@ -153,10 +147,6 @@ def _strict_failure(turn: Turn, items: Sequence[JSON], truth: Attempt, answered:
     if made is None:
         return None
     return failed("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
-
-
-def _made(answered: Attempt, turn: Turn) -> Iterator[Result]:
-    return (answered.make(call) for step in turn for call in step)
 
 
 def _key(result: Result) -> str | bytes:

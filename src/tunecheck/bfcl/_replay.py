@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _BEFORE_BRACKET = re.compile(r"\b([a-zA-Z_]\w*+)\s*+(?=\()")
 _NOT_IN_A_NAME = re.compile(r"[-./:]")
-
-
 _MOST_KEPT = 10_000
 
 
@@ -103,12 +101,13 @@ class Attempt:
     def _made(self, reading: Reading) -> list[Result]:
         if not reading.calls:
             return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]
-        return [self.backend.call(self._plainly_named(call)) for call in reading.calls]
-
-    def _plainly_named(self, call: FunctionCall) -> FunctionCall:
-        if self._rewriting is None or "." not in call.name:
-            return call
-        return FunctionCall(self._rewriting.plain_name(call.name), call.arguments)
+        calls = reading.calls
+        if self._rewriting is not None:
+            plain_name = self._rewriting.plain_name
+            calls = [
+                FunctionCall(plain_name(call.name), call.arguments) if "." in call.name else call for call in calls
+            ]
+        return [self.backend.call(call) for call in calls]
 
 
 class _Rewriting:

@@ -44,14 +44,11 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """One result file of a model."""
-
     path: Path
     model: str
     category: Category
 
     def rows(self) -> Iterator[Recorded]:
-        """Its rows in order, from JSON Lines or one array."""
         try:
             content = self.path.read_bytes()
         except OSError as error:
@@ -115,7 +112,8 @@ def find_results(path: Path) -> ResultTree:
     if not paths:
         what = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
         raise DataError(f"{path}: {what}")
-    known = {each: category for each in paths if (category := _category(each)) is not None}
+    named = {each: match["category"] for each in paths if (match := _NAME.fullmatch(each.name))}
+    known = {each: CATEGORIES[key] for each, name in named.items() if (key := _OLD_NAMES.get(name, name)) in CATEGORIES}
     if not known:
         raise DataError(f"{path}: none of its categories is checked here: {', '.join(each.name for each in paths[:5])}")
     folders = {each: _model_folder(each) for each in known}
@@ -162,12 +160,6 @@ def _array(content: bytes) -> list[JSON] | None:
         loads(start.partition(b"\n")[0])
         return None
     return values if isinstance(values, list) else None
-
-
-def _category(path: Path) -> Category | None:
-    named = _NAME.fullmatch(path.name)
-    name = named["category"] if named else ""
-    return CATEGORIES.get(_OLD_NAMES.get(name, name))
 
 
 def _model_folder(path: Path) -> Path:

@@ -22,12 +22,11 @@ from tunecheck.bfcl._result_files import Recorded, ResultFile
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.bfcl._summary import CategoryScore
 from tunecheck.bfcl._verdicts import Verdict, failed
-from tunecheck.datasets._bfcl.categories import CATEGORIES, Category
+from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.datasets._bfcl.files import BfclFiles
 from tunecheck.simulators._long_context import LongContext
 
 _UNREADABLE = "unreadable_row"
-_UNKNOWN = "unknown_id"
 
 
 class Scorer:
@@ -39,23 +38,18 @@ class Scorer:
         self._entries: dict[str, dict[str, CheckRow]] = {}
 
     def score(self, file: ResultFile, mode: Mode) -> CategoryScore:
-        """The verdicts of a file's rows."""
-        entries = self._entries_of(file.category)
-        verdicts: list[tuple[str, Verdict]] = []
-        for record in file.rows():
-            verdicts.append((record.id, self._verdict(record, entries.get(record.id), file, mode)))
-        return CategoryScore(file.category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
-
-    def _entries_of(self, category: Category) -> dict[str, CheckRow]:
+        category = file.category
         if category.name not in self._entries:
             self._entries[category.name] = read_entries(self._files, category)
-        return self._entries[category.name]
+        entries = self._entries[category.name]
+        verdicts = [(record.id, self._verdict(record, entries.get(record.id), file, mode)) for record in file.rows()]
+        return CategoryScore(category.name, verdicts, len(entries.keys() - {name for name, _ in verdicts}))
 
     def _verdict(self, record: Recorded, row: CheckRow | None, file: ResultFile, mode: Mode) -> Verdict:
         if record.problem is not None:
             return failed(_UNREADABLE, record.problem)
         if row is None:
-            return Verdict(None, _UNKNOWN, None, f"BFCL's data has no entry of this id in {file.category.name}")
+            return Verdict(None, "unknown_id", None, f"BFCL's data has no entry of this id in {file.category.name}")
         try:
             if not file.category.multi_turn:
                 return check_single_turn(row, record.result, compat=self._compat, mode=mode)

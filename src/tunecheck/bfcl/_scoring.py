@@ -27,8 +27,8 @@ from tunecheck.datasets._bfcl.files import BfclFiles, find_bfcl
 OnScored = Callable[[ResultFile, CategoryScore], None]
 
 _START_S = 0.5
+# Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine.
 _PER_BYTE_S = {True: 1e-7, False: 2e-7}
-"""Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,11 @@ def score_results(
     if count > 1:
         scored = _score_in_processes(tasks, files, compat=compat, workers=count, on_scored=on_scored)
     else:
-        scored = _score_here(tasks, Scorer(files, compat=compat), on_scored)
+        scorer, scored = Scorer(files, compat=compat), {}
+        for file, file_mode in tasks:
+            scored[file.path] = score = scorer.score(file, file_mode)
+            if on_scored is not None:
+                on_scored(file, score)
     models = {
         name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
         for name, group in tree.models.items()
@@ -77,19 +81,7 @@ def score_results(
     return Scores(compat, models, tree.passed_over)
 
 
-def _score_here(
-    tasks: list[tuple[ResultFile, Mode]], scorer: Scorer, on_scored: OnScored | None
-) -> dict[Path, CategoryScore]:
-    scored = {}
-    for file, mode in tasks:
-        scored[file.path] = score = scorer.score(file, mode)
-        if on_scored is not None:
-            on_scored(file, score)
-    return scored
-
-
 def _worker_count(files: Sequence[ResultFile]) -> int:
-    """How many processes pay for their start."""
     seconds = sum(file.path.stat().st_size * _PER_BYTE_S[file.category.multi_turn] for file in files)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(available, len(files), int(seconds / (4 * _START_S))))
@@ -103,7 +95,6 @@ def _score_in_processes(
     workers: int,
     on_scored: OnScored | None = None,
 ) -> dict[Path, CategoryScore]:
-    """The scores of result files, by path; the largest are begun with."""
     waiting: SimpleQueue[tuple[ResultFile, Mode]] = SimpleQueue()
     for task in sorted(tasks, key=lambda task: -task[0].path.stat().st_size):
         waiting.put(task)
@@ -116,31 +107,27 @@ def _score_in_processes(
 def _drive_worker(
     waiting: SimpleQueue[tuple[ResultFile, Mode]], settings: JSON, on_scored: OnScored | None
 ) -> dict[Path, CategoryScore]:
-    """Give one worker task after task until none is left."""
     command = [sys.executable, "-P", "-m", "tunecheck.bfcl._scorer"]
     scored: dict[Path, CategoryScore] = {}
+    # Workers import the same modules from the same places, however this process was told of them.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(  # noqa: S603 - our own module
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_worker_environment()
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     ) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdin.write(dumps_line(settings))
-        while task := _next(waiting):
-            file, mode = task
+        while True:
+            try:
+                file, mode = waiting.get_nowait()
+            except Empty:
+                return scored
             asked: JSON = {"path": str(file.path), "model": file.model, "category": file.category.name, "mode": mode}
             worker.stdin.write(dumps_line(asked))
             worker.stdin.flush()
             scored[file.path] = _read_reply(file, worker.stdout.readline())
             if on_scored is not None:
                 on_scored(file, scored[file.path])
-    return scored
-
-
-def _next(waiting: SimpleQueue[tuple[ResultFile, Mode]]) -> tuple[ResultFile, Mode] | None:
-    try:
-        return waiting.get_nowait()
-    except Empty:
-        return None
 
 
 def _read_reply(file: ResultFile, reply: bytes) -> CategoryScore:
@@ -152,8 +139,3 @@ def _read_reply(file: ResultFile, reply: bytes) -> CategoryScore:
     lines = cast("list[dict[str, JSON]]", value["lines"])
     verdicts = [(cast("str", line.pop("id")), Verdict(**line)) for line in lines]  # type: ignore[arg-type]
     return CategoryScore(file.category.name, verdicts, cast("int", value["missing"]))
-
-
-def _worker_environment() -> dict[str, str]:
-    """Workers import the same modules from the same places, however this process was told of them."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -23,9 +23,7 @@ from tunecheck.conversations._nested import Decoded
 
 _PASSED = Verdict(True)
 
-_ERROR_RESULT = "Error during inference"
-"""How the result of a row begins that the leaderboard's tool got no answer for."""
-
+_ERROR_RESULT = "Error during inference"  # how the result of a row begins that the leaderboard's tool got no answer for
 _ABSTAINING = ("irrelevance", "relevance")
 
 
@@ -188,10 +186,10 @@ def _strict_failure(
     if len(decoded.calls) != len(answers):
         return failed(f"{checker}:wrong_count", f"{len(decoded.calls)} calls; expected {len(answers)}")
     calls = [FunctionCall(call.name, dict(call.arguments)) for call in decoded.calls]  # type: ignore[arg-type]
-    failures = [
-        [rules.failure(_bound(call, signature), answer, signature) for call in calls]
-        for answer, signature in zip(answers, signatures, strict=True)
-    ]
+    failures: list[list[Verdict | None]] = []
+    for answer, signature in zip(answers, signatures, strict=True):
+        bound = [bind_positional(call, [str(name) for name in signature.properties]) for call in calls]
+        failures.append([rules.failure({call.name: call.arguments}, answer, signature) for call in bound])
     if len(answers) == 1:
         return failures[0][0]
     pairs = assign([[failure is not None for failure in line] for line in failures])
@@ -200,11 +198,6 @@ def _strict_failure(
         return None
     reasons = "; ".join(f"{answer.name}: {failure.message}" for answer, failure in wrong)
     return failed(f"{checker}:cannot_find_match", reasons[:1_000])
-
-
-def _bound(call: FunctionCall, signature: Signature) -> Call:
-    """The call with its positional arguments under their names."""
-    return {call.name: bind_positional(call, [str(name) for name in signature.properties]).arguments}
 
 
 def _signature(answer: ExpectedCall, documents: Mapping[str, object]) -> Signature:

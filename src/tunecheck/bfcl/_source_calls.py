@@ -25,9 +25,7 @@ _TOKEN = re.compile(
 )
 _REGEX = re.compile(r"/(?![/*])(?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/\w*")
 
-_SHORTEST_JAVA = 11
-"""Characters below which the leaderboard's parser gives a Java statement without a semicolon up."""
-
+_SHORTEST_JAVA = 11  # characters below which the leaderboard's parser gives a Java statement without a semicolon up
 _DEEPEST = 100
 
 _BINARY = frozenset("+ - * / % & | ^ && || ?? == != === !== < > <= >= << ** = += -= *= /= %= &= |= ^=".split())
@@ -37,9 +35,7 @@ _WORDS_BETWEEN = frozenset("instanceof in".split())
 _JAVASCRIPT_WORDS = frozenset("class import export if else for while return var const let switch case try".split())
 _CLOSERS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
-_LONGEST = 10_000
-"""Longest text, in characters, that is read: unclosed brackets in it cost the square of its length."""
-
+_LONGEST = 10_000  # longest text, in characters, that is read: unclosed brackets in it cost the square of its length
 _JAVA_CONSTANTS = frozenset({"true", "false", "null", "this", "super"})
 _JAVASCRIPT_CONSTANTS = frozenset({"false", "null", "this", "super", "undefined"})
 """Words that are no names, among arguments without a name."""
@@ -73,7 +69,6 @@ class _Token:
 
 
 def _tokens_of(text: str, *, java: bool) -> list[_Token]:
-    """The tokens of a text, without white space and comments."""
     tokens: list[_Token] = []
     place = 0
     while place < len(text):
@@ -154,7 +149,10 @@ class _Recogniser:
                 if len(self.items("[")[1]) != 1 and self.java:
                     raise UndecodableError("an index of several values")
                 shape = ""
-            elif self.skip("++", "--") or self._skip_template():
+            elif self.skip("++", "--"):
+                shape = ""
+            elif not self.java and self.place < len(self.tokens) and self.tokens[self.place].text[0] == "`":
+                self.place += 1  # a tagged template
                 shape = ""
             else:
                 return shape
@@ -179,7 +177,10 @@ class _Recogniser:
             raise UndecodableError(f"no value: {token.text!r}")
         self.place += 1
         if not self.java and token.text == "function":
-            self._function()
+            if not self.at("("):
+                self._name()
+            self._balanced("(")
+            self._balanced("{")
         elif not self.java and token.text == "async":
             self._primary()
         elif self.skip("->" if self.java else "=>"):
@@ -191,8 +192,11 @@ class _Recogniser:
             self.items("(")
             if self.skip("->" if self.java else "=>"):
                 self._body()
-            elif self.java and self.place < len(self.tokens) and self._starts_operand():
-                self.operand()  # what stood in brackets was a type
+            elif self.java and self.place < len(self.tokens):
+                token = self.tokens[self.place]
+                operand = token.kind in ("text", "number", "name") and token.text not in _WORDS_BETWEEN
+                if operand or token.text == "(":
+                    self.operand()  # what stood in brackets was a type
             return ""
         if self.java or opener not in ("[", "{"):
             raise UndecodableError(f"no value begins with {opener!r}")
@@ -201,10 +205,6 @@ class _Recogniser:
         else:
             self._members()
         return ""
-
-    def _starts_operand(self) -> bool:
-        token = self.tokens[self.place]
-        return (token.kind in ("text", "number", "name") and token.text not in _WORDS_BETWEEN) or token.text == "("
 
     def _created(self) -> str:
         start = self.place
@@ -246,12 +246,6 @@ class _Recogniser:
         elif not self.at("}") and not any(token.text == "{" for token in self.tokens[opening + 1 : end]):
             raise UndecodableError("no body of a class")
         self.place = end
-
-    def _function(self) -> None:
-        if not self.at("("):
-            self._name()
-        self._balanced("(")
-        self._balanced("{")
 
     def _body(self) -> None:
         if self.at("{"):
@@ -307,7 +301,7 @@ class _Recogniser:
             text = self.tokens[self.place].text
             self.place += 1
             depth += (text == opener) - (text == _CLOSERS[opener])
-            depth -= 2 * (opener == "<" and text in (">>",))
+            depth -= 2 * (opener == "<" and text == ">>")
             if depth <= 0:
                 return
         raise UndecodableError(f"{opener!r} is not closed")
@@ -318,12 +312,6 @@ class _Recogniser:
 
     def skip(self, *texts: str) -> bool:
         at = self.at(*texts)
-        self.place += at
-        return at
-
-    def _skip_template(self) -> bool:
-        here = self.tokens[self.place : self.place + 1]
-        at = bool(here) and not self.java and here[0].kind == "text" and here[0].text[0] == "`"
         self.place += at
         return at
 
@@ -347,8 +335,6 @@ class _Recogniser:
 
 
 class _Reader(_Recogniser):
-    """Reads one call."""
-
     def call(self) -> object:
         if not self.tokens:
             return None

@@ -83,14 +83,13 @@ class _Scanner:
         if self._depth > _DEEPEST:
             raise _NotReadError
         try:
-            return self._composed() if self._starts_composed() else self._simple()
+            patterns = (_JAVA_ARRAY, _JAVA_LIST, _JAVA_MAP) if self._java else (_JS_ARRAY,)
+            composed = self._text.startswith("{" if self._java else ("{", "["), self._place) or any(
+                pattern.match(self._text, self._place) for pattern in patterns
+            )
+            return self._composed() if composed else self._simple()
         finally:
             self._depth -= 1
-
-    def _starts_composed(self) -> bool:
-        patterns = (_JAVA_ARRAY, _JAVA_LIST, _JAVA_MAP) if self._java else (_JS_ARRAY,)
-        here = self._text[self._place : self._place + 1]
-        return here == "{" or (here == "[" and not self._java) or any(map(self._sees, patterns))
 
     def _composed(self) -> object:
         if self._java:
@@ -109,7 +108,12 @@ class _Scanner:
             return [*inner, *(arguments[0] for _, arguments in self._block("add", 1))]
         self._take(_JAVA_MAP)
         given = self._items(")")
-        made = given[0] if len(given) == 1 and isinstance(given[0], dict) else _paired(given)
+        if len(given) == 1 and isinstance(given[0], dict):
+            made = given[0]
+        elif len(given) % 2:
+            raise _NotReadError
+        else:  # `Map.of("a", 1, "b", 2)`
+            made = {_key(given[at]): given[at + 1] for at in range(0, len(given), 2)}
         return {**made, **{_key(arguments[0]): arguments[1] for _, arguments in self._block("put", 2)}}
 
     def _block(self, method: str, count: int) -> Iterator[tuple[str, list[object]]]:
@@ -140,8 +144,9 @@ class _Scanner:
         while not self._skip("}"):
             self._take(_SPACE)
             quoted = self._take(_STRING)
-            key = _unescaped(quoted) if quoted else self._required(_KEY)[0]
-            if not self._skip(":"):
+            bare = None if quoted else self._take(_KEY)
+            key = _unescaped(quoted) if quoted else bare and bare[0]
+            if key is None or not self._skip(":"):
                 raise _NotReadError
             members[key] = self.value()
             if not self._skip(",") and not self._at("}"):
@@ -150,9 +155,10 @@ class _Scanner:
 
     def _simple(self) -> object:
         start = self._place
-        for pattern, read in ((_STRING, _unescaped), (_NUMBER, _number), (_WORD, _word)):
+        for pattern, read in ((_STRING, _unescaped), (_NUMBER, _number), (_WORD, _constant)):
             literal = self._take(pattern)
-            if literal and self._ends_here():
+            self._take(_SPACE)
+            if literal and self._text[self._place : self._place + 1] in ("", ",", ")", "]", "}", ";", ":"):
                 return read(literal)
             self._place = start
         self._expression()
@@ -160,10 +166,6 @@ class _Scanner:
         if not text:
             raise _NotReadError
         return text
-
-    def _ends_here(self) -> bool:
-        self._take(_SPACE)
-        return self._text[self._place : self._place + 1] in ("", ",", ")", "]", "}", ";", ":")
 
     def _expression(self) -> None:
         """Move past something that is no literal, up to what ends it outside of its own brackets."""
@@ -180,20 +182,11 @@ class _Scanner:
                 open_ones.pop()
             self._place += 1
 
-    def _sees(self, pattern: re.Pattern[str]) -> bool:
-        return pattern.match(self._text, self._place) is not None
-
     def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         match = pattern.match(self._text, self._place)
         if match is None or match.end() == self._place:
             return None
         self._place = match.end()
-        return match
-
-    def _required(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        match = self._take(pattern)
-        if match is None:
-            raise _NotReadError
         return match
 
     def _at(self, token: str) -> bool:
@@ -210,25 +203,18 @@ class _Scanner:
         return self._text[self._place - 1 : self._place]
 
 
-def _paired(items: list[object]) -> dict[str, object]:
-    """The map of `Map.of("a", 1, "b", 2)`."""
-    if len(items) % 2:
-        raise _NotReadError
-    return {_key(items[at]): items[at + 1] for at in range(0, len(items), 2)}
-
-
 def _key(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
 def _unescaped(match: re.Match[str]) -> str:
     inner = next(group for group in match.groups() if group is not None)
-    return _ESCAPE.sub(_plain, inner)
 
+    def plain(escape: re.Match[str]) -> str:
+        code = escape[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
-def _plain(match: re.Match[str]) -> str:
-    code = match[1]
-    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
+    return _ESCAPE.sub(plain, inner)
 
 
 def _number(match: re.Match[str]) -> int | float:
@@ -242,7 +228,7 @@ def _number(match: re.Match[str]) -> int | float:
     return int(digits) if whole else float(digits)
 
 
-def _word(match: re.Match[str]) -> bool | None:
+def _constant(match: re.Match[str]) -> bool | None:
     return {"true": True, "false": False}.get(match[0])
 
 

@@ -14,9 +14,7 @@ from typing import TypeAlias
 Reader: TypeAlias = Callable[[str, "str | None"], object]
 """Takes a text and the type of its elements, where the definition names one."""
 
-_LONGEST = 10_000
-"""Longest text, in characters, that is read as a value: the patterns take the square of the length."""
-
+_LONGEST = 10_000  # longest text, in characters, that is read as a value: the patterns take the square of the length
 _JAVA_ARRAY = re.compile(r"new\s+\w+\[\]\s*\{(.*?)\}")
 _AS_LIST = re.compile(r"new\s+ArrayList<\w*>\(Arrays\.asList\((.+?)\)\)")
 _LIST_BLOCK = re.compile(r"new\s+ArrayList<\w*>\(\)\s*\{\{(.+?)\}\}", re.DOTALL)
@@ -77,7 +75,6 @@ def _split(text: str) -> list[str]:
 
 
 def _untyped(text: str, quotes: str) -> object:
-    """A value in a list or map whose type the definition does not name."""
     if text in ("true", "false"):
         return text == "true"
     if text[:1] and text[0] in quotes and text[0] == text[-1]:

@@ -61,34 +61,29 @@ class CategoryScore:
 
 @dataclass(frozen=True)
 class ModelScore:
-    """One model's scores by category."""
-
     name: str
     categories: Mapping[str, CategoryScore]
 
     def figures(self, version: str) -> dict[str, float | None]:
         """The leaderboard's figures of that version, "v3" or "v4", by name."""
-        return self._v3() if version == "v3" else self._v4()
+        multi_turn = self._mean_of(_CONVERSATIONS)
+        if version == "v4":
+            return {
+                "non_live": _mean([self._mean_of(_SIMPLE), *map(self._accuracy, _COMPOSED)]),
+                "live": self._pooled(_LIVE),
+                "irrelevance": self._mean_of(("irrelevance", "live_irrelevance")),
+                "multi_turn": multi_turn,
+            }
+        non_live = _mean([self._mean_of(_SIMPLE), *map(self._accuracy, (*_COMPOSED, "irrelevance"))])
+        live = self._pooled((*_LIVE, *_ABSTAINING))
+        overall = _mean([non_live, live, multi_turn])
+        return {"overall": overall, "non_live": non_live, "live": live, "multi_turn": multi_turn}
 
     def as_json(self) -> dict[str, JSON]:
         return {
             "model": self.name,
             "categories": {name: score.as_json() for name, score in self.categories.items()},
             **{version: dict(self.figures(version)) for version in FIGURES},
-        }
-
-    def _v3(self) -> dict[str, float | None]:
-        non_live = _mean([self._mean_of(_SIMPLE), *map(self._accuracy, (*_COMPOSED, "irrelevance"))])
-        live, multi_turn = self._pooled((*_LIVE, *_ABSTAINING)), self._mean_of(_CONVERSATIONS)
-        overall = _mean([non_live, live, multi_turn])
-        return {"overall": overall, "non_live": non_live, "live": live, "multi_turn": multi_turn}
-
-    def _v4(self) -> dict[str, float | None]:
-        return {
-            "non_live": _mean([self._mean_of(_SIMPLE), *map(self._accuracy, _COMPOSED)]),
-            "live": self._pooled(_LIVE),
-            "irrelevance": self._mean_of(("irrelevance", "live_irrelevance")),
-            "multi_turn": self._mean_of(_CONVERSATIONS),
         }
 
     def _accuracy(self, category: str) -> float | None:

@@ -10,8 +10,6 @@ from tunecheck._files.figures import VerdictLine
 INVALID_ENTRY = "invalid_entry"
 """The error type of a row that no answer could pass; such a row is not scored."""
 
-_MOST_SHOWN = 200
-
 _CODES = {
     "ast_decoder": "unreadable_call",
     "cannot_find_match": "no_matching_call",
@@ -54,22 +52,20 @@ class Verdict:
         if self.error_type is None:
             return None
         turn = None if self.turn is None else self.turn + 1
-        return Fault(code=_code(self.error_type), path=self.path, turn=turn, message=self.message)
+        codes = (_CODES[part] for part in self.error_type.split(":") if part in _CODES)
+        return Fault(
+            code=next(codes, self.error_type.replace(":", ".")), path=self.path, turn=turn, message=self.message
+        )
 
     def as_line(self, row_id: str) -> VerdictLine:
         return VerdictLine(row_id, self.valid, self.error_type, self.turn, self.message)
 
 
 def failed(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> Verdict:
-    """The verdict of a row that does not pass."""
     return Verdict(False, error_type, turn, message, path)
 
 
-def _code(error_type: str) -> str:
-    return next((_CODES[part] for part in error_type.split(":") if part in _CODES), error_type.replace(":", "."))
-
-
-def shown(value: object, most: int = _MOST_SHOWN) -> str:
+def shown(value: object, most: int = 200) -> str:
     """A value in a message: as Python writes it, on one line, not longer than is useful."""
     try:
         text = repr(value)

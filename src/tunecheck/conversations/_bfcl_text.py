@@ -13,7 +13,7 @@ import contextlib
 import operator
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 from tunecheck.conversations._nested import Decoded, NestedCall
@@ -29,12 +29,8 @@ _FORMATTED = re.compile(r"[fF][rR]?['\"]")
 _MOST_PARSED = 1_000_000_000
 """Braces times characters of a text that may hold an f-string: so many steps CPython's parser takes for one."""
 
-_MOST_OPERATIONS = 200
-"""Most arithmetic in a text: each operation may make a value of thousands of elements."""
-
-_MOST_TRIES = 10
-"""CPython's parser at times fails where two threads use it at once (its issue 106905); the next try succeeds."""
-
+_MOST_OPERATIONS = 200  # most arithmetic in a text: each operation may make a value of thousands of elements
+_MOST_TRIES = 10  # CPython's parser may fail where two threads use it (its issue 106905); the next try succeeds
 _MOST_BITS = 10_000
 _MOST_ELEMENTS = 10_000
 
@@ -74,9 +70,13 @@ def decode_text(text: str) -> list[dict[str, object]]:
     """
     try:
         body = _parsed(text)
-        if len(text) > _MOST_OPERATIONS and _operations(body) > _MOST_OPERATIONS:
+        operations = sum(isinstance(node, ast.BinOp) for node in ast.walk(body)) if len(text) > _MOST_OPERATIONS else 0
+        if operations > _MOST_OPERATIONS:
             raise UndecodableError("more arithmetic than any call needs")
-        return [_call(node) for node in _call_nodes(body)]
+        nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
+        if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
+            raise UndecodableError("not a list of calls")
+        return [_call(node) for node in nodes]
     except UndecodableError:
         raise
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, AttributeError) as error:
@@ -105,17 +105,6 @@ def _tree(text: str) -> ast.expr:
         with contextlib.suppress(SystemError):
             return ast.parse(text, mode="eval").body
     raise UndecodableError("the parser is out of order")
-
-
-def _operations(body: ast.expr) -> int:
-    return sum(isinstance(node, ast.BinOp) for node in ast.walk(body))
-
-
-def _call_nodes(body: ast.expr) -> Sequence[ast.Call]:
-    nodes = [body] if isinstance(body, ast.Call) else getattr(body, "elts", None)
-    if not isinstance(nodes, list) or not all(isinstance(node, ast.Call) for node in nodes):
-        raise UndecodableError("not a list of calls")
-    return nodes
 
 
 def _call(node: ast.Call) -> dict[str, object]:
@@ -187,7 +176,6 @@ def _rewritten(value: object) -> object:
 
 
 def _fold(node: ast.expr) -> Folded:
-    """The value of an expression made of literals and arithmetic."""
     try:
         return _folded(node)
     except (TypeError, ArithmeticError, MemoryError, RecursionError) as error:
@@ -215,17 +203,13 @@ def _computed(operation: ast.operator, left: Folded, right: Folded) -> Folded:
         bits = right * left.bit_length() if isinstance(operation, ast.Pow) else right + left.bit_length()
         if bits > _MOST_BITS:
             raise ValueError("a number too large")
-    if isinstance(operation, ast.Mult) and _repeated(left, right) > _MOST_ELEMENTS:
-        raise ValueError("a repetition too long")
+    if isinstance(operation, ast.Mult):
+        for repeated, count in ((left, right), (right, left)):
+            if not isinstance(count, int) or not isinstance(repeated, (str, bytes, list, tuple)):
+                continue
+            if _size(repeated) * count > _MOST_ELEMENTS:
+                raise ValueError("a repetition too long")
     return _checked(_OPERATIONS[type(operation)](left, right))
-
-
-def _repeated(left: Folded, right: Folded) -> int:
-    """How large the product of a text or list with a number would be; 0 where nothing is repeated."""
-    for sequence, count in ((left, right), (right, left)):
-        if isinstance(sequence, (str, bytes, list, tuple)) and isinstance(count, int):
-            return _size(sequence) * max(count, 0)
-    return 0
 
 
 def _size(value: Folded) -> int:

@@ -26,8 +26,7 @@ _FENCED = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _NOTHING = re.compile(r"[\s`]*+(?:\[\s*+\])?[\s`]*+")
 _CALL_AHEAD = re.compile(rf"\[?\s*{NAME}\s*\(")
 
-_SURELY_PLAIN = 200
-"""Characters of JSON that hold neither more levels nor longer numbers than any limit of ours."""
+_SURELY_PLAIN = 200  # characters of JSON that hold neither more levels nor longer numbers than any limit of ours
 
 
 def decode_step(step: object, *, text_mode: bool = False, compat: bool = False) -> Decoded:
@@ -117,8 +116,6 @@ def _decode_text(text: str) -> Decoded:
 
 
 class _NestedScanner(PythonScanner):
-    """Reads call text in which an argument may be a call itself."""
-
     __slots__ = ("_nested",)
 
     def __init__(self, text: str) -> None:

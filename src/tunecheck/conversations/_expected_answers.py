@@ -40,22 +40,20 @@ def question_row(row: Row, tools: Tools) -> Row:
         return _answered(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
     if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
         return row
-    calls = [
-        _first_answer(name, arguments) for each in truth if isinstance(each, dict) for name, arguments in each.items()
-    ]
-    if row.values.get("language") in ("java", "javascript"):
-        calls = [replace(call, arguments={k: _source(value) for k, value in call.arguments.items()}) for call in calls]
-    shown = [replace(call, name=call.name if call.name in names else call.name.replace(".", "_")) for call in calls]
-    return _answered(row, row.id, write_calls(shown, "openai"))
+    as_source = row.values.get("language") in ("java", "javascript")
+    calls: list[FunctionCall] = []
+    for name, options in (item for each in truth if isinstance(each, dict) for item in each.items()):
+        arguments: dict[str, JSON] = {}
+        for key, values in options.items() if isinstance(options, dict) else ():
+            if not _may_be_left_out(values):
+                value = _first(values)
+                arguments[key] = dumps(value).decode() if as_source and not isinstance(value, str) else value
+        calls.append(FunctionCall(name if name in names else name.replace(".", "_"), arguments))
+    return _answered(row, row.id, write_calls(calls, "openai"))
 
 
 def _answered(row: Row, row_id: str, answer: JSON) -> Row:
     return replace(row, id=row_id, values={**row.values, "ground_truth": answer})
-
-
-def _first_answer(name: str, arguments: JSON) -> FunctionCall:
-    options = arguments if isinstance(arguments, dict) else {}
-    return FunctionCall(name, {key: _first(value) for key, value in options.items() if not _may_be_left_out(value)})
 
 
 def _may_be_left_out(options: JSON) -> bool:
@@ -67,11 +65,6 @@ def _first(options: JSON) -> JSON:
     """The first possible value; in a value that is an object, each entry has possible values of its own."""
     value = options[0] if isinstance(options, list) and options else options
     return _plain(value)
-
-
-def _source(value: JSON) -> JSON:
-    """A value as Java and JavaScript functions are given it: as text."""
-    return value if isinstance(value, str) else dumps(value).decode()
 
 
 def _plain(value: JSON) -> JSON:

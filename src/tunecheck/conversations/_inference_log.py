@@ -54,7 +54,6 @@ class InferenceLog:
         self._note("decode_success", "The answer was decoded.", list(calls))
 
     def empty(self) -> None:
-        """The answer is empty, which ends the turn."""
         self.decoded([])
         self._note("empty_response", "The answer is empty: the turn is over.", [])
 

@@ -61,7 +61,6 @@ class EndpointModel:
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
     ) -> Completion | None:
-        """The journaled answer, else the endpoint's, which is journaled before it counts."""
         part = f"{turn}.{step}"
         recorded = self.context.recall(part)
         recalled = Completion.of_columns(recorded) if isinstance(recorded, dict) else None
@@ -72,15 +71,11 @@ class EndpointModel:
             tools=tools,
             parameters=self.parameters,
             idempotency_key=self.context.idempotency_key(part),
-            row=self._step_row(turn, step),
+            row=step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row,
         )
         completion = await self.endpoint.complete(request)
         self.context.record(part, _as_json(completion))
         return completion
-
-    def _step_row(self, turn: int, step: int) -> Row:
-        """The row, for endpoints that look at it; a simulated one finds in it the expected answer of this step."""
-        return step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row
 
 
 class RecordedModel:

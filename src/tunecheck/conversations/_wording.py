@@ -20,8 +20,6 @@ from tunecheck.simulators._long_context import LongContext
 
 
 class Wording(ABC):
-    """The texts of a conversation."""
-
     @abstractmethod
     def system(self, functions: Sequence[JSON]) -> str:
         """What tells a prompting model which functions there are and how to call them."""
@@ -44,8 +42,6 @@ class Wording(ABC):
 
 
 class OwnWording(Wording):
-    """Our own, for anyone's data."""
-
     def system(self, functions: Sequence[JSON]) -> str:
         listed = "\n".join(dumps(function).decode() for function in functions)
         return (
@@ -111,10 +107,8 @@ class BfclCopy:
 
     @cached_property
     def wording(self) -> BfclWording:
-        """Its prompts."""
         return BfclWording(read_prompts(self._folder))
 
     @cached_property
     def long_context(self) -> LongContext:
-        """Its long-context constants."""
         return LongContext.read(find_bfcl(self._folder).package)

@@ -261,7 +261,11 @@ class Conversation:
             reason = reading.problem or f"{len(reading.calls)} of {text.count(_CALL)} calls can be read"
             raise ConversationError(f"turn {self._turn}: {reason}")
         self.messages.append(self._message(reading.calls, reading.text.strip()))
-        answer: dict[str, JSON] = {"tool_uses": [_tool_use(call) for call in reading.calls]}
+        answer: dict[str, JSON] = {
+            "tool_uses": [
+                {"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in reading.calls
+            ]
+        }
         if reading.text.strip():
             answer["content"] = reading.text.strip()
         return answer
@@ -279,10 +283,6 @@ class Conversation:
         self._turn += 1
         if self._waiting:
             raise ConversationError(f"turn {self._turn} follows a call whose function's response is missing")
-
-
-def _tool_use(call: FunctionCall) -> JSON:
-    return {"recipient_name": f"functions.{call.name}", "parameters": call.arguments}
 
 
 def _text(raw: dict[object, object], key: str) -> str:

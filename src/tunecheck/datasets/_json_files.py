@@ -16,8 +16,7 @@ from tunecheck.datasets._columns import kind
 from tunecheck.datasets._sources import MAX_ROW_BYTES, Digest, FileSource, Record, excerpt
 
 _BLANK = b" \t\r\n"
-_MARGIN = 16
-"""A word or escape that the end of a piece cut in two is at most this long."""
+_MARGIN = 16  # a word or escape that the end of a piece cut in two is at most this long
 
 
 def json_source(path: Path) -> FileSource:
@@ -153,7 +152,9 @@ class ArrayReader:
                 value: JSON
                 value, end = self._decode_item(self._text, self._at)
             except json.JSONDecodeError as error:
-                if self._ended or not self._cut_short(error):
+                if self._ended or not (
+                    error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _MARGIN
+                ):
                     self._fail(_problem(error), error.pos)
             except (ValueError, RecursionError) as error:
                 self._fail(_reason(error), self._at)
@@ -167,9 +168,6 @@ class ArrayReader:
             self._fail(f"an item is longer than {MAX_ROW_BYTES >> 20} MiB", self._at)
         self._at = end
         return value
-
-    def _cut_short(self, error: json.JSONDecodeError) -> bool:
-        return error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _MARGIN
 
     def _peek(self) -> str:
         """The next character that is not blank; empty at the end."""

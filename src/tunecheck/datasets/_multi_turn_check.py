@@ -204,7 +204,7 @@ class _EntryCheck:
                 idle = False
                 yield self._finding("unreadable_call", one_line(str(each.problem)), turn, each.text)
                 continue
-            if not _is_offered(each.call.name, offered):
+            if not (each.call.name in offered or each.call.name.replace(".", "_") in offered):
                 yield self._finding("not_offered", self._when(each.call.name), turn, each.text)
             step = replay.call(each.call)
             yield from self._call(turn, each.call, each.text, step, replay.start)
@@ -234,10 +234,6 @@ class _EntryCheck:
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
         return Finding(self._entry.name, problem, text, turn, call)
-
-
-def _is_offered(name: str, offered: frozenset[str]) -> bool:
-    return name in offered or name.replace(".", "_") in offered
 
 
 def _reports_failure(operation: str, value: object) -> bool:

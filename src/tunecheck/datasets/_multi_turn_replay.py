@@ -154,7 +154,11 @@ def collision(call: FunctionCall, step: Step, start: object) -> str | None:
     New is what the call answers with and was not given: a number that it chose.
     """
     given = {str(value) for value in leaves(call.arguments)}
-    chosen = {str(value) for value in leaves(step.result.value) if _is_name(value)} - given
+    chosen = {
+        str(value)
+        for value in leaves(step.result.value)
+        if (isinstance(value, (str, int)) and not isinstance(value, bool) and value != "")
+    } - given
     for change in step.changes:
         for depth, part in enumerate(change.path):
             place = change.path[: depth + 1]
@@ -165,10 +169,6 @@ def collision(call: FunctionCall, step: Step, start: object) -> str | None:
             if taken is not None:
                 return path_text(taken)
     return None
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""
 
 
 def _same_id(item: object, start: object, path: Path) -> Path | None:

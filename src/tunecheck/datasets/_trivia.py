@@ -20,11 +20,9 @@ from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import JSON, dumps_line
 from tunecheck.datasets._json_files import ArrayReader, JsonLinesSource
 from tunecheck.datasets._reading import locate
-from tunecheck.datasets._sources import CHUNK, Digest, FileSource
+from tunecheck.datasets._sources import CHUNK, Digest
 
-_HEAD = 1 << 20
-"""Bytes within which a file's list must begin."""
-
+_HEAD = 1 << 20  # bytes within which a file's list must begin
 _LIST = re.compile(rb'"Data"\s*:\s*\[')
 
 
@@ -87,14 +85,9 @@ def _entries(path: Path) -> Iterator[JSON]:
     start = next((text for chunk in lines.chunks() if (text := chunk.lstrip())), b"")
     if start.startswith(b"["):
         return ArrayReader(lines, None).items()
-    if _LIST.search(_head(lines)):
+    if _LIST.search(b"".join(islice(lines.chunks(), _HEAD // CHUNK))):
         return _ListReader(_ListSource(path), None).items()
     return (record for _, record in lines.records())
-
-
-def _head(source: FileSource) -> bytes:
-    """The file's beginning, in which its list must begin."""
-    return b"".join(islice(source.chunks(), _HEAD // CHUNK))
 
 
 class _ListSource(JsonLinesSource):

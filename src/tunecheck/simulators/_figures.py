@@ -83,7 +83,6 @@ class Figures(msgspec.Struct, frozen=True):
 
 @functools.cache
 def figures() -> Figures:
-    """The figures, read once; nobody may change them."""
     text = files("tunecheck.simulators").joinpath("figures.json").read_bytes()
     return msgspec.convert(loads(text), Figures)
 

@@ -28,8 +28,6 @@ MAX_MEASURED = 3_000_000
 
 
 class File:
-    """A file; its content is text, or whatever else a call has written to it."""
-
     __slots__ = ("content", "name")
 
     def __init__(self, name: str, content: JSON = "") -> None:
@@ -91,7 +89,11 @@ def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | N
     known[id(node.contents)] = None
     entries = characters = height = 0
     for name, entry in node.contents.items():
-        inner = _size(entry, depth + 1, known) if isinstance(entry, Directory) else (0, _length(entry.content), 0)
+        inner = (
+            _size(entry, depth + 1, known)
+            if isinstance(entry, Directory)
+            else (0, len(entry.content) if isinstance(entry.content, str) else len(str(entry.content)), 0)
+        )
         entries += 1 + inner[0]
         characters += len(name) + inner[1]
         height = max(height, inner[2])
@@ -101,10 +103,6 @@ def _size(node: Directory, depth: int, known: dict[int, tuple[int, int, int] | N
 
 def _endless() -> NoReturn:
     raise SimulatorError("a directory cannot be put inside itself, nor too many inside each other")
-
-
-def _length(content: JSON) -> int:
-    return len(content) if isinstance(content, str) else len(str(content))
 
 
 def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]:
@@ -191,7 +189,6 @@ class Volume:
         return self.current if name == "." and entry else entry
 
     def entry(self, name: str, command: str) -> Node:
-        """The same; a command's error where there is none."""
         entry = self.find(name)
         if entry is None:
             raise SimulatorError(f"{command}: there is no '{name}' here")

@@ -86,7 +86,6 @@ def _rounded(value: Fraction, bits: int, *, down: bool = False) -> Fraction:
 
 
 def _ln(value: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Real and imaginary part of the natural logarithm, each rounded."""
     size = abs(value)
     halvings = size.denominator.bit_length() - 1
     whole = decimal.Decimal(size.numerator * 5**halvings)  # exactly the number, times 10**halvings

@@ -28,7 +28,11 @@ class LongContext(Mapping[str, JSON]):
 
     def __init__(self, constants: Mapping[str, JSON]) -> None:
         self._constants = {name: copied(value) for name, value in constants.items()}
-        self._flat = {name for name, value in self._constants.items() if _is_flat(value)}
+        self._flat = {
+            name
+            for name, value in self._constants.items()
+            if (isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value))
+        }
 
     @classmethod
     def read(cls, folder: Path) -> LongContext:
@@ -72,10 +76,6 @@ def _find(folder: Path) -> Path:
     raise DataError(
         f"{folder}: there is no {FILE} of BFCL, which long-context rows need; get it with: tunecheck datasets get bfcl"
     )
-
-
-def _is_flat(value: JSON) -> bool:
-    return isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value)
 
 
 def _is_plain(value: object) -> bool:

@@ -17,9 +17,7 @@ Fields: TypeAlias = dict[str, JSON]
 
 _SEED = 200191
 _FIRST_ID, _LAST_ID = 10_000, 99_999
-_MOST_MESSAGES = 50_000
-"""Message ids are drawn until a new one comes, which would never end if all were taken."""
-
+_MOST_MESSAGES = 50_000  # message ids are drawn until a new one comes, which would never end if all were taken
 _USERS: dict[str, JSON] = {"Alice": "USR001", "Bob": "USR002", "Catherine": "USR003", "Daniel": "USR004"}
 _MESSAGES: list[dict[str, JSON]] = [
     {"USR002": "My name is Alice. I want to connect."},
@@ -38,7 +36,6 @@ class MessageAPI(Simulator):
     bounded: ClassVar[bool] = True
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
-        """See `Simulator.load`; what the configuration lacks is taken from a workspace of four users."""
         seed = taken(config, "MessageAPI", "random_seed", _SEED)
         self._random = random.Random(seed)
         self._generated_ids: set[int] = set(_ids(config))

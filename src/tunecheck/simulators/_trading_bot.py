@@ -64,7 +64,10 @@ class TradingBot(Simulator):
 
     def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
         values = started("TradingBot", config, {**figures().trading.defaults, "random_seed": _SEED})
-        self.orders: dict[int | str, Order] = {_order_id(name): order for name, order in values["orders"].items()}
+        self.orders: dict[int | str, Order] = {
+            (int(name) if name.isdecimal() and len(name) < 1000 else name): order
+            for name, order in values["orders"].items()
+        }
         self.account_info: Account = values["account_info"]
         self.authenticated: bool = values["authenticated"]
         self.market_status: str = values["market_status"]
@@ -284,7 +287,11 @@ class TradingBot(Simulator):
             min_price: The lowest price.
             max_price: The highest price.
         """
-        return {"filtered_stocks": [each for each in stocks if min_price <= self._price(each) <= max_price]}
+        return {
+            "filtered_stocks": [
+                each for each in stocks if min_price <= self.stocks.get(each, {}).get("price", 0) <= max_price
+            ]
+        }
 
     @tool
     def notify_price_change(self, stocks: list[str], threshold: float) -> dict[str, str]:
@@ -344,16 +351,9 @@ class TradingBot(Simulator):
         if cost > balance:
             raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
 
-    def _price(self, symbol: str) -> float:
-        return self.stocks.get(symbol, {}).get("price", 0)
-
     def _require_login(self, purpose: str) -> None:
         if not self.authenticated:
             raise SimulatorError(f"log in to the trading system to {purpose}")
-
-
-def _order_id(name: str) -> int | str:
-    return int(name) if name.isdecimal() and len(name) < 1000 else name
 
 
 def _moment(text: str, form: str) -> datetime:

@@ -28,8 +28,7 @@ _DEFAULTS: dict[str, JSON] = {
 _ADULT_YEARS = 18
 TravelClass = Literal["economy", "business", "first"]
 Currency = Literal["USD", "RMB", "EUR", "JPY", "GBP", "CAD", "AUD", "INR", "RUB", "BRL", "MXN"]
-_LONGEST_TEXT = 1000
-"""Characters of a text that is multiplied, as one is where a model gives an amount as text."""
+_LONGEST_TEXT = 1000  # characters of a text that is multiplied, as one is where a model gives an amount as text
 
 
 class Booking(TypedDict, total=False):
