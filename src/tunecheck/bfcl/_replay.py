@@ -101,12 +101,9 @@ class Attempt:
     def _made(self, reading: Reading) -> list[Result]:
         if not reading.calls:
             return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]
-        calls = reading.calls
+        calls: Iterable[FunctionCall] = reading.calls
         if self._rewriting is not None:
-            plain_name = self._rewriting.plain_name
-            calls = [
-                FunctionCall(plain_name(call.name), call.arguments) if "." in call.name else call for call in calls
-            ]
+            calls = [self._rewriting.plainly_named(call) for call in calls]
         return [self.backend.call(call) for call in calls]
 
 
@@ -131,9 +128,10 @@ class _Rewriting:
     def text(self, call: str) -> str:
         return _BEFORE_BRACKET.sub(self._owned, call)
 
-    def plain_name(self, name: str) -> str:
-        owner, _, operation = name.rpartition(".")
-        return operation if owner and self._owners.get(operation) == owner else name
+    def plainly_named(self, call: FunctionCall) -> FunctionCall:
+        owner, _, operation = call.name.rpartition(".")
+        known = owner and self._owners.get(operation) == owner
+        return FunctionCall(operation, call.arguments) if known else call
 
     @cached_property
     def _owners(self) -> Mapping[str, str]:

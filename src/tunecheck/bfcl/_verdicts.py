@@ -53,9 +53,8 @@ class Verdict:
             return None
         turn = None if self.turn is None else self.turn + 1
         codes = (_CODES[part] for part in self.error_type.split(":") if part in _CODES)
-        return Fault(
-            code=next(codes, self.error_type.replace(":", ".")), path=self.path, turn=turn, message=self.message
-        )
+        code = next(codes, self.error_type.replace(":", "."))
+        return Fault(code=code, path=self.path, turn=turn, message=self.message)
 
     def as_line(self, row_id: str) -> VerdictLine:
         return VerdictLine(row_id, self.valid, self.error_type, self.turn, self.message)

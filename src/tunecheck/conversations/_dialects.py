@@ -146,8 +146,6 @@ class ToolsDialect(Dialect):
 
 
 class TextDialect(Dialect):
-    """A prompting endpoint: functions in the system prompt, calls and results as text."""
-
     def open(self, messages: Sequence[Message]) -> list[Message]:
         """The system prompt before them; a system message that is there already follows in the same one."""
         prompt = self._wording.system(self._offer.functions)

@@ -58,14 +58,12 @@ class InferenceLog:
         self._note("empty_response", "The answer is empty: the turn is over.", [])
 
     def undecodable(self, problem: str) -> None:
-        """The answer holds no call that could be made, which ends the turn."""
         self._note("decode_failure", "The answer holds no readable call: the turn is over.", [], error=problem)
 
     def tool(self, content: str) -> None:
         self._step.append({"role": "tool", "content": content})
 
     def forced_quit(self, limit: int, calls: Sequence[str]) -> None:
-        """The turn took too many steps, which ends the conversation."""
         self._note("force_quit", f"The model was forced to quit: {limit} steps in one turn.", list(calls))
 
     def _note(self, event: str, content: str, calls: list[str], **more: JSON) -> None:
@@ -87,15 +85,8 @@ def was_forced_to_quit(record: Mapping[str, JSON]) -> bool:
     if record.get("forced_quit") is True:
         return True
     log = record.get("inference_log")
-    for turn in log if isinstance(log, list) else []:
-        for step in turn.values() if isinstance(turn, dict) else []:
-            if isinstance(step, list) and any(map(_is_forced_note, step)):
-                return True
-    return False
-
-
-def _is_forced_note(item: JSON) -> bool:
-    if not isinstance(item, dict) or item.get("role") != "handler_log":
-        return False
-    content = item.get("content")
-    return item.get("event") == "force_quit" or (isinstance(content, str) and "forced to quit" in content)
+    turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
+    items = [item for turn in turns for step in turn.values() if isinstance(step, list) for item in step]
+    notes = [item for item in items if isinstance(item, dict) and item.get("role") == "handler_log"]
+    texts = [content for note in notes if isinstance(content := note.get("content"), str)]
+    return any(note.get("event") == "force_quit" for note in notes) or any("forced to quit" in text for text in texts)

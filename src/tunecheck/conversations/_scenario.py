@@ -80,21 +80,17 @@ def read_scenario(row: Row, backends: Backends) -> Scenario:
     if offered is None:
         offered = [tool for name, tool in operations.items() if name not in later]
     held_out = {turn: _added(turn, items, added_tools.get(turn), operations) for turn, items in added.items()}
-    functions = values.get("functions")
+    functions, turns = values.get("functions"), values.get("turns")
+    if not isinstance(turns, list) or not turns:
+        raise ValueError("column turns must hold a list of turns, each a list of messages")
     return Scenario(
-        turns=_turns(values.get("turns"), frozenset(held_out)),
+        turns=[_turn(turn, number, number in held_out) for number, turn in enumerate(turns)],
         offer=Offer(offered, functions if isinstance(functions, list) else [_document(tool) for tool in offered]),
         held_out=held_out,
         simulators=names,
         initial_config=_object(values.get("initial_config"), "initial_config"),
         long_context=values.get("long_context") is True,
     )
-
-
-def _turns(value: JSON, adding: frozenset[int]) -> list[list[Message]]:
-    if not isinstance(value, list) or not value:
-        raise ValueError("column turns must hold a list of turns, each a list of messages")
-    return [_turn(turn, number, number in adding) for number, turn in enumerate(value)]
 
 
 def _turn(value: JSON, number: int, adding: bool) -> list[Message]:
@@ -145,10 +141,6 @@ def _document(tool: JSON | Tool) -> JSON:
 
 
 def _operations(names: Sequence[str], backends: Backends) -> dict[str, Tool]:
-    operations: dict[str, Tool] = {}
-    for name in names:
-        for definition in backends.find(name).tool_definitions():
-            function = definition.get("function")
-            if isinstance(function, dict):
-                operations[str(function.get("name"))] = definition
-    return operations
+    definitions = [definition for name in names for definition in backends.find(name).tool_definitions()]
+    functions = ((definition.get("function"), definition) for definition in definitions)
+    return {str(function.get("name")): tool for function, tool in functions if isinstance(function, dict)}

@@ -74,7 +74,10 @@ class EndpointModel:
             row=step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row,
         )
         completion = await self.endpoint.complete(request)
-        self.context.record(part, _as_json(completion))
+        columns = completion.columns()
+        del columns["response"]
+        kept: JSON = {name: value for name, value in columns.items() if value is not None and value is not False}
+        self.context.record(part, kept)
         return completion
 
 
@@ -128,9 +131,3 @@ def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
 def _at(value: JSON, turn: int, step: int) -> JSON:
     steps = value[turn] if isinstance(value, list) and turn < len(value) else None
     return steps[step] if isinstance(steps, list) and step < len(steps) else None
-
-
-def _as_json(completion: Completion) -> dict[str, JSON]:
-    columns = completion.columns()
-    del columns["response"]
-    return {name: value for name, value in columns.items() if value is not None and value is not False}

@@ -20,9 +20,9 @@ from tunecheck.conversations._output import OUTPUT_COLUMNS, output_columns, reco
 from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.conversations._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
 from tunecheck.conversations._wording import BfclCopy, OwnWording, Wording, is_bfcl
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._base import ChatRequest, Endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.simulators._backend import Backend, Backends
+from tunecheck.simulators._backend import Backends
 
 Mode = Literal["tools", "text"]
 
@@ -144,13 +144,13 @@ class ConversationTarget(Target):
         request = replace(request, row=asked, parameters={**self._parameters, **request.parameters})
         completion = await self.endpoint.complete(request)
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
-        return single_columns(completion, self._single_step(row, completion), log)
-
-    def _single_step(self, row: Row, completion: Completion) -> JSON:
+        step: JSON
         if self.mode == "text":
             source = row.values.get("language") in ("java", "javascript")
-            return answer_text(completion.text, completion.tool_calls, source=source)
-        return answer_step(completion.text, completion.tool_calls, compat=self.compat)
+            step = answer_text(completion.text, completion.tool_calls, source=source)
+        else:
+            step = answer_step(completion.text, completion.tool_calls, compat=self.compat)
+        return single_columns(completion, step, log)
 
     async def _replay(self, row: Row, record: Mapping[str, JSON], context: CallContext) -> TargetOutput:
         """The recorded result as it is, with a log of what it did to the simulators."""
@@ -170,27 +170,23 @@ class ConversationTarget(Target):
     def _conversation(
         self, row: Row, scenario: Scenario, model: Model, user: User, mode: Mode, wording: Wording, limit: int | None
     ) -> Conversation:
-        log = InferenceLog(inputs=self._include_input_log, states=self._include_state_log)
         dialect: Dialect
         if mode == "text":
             # The leaderboard's verdicts are on the calls that its own decoder finds: the model is told of no others.
             dialect = TextDialect(scenario.offer, wording, compat=self.compat or is_bfcl(row))
         else:
             dialect = ToolsDialect(scenario.offer, wording, compat=self.compat)
+        long_context = self._copy.long_context if scenario.long_context else None
         return Conversation(
             scenario=scenario,
             model=model,
             user=user,
-            backend=self._backend(scenario),
+            backend=self._backends.backend(scenario.simulators, scenario.initial_config, long_context),
             dialect=dialect,
-            log=log,
+            log=InferenceLog(inputs=self._include_input_log, states=self._include_state_log),
             step_limit=limit,
             limit_shown=self._step_limit,
         )
-
-    def _backend(self, scenario: Scenario) -> Backend:
-        long_context = self._copy.long_context if scenario.long_context else None
-        return self._backends.backend(scenario.simulators, scenario.initial_config, long_context)
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:
         """The wording; the copy of BFCL is not looked at where none of its texts would be said."""
@@ -235,8 +231,7 @@ class ConversationTarget(Target):
         return content_hash([asked, self._settings(), dict(self._parameters), user, wording, source])
 
     def describe(self) -> dict[str, JSON]:
-        described = self._single.describe()
-        return {**described, "conversation": self._settings()}
+        return {**self._single.describe(), "conversation": self._settings()}
 
     def _settings(self) -> dict[str, JSON]:
         return {

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tunecheck._errors import DataError
 from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._targets import Row
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.datasets._bfcl.files import find_bfcl
-from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, read_prompts, system_prompt
+from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, prompt, read_prompts, system_prompt
 from tunecheck.simulators._long_context import LongContext
 
 
@@ -76,17 +75,12 @@ class BfclWording(Wording):
     def added(self, functions: Sequence[JSON] | None) -> str:
         """BFCL's sentence; before it, for a prompting model, the functions as Python writes them."""
         if functions is None:
-            return self._prompt(ADDED_FUNCTIONS)
-        return self._prompt(ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
+            return prompt(self._prompts, ADDED_FUNCTIONS)
+        return prompt(self._prompts, ADDED_FUNCTIONS_TEXT).replace("{functions}", repr(list(functions)))
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
         said = zip(calls, results, strict=True)
         return repr([{"role": "tool", "name": call, "content": result} for call, result in said])
-
-    def _prompt(self, name: str) -> str:
-        if name not in self._prompts:
-            raise DataError(f"the copy of BFCL has no prompt {name}; get it with: tunecheck datasets get bfcl")
-        return self._prompts[name]
 
 
 def is_bfcl(row: Row) -> bool:

@@ -129,7 +129,10 @@ def _write(report: ConversionReport, path: Path) -> None:
                 report.unreadable.append(UnreadableConversation(number, str(error)))
                 continue
             file.writelines(lines)
-            _count(report, rows)
+            report.rows += len(rows)
+            uses = [row["answer"]["tool_uses"] for row in rows if isinstance(row["answer"], dict)]
+            report.call_rows += len(uses)
+            report.calls += sum(len(calls) for calls in uses if isinstance(calls, list))
         file.flush()
         os.fsync(file.fileno())
     if not report.conversations:
@@ -142,39 +145,19 @@ def _write(report: ConversionReport, path: Path) -> None:
         )
 
 
-def _count(report: ConversionReport, rows: list[dict[str, JSON]]) -> None:
-    report.rows += len(rows)
-    for row in rows:
-        answer = row["answer"]
-        if isinstance(answer, dict) and isinstance(answer["tool_uses"], list):
-            report.call_rows += 1
-            report.calls += len(answer["tool_uses"])
-
-
 def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
     """Each conversation with its number; one that is not JSON, by itself, as the error it is."""
     source = JsonArraySource(path)
-    start = b"".join(_first_text(source))
-    if start == b"[":
+    start = next((text for chunk in source.chunks() if (text := chunk.lstrip())), b"")
+    if start.startswith(b"["):
         yield from enumerate(ArrayReader(source, None).items(), 1)
         return
     for number, line in enumerate(source.lines(), 1):
         if line.strip():
-            yield number, _loaded(line)
-
-
-def _first_text(source: JsonArraySource) -> Iterator[bytes]:
-    for chunk in source.chunks():
-        if text := chunk.lstrip():
-            yield text[:1]
-            return
-
-
-def _loaded(line: bytes) -> JSON | ConversationError:
-    try:
-        return loads(line)
-    except ValueError as error:
-        return ConversationError(f"is not JSON: {error}")
+            try:
+                yield number, loads(line)
+            except ValueError as error:
+                yield number, ConversationError(f"is not JSON: {error}")
 
 
 def _write_sidecar(report: ConversionReport, *, overwrite: bool) -> None:

@@ -43,7 +43,8 @@ class JsonLinesSource(FileSource):
                     continue
                 self._broken(line, number, error)
             if not isinstance(value, dict):
-                self._not_an_object(value, number)
+                hint = "; a JSON array of rows belongs in a .json file" if isinstance(value, list) else ""
+                self.refuse(f"holds {kind(value)} where each line must be one object {{…}}{hint}", number)
             yield number, value
 
     def _broken(self, line: bytes, number: int, error: ValueError) -> NoReturn:
@@ -52,18 +53,11 @@ class JsonLinesSource(FileSource):
         if isinstance(error, json.JSONDecodeError):
             what = f"not JSON: {_problem(error)} near {excerpt(error.doc, error.pos)}; each line must be one object"
             self.refuse(what, number, error.pos + 1)
-        self._check_encoding(line, number)
-        self.refuse(f"{_reason(error)}; each line must be one object of plain JSON", number)
-
-    def _check_encoding(self, line: bytes, number: int) -> None:
         try:
             line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            self.refuse(f"is not UTF-8 at byte {error.start + 1} of the line; save the file as UTF-8", number)
-
-    def _not_an_object(self, value: JSON, number: int) -> NoReturn:
-        hint = "; a JSON array of rows belongs in a .json file" if isinstance(value, list) else ""
-        self.refuse(f"holds {kind(value)} where each line must be one object {{…}}{hint}", number)
+        except UnicodeDecodeError as encoding:
+            self.refuse(f"is not UTF-8 at byte {encoding.start + 1} of the line; save the file as UTF-8", number)
+        self.refuse(f"{_reason(error)}; each line must be one object of plain JSON", number)
 
 
 class JsonLinesInDisguise(JsonLinesSource):
@@ -152,22 +146,18 @@ class ArrayReader:
                 value: JSON
                 value, end = self._decode_item(self._text, self._at)
             except json.JSONDecodeError as error:
-                if self._ended or not (
-                    error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _MARGIN
-                ):
+                cut_short = error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _MARGIN
+                if self._ended or not cut_short:
                     self._fail(_problem(error), error.pos)
             except (ValueError, RecursionError) as error:
                 self._fail(_reason(error), self._at)
             else:
                 if end < len(self._text) or self._ended:  # a number at the very end might go on
-                    return self._taken(value, end)
+                    if end - self._at > MAX_ROW_BYTES:
+                        self._fail(f"an item is longer than {MAX_ROW_BYTES >> 20} MiB", self._at)
+                    self._at = end
+                    return value
             self._grow()
-
-    def _taken(self, value: JSON, end: int) -> JSON:
-        if end - self._at > MAX_ROW_BYTES:
-            self._fail(f"an item is longer than {MAX_ROW_BYTES >> 20} MiB", self._at)
-        self._at = end
-        return value
 
     def _peek(self) -> str:
         """The next character that is not blank; empty at the end."""
@@ -181,7 +171,9 @@ class ArrayReader:
 
     def _grow(self) -> None:
         """Forget what was read and read at least as much as is left, so that long items cost linear time."""
-        self._line, self._line_start = self._line + self._text.count("\n", 0, self._at), self._new_line_start()
+        self._line += self._text.count("\n", 0, self._at)
+        newline = self._text.rfind("\n", 0, self._at)
+        self._line_start = (newline + 1 if newline >= 0 else self._line_start) - self._at
         parts = [self._text[self._at :]]
         self._at = 0
         wanted = max(1, len(parts[0]))
@@ -192,10 +184,6 @@ class ArrayReader:
             parts.append(piece)
             wanted -= len(piece)
         self._text = "".join(parts)
-
-    def _new_line_start(self) -> int:
-        newline = self._text.rfind("\n", 0, self._at)
-        return (newline + 1 if newline >= 0 else self._line_start) - self._at
 
     def _next_piece(self) -> str:
         chunk = next(self._pieces, b"")

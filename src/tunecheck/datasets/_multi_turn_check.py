@@ -71,8 +71,6 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class GroundTruthCall:
-    """One call of the ground truth, or why it cannot be read."""
-
     text: str
     call: FunctionCall | None
     problem: str | None = None
@@ -120,24 +118,17 @@ def findings(
             continue
         if entry.long_context and long_context is None:
             long_context = LongContext.read(find_bfcl().package)
-        check = _EntryCheck(entry, backends, long_context if entry.long_context else None)
-        yield from _guarded(name, check)
-
-
-def _guarded(name: str, check: _EntryCheck) -> Iterator[Finding]:
-    try:
-        yield from check.findings()
-    except PluginError as error:
-        yield Finding(name, "simulator", one_line(str(error)))
-    except DataError as error:
-        yield Finding(name, "configuration", one_line(str(error)))
-    except Exception as error:  # noqa: BLE001 - a user's simulator loads, or gives its state, and may raise anything
-        yield Finding(name, "simulator", one_line(f"{type(error).__name__}: {error}"))
+        try:
+            yield from _EntryCheck(entry, backends, long_context if entry.long_context else None).findings()
+        except PluginError as error:
+            yield Finding(name, "simulator", one_line(str(error)))
+        except DataError as error:
+            yield Finding(name, "configuration", one_line(str(error)))
+        except Exception as error:  # noqa: BLE001 - a user's simulator loads, or gives its state, and may raise anything
+            yield Finding(name, "simulator", one_line(f"{type(error).__name__}: {error}"))
 
 
 class _EntryCheck:
-    """The check of one entry."""
-
     def __init__(self, entry: Conversation, backends: Backends, long_context: LongContext | None) -> None:
         self._entry = entry
         self._backends = backends
@@ -147,24 +138,19 @@ class _EntryCheck:
         self._made: list[tuple[FunctionCall, bool]] = []
 
     def findings(self) -> Iterator[Finding]:
-        """The findings, the configuration's first, then by turn."""
         self._classes = {name: self._backends.find(name) for name in dict.fromkeys(self._entry.simulators)}
         replay = self._replay(self._entry.config)
         yield from self._configuration()
         yield from self._held_out()
-        offered = self._offered()
+        offered = self._entry.offered
+        if offered is None:
+            offered = self._operations().difference(*self._entry.held_out.values())
         for turn, calls in enumerate(self._entry.ground_truth):
             offered = offered | self._entry.held_out.get(turn, frozenset())
             yield from self._turn(turn, calls, offered, replay)
 
     def _replay(self, config: Mapping[str, JSON]) -> Replay:
         return Replay(self._backends.backend(list(self._classes), config, self._long_context))
-
-    def _offered(self) -> frozenset[str]:
-        if self._entry.offered is not None:
-            return self._entry.offered
-        later = frozenset(name for names in self._entry.held_out.values() for name in names)
-        return self._operations() - later
 
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
@@ -204,8 +190,11 @@ class _EntryCheck:
                 idle = False
                 yield self._finding("unreadable_call", one_line(str(each.problem)), turn, each.text)
                 continue
-            if not (each.call.name in offered or each.call.name.replace(".", "_") in offered):
-                yield self._finding("not_offered", self._when(each.call.name), turn, each.text)
+            if offered.isdisjoint((each.call.name, each.call.name.replace(".", "_"))):
+                name, held_out = each.call.name, sorted(self._entry.held_out.items())
+                later = next((f" from turn {at} on only" for at, names in held_out if name in names), None)
+                text = f"{name!r} is not on offer" if later is None else f"{name!r} is on offer{later}"
+                yield self._finding("not_offered", text, turn, each.text)
             step = replay.call(each.call)
             yield from self._call(turn, each.call, each.text, step, replay.start)
             self._made.append((each.call, step.result.error))
@@ -225,12 +214,6 @@ class _EntryCheck:
             yield self._finding("call_fails", one_line(step.result.text), turn, text)
         elif _reports_failure(call.name, step.result.value):
             yield self._finding("reports_failure", one_line(step.result.text), turn, text)
-
-    def _when(self, name: str) -> str:
-        for turn, names in sorted(self._entry.held_out.items()):
-            if name in names:
-                return f"{name!r} is on offer from turn {turn} on only"
-        return f"{name!r} is not on offer"
 
     def _finding(self, problem: str, text: str, turn: int | None = None, call: str | None = None) -> Finding:
         return Finding(self._entry.name, problem, text, turn, call)

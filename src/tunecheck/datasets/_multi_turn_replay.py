@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from tunecheck._json import JSON
@@ -59,7 +60,7 @@ class Replay:
     def call(self, call: FunctionCall) -> Step:
         result = self._backend.call(call)
         before, self._state = self._state, _copied(self._backend.states())
-        return Step(result, list(_limited(_changes(before, self._state, ()))))
+        return Step(result, list(islice(_changes(before, self._state, ()), MAX_CHANGES)))
 
 
 def leaves(value: object) -> Iterator[object]:
@@ -86,13 +87,6 @@ def _copied(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [_copied(item) for item in value]
     return frozenset(value) if isinstance(value, set) else value
-
-
-def _limited(changes: Iterator[Change]) -> Iterator[Change]:
-    for number, change in enumerate(changes):
-        if number == MAX_CHANGES:
-            return
-        yield change
 
 
 def _changes(before: object, after: object, path: Path) -> Iterator[Change]:
@@ -154,11 +148,8 @@ def collision(call: FunctionCall, step: Step, start: object) -> str | None:
     New is what the call answers with and was not given: a number that it chose.
     """
     given = {str(value) for value in leaves(call.arguments)}
-    chosen = {
-        str(value)
-        for value in leaves(step.result.value)
-        if (isinstance(value, (str, int)) and not isinstance(value, bool) and value != "")
-    } - given
+    answered = [value for value in leaves(step.result.value) if isinstance(value, (str, int))]
+    chosen = {str(value) for value in answered if not isinstance(value, bool)} - {"", *given}
     for change in step.changes:
         for depth, part in enumerate(change.path):
             place = change.path[: depth + 1]

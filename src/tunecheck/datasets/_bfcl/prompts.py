@@ -122,25 +122,25 @@ def system_prompt(prompts: Mapping[str, str], functions: Sequence[JSON]) -> str:
         functions: function documents, as a row's `functions`.
     """
     call_format = _filled(
-        _prompt(prompts, _STYLE + "tool_call_no_tag"),
-        {"output_format": _prompt(prompts, _OUTPUT_FORMAT), "param_types": _prompt(prompts, _PARAMETER_TYPES)},
+        prompt(prompts, _STYLE + "tool_call_no_tag"),
+        {"output_format": prompt(prompts, _OUTPUT_FORMAT), "param_types": prompt(prompts, _PARAMETER_TYPES)},
     )
     available = _filled(
-        _prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": json.dumps(functions, indent=4)}
+        prompt(prompts, _STYLE + "available_tools"), {"format": "json", "functions": json.dumps(functions, indent=4)}
     )
     return _filled(
-        _prompt(prompts, _TEMPLATE),
+        prompt(prompts, _TEMPLATE),
         {
-            "persona": _prompt(prompts, _STYLE + "persona"),
-            "task": _prompt(prompts, _STYLE + "task"),
+            "persona": prompt(prompts, _STYLE + "persona"),
+            "task": prompt(prompts, _STYLE + "task"),
             "tool_call_format": call_format,
-            "multiturn_behavior": _prompt(prompts, _STYLE + "multiturn_behavior"),
+            "multiturn_behavior": prompt(prompts, _STYLE + "multiturn_behavior"),
             "available_tools": available,
         },
     )
 
 
-def _prompt(prompts: Mapping[str, str], name: str) -> str:
+def prompt(prompts: Mapping[str, str], name: str) -> str:
     if name not in prompts:
         raise DataError(f"the copy of BFCL has no prompt {name}; get it with: tunecheck datasets get bfcl")
     return prompts[name]

@@ -186,20 +186,19 @@ def to_tools(documents: Sequence[Document], wording: Wording | None = None) -> l
     Types become those of JSON Schema at every depth; a float, a `number` with `format: float` and a word about it. All
     that a document has besides is kept, its `response` too. Names are as `tool_name` makes them.
     """
-    words = wording or Wording()
-    return [{"type": "function", "function": _function(document, words)} for document in documents]
+    tools: list[JSON] = []
+    for document in documents:
+        parameters = document.get("parameters")
+        schema = _schema(parameters, wording or Wording(), 0) if isinstance(parameters, dict) else {"properties": {}}
+        assert isinstance(schema, dict)
+        function: Document = {"name": tool_name(str(document.get("name"))), "parameters": schema | {"type": "object"}}
+        tools.append({"type": "function", "function": document | function})
+    return tools
 
 
 def tool_name(name: str) -> str:
     """A function's name as a tool may have it: `math.gcd` is `math_gcd`."""
     return name.replace(".", "_")
-
-
-def _function(document: Document, wording: Wording) -> JSON:
-    parameters = document.get("parameters")
-    converted = _schema(parameters, wording, 0) if isinstance(parameters, dict) else {"properties": {}}
-    assert isinstance(converted, dict)
-    return document | {"name": tool_name(str(document.get("name"))), "parameters": converted | {"type": "object"}}
 
 
 def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
@@ -209,9 +208,12 @@ def _schema(schema: JSON, wording: Wording, depth: int) -> JSON:
     converted = dict(schema)
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        converted["properties"] = {
-            name: _described(_typed(part, wording, depth + 1), part, wording) for name, part in properties.items()
-        }
+        parts: dict[str, JSON] = {}
+        for name, part in properties.items():
+            parts[name] = typed = _typed(part, wording, depth + 1)
+            if isinstance(typed, dict) and isinstance(part, dict) and part.get("type") == "float":
+                typed.update(description=_description(part) + wording.floating, format="float")
+        converted["properties"] = parts
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             converted[key] = _typed(schema[key], wording, depth + 1)
@@ -225,13 +227,6 @@ def _typed(schema: JSON, wording: Wording, depth: int) -> JSON:
     converted = _schema(schema, wording, depth)
     assert isinstance(converted, dict)
     return converted | {"type": _JSON_TYPE.get(declared, "string") if isinstance(declared, str) else "string"}
-
-
-def _described(converted: JSON, schema: JSON, wording: Wording) -> JSON:
-    """A property that was declared as a float says so still."""
-    if not isinstance(converted, dict) or not isinstance(schema, dict) or schema.get("type") != "float":
-        return converted
-    return converted | {"description": _description(schema) + wording.floating, "format": "float"}
 
 
 def _description(schema: Document) -> str:
