@@ -53,9 +53,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
             unpacked = Path(made, "unpacked")
             _fill(unpacked, source, Path(made))
-            if missing := find_bfcl(unpacked).missing():
-                more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-                raise DataError(f"the data is not whole: there is no {missing[0].relative_to(unpacked)}{more}")
+            _check(unpacked)
             _put_in_place(unpacked, folder, Path(made, "old"))
     except OSError as error:
         raise ConfigurationError(f"{folder}: cannot be written: {error.strerror or error}") from None
@@ -75,6 +73,12 @@ def _fill(unpacked: Path, source: Path | None, scratch: Path) -> None:
         unpack_wheel(source, unpacked)
     else:
         copy_tree(find_bfcl(source), unpacked)
+
+
+def _check(folder: Path) -> None:
+    if missing := find_bfcl(folder).missing():
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise DataError(f"the data is not whole: there is no {missing[0].relative_to(folder)}{more}")
 
 
 def _whole(folder: Path) -> bool:
