@@ -252,12 +252,7 @@ class ChapterBreak(Kind):
         self.arguments = {"split": split, "max_message_size": max_message_size}
 
     def definitions(self, count: int, making: Making) -> list[Definition]:
-        """See Kind; the texts are shuffled by the seed, and each is used once.
-
-        Raises:
-            MissingTextsError: no texts were given.
-            ConfigurationError: they cannot be read, or are too few.
-        """
+        """See Kind; the texts are shuffled by the seed, and each is used once. MissingTextsError without texts."""
         if making.texts is None:
             raise MissingTextsError(
                 "chapterbreak needs texts: give the folder of .txt or .jsonl files that holds them with --texts"

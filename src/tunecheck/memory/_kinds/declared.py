@@ -1,24 +1,8 @@
 """A kind of memory test that a YAML file declares: lines to say, questions, and what is expected. No code.
 
-    title: Parking                  # the folder of its definitions; by default the file's name
-    topics: [car]                   # optional: never at work beside others that share one
-    values:                         # optional: drawn anew for each test, and put into {braces}
-      level: [first, second, third]
-      colour: [red, blue]
-    cases:                          # optional: test 0 takes the first case's values, test 1 the second's, …
-      - {street: Mill Lane}
-    script:                         # what is said, in order: a text, or a text with a wait after it
-      - My {colour} car is parked on the {level} level in {street}.
-      - say: I am going to a long meeting now.
-        wait: {tokens: 500, minutes: 90, percentage: 50}
-    questions:
-      - ask: On which level is my car?
-        expected: "{level}"
-    score: words                    # words (the default), exact, or judge
-
-Where no line has a wait, all of them are spread evenly over the memory span. `words`: the expected words stand in the
-reply, as words of their own, in any case. `exact`: the reply is the expected text but for case, quotes and a full stop.
-`judge`: only a judge can tell. The score is the share of questions answered.
+The score is the share of questions answered. `words`: the expected words stand in the reply, as words of their own, in
+any case. `exact`: the reply is the expected text but for case, quotes and a full stop. Where no line has a wait, all of
+them are spread evenly over the memory span. docs/memory-kinds.md has an example.
 """
 
 from __future__ import annotations

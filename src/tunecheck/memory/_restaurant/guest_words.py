@@ -154,7 +154,9 @@ class Dishes:
         said = [stem(word) for word in words(text)[:_MOST_WORDS]]
         taken = [False] * len(said)
         starts: dict[int, int] = {}
-        for _, start, number, end in sorted(self._mentions(said)):
+        places = ((number, place) for place, word in enumerate(said) for number in self._by_word.get(word, ()))
+        mentions = (self._mention(number, said, place) for number, place in islice(places, _MOST_STARTS))
+        for _, start, number, end in sorted(mention for mention in mentions if mention is not None):
             if not any(taken[start:end]):
                 taken[start:end] = [True] * (end - start)
                 starts[start] = number
@@ -171,11 +173,6 @@ class Dishes:
             if wanted and wanted <= set(name)
         ]
         return min(fits)[1] if fits else None
-
-    def _mentions(self, said: Sequence[str]) -> list[_Mention]:
-        starts = ((number, place) for place, word in enumerate(said) for number in self._by_word.get(word, ()))
-        mentions = (self._mention(number, said, place) for number, place in islice(starts, _MOST_STARTS))
-        return [mention for mention in mentions if mention is not None]
 
     def _mention(self, number: int, said: Sequence[str], start: int) -> _Mention | None:
         name = self._names[number]

@@ -152,17 +152,16 @@ class _Visit:
             missing = yield from self._mixed_up(order, out)
             yield Wait(percentage=90)
             line, reply = yield from self._ask(self._words.amended, item=missing)
-            if not (yield from self._judged("recalls", line=line, reply=reply, drinks=[*drinks])):
-                raise OrderFailedError("The agent did not recall its drink.")
+            failed = "The agent did not recall its drink."
+            yield from self._judged("recalls", failed, line=line, reply=reply, drinks=[*drinks])
             self._point("The agent recalled its drink.")
-        except OrderFailedError as failed:
-            self._reasons.append(str(failed))
+        except OrderFailedError as error:
+            self._reasons.append(str(error))
         return Points(self._points, _MOST_POINTS, tuple(self._reasons))
 
     def _drinks(self) -> Generator[Step, Replied, list[str]]:
         line, reply = yield from self._ask(self._words.menu_line, menu=self._menu.text)
-        if not (yield from self._judged("follows_role", line=line, reply=reply)):
-            raise OrderFailedError("The agent did not play the guest.")
+        yield from self._judged("follows_role", "The agent did not play the guest.", line=line, reply=reply)
         drinks = yield from self._ordered("drinks", line, reply)
         self._point(f"The agent played the guest and ordered {_listed(drinks)}.")
         return drinks
@@ -191,8 +190,8 @@ class _Visit:
         """A wrong dish is brought: which one it stands in for."""
         missing, served = self._swapped(order, out)
         line, reply = yield from self._ask(self._words.served, list=_listed(served))
-        if not (yield from self._judged("noticed", line=line, reply=reply, ordered=list(order), served=[*served])):
-            raise OrderFailedError("The agent did not notice the wrong dish.")
+        failed = "The agent did not notice the wrong dish."
+        yield from self._judged("noticed", failed, line=line, reply=reply, ordered=[*order], served=[*served])
         self._point("The agent noticed the wrong dish.")
         yield self._say(self._words.apology)
         return missing
@@ -217,9 +216,11 @@ class _Visit:
         replied = yield said
         return said.message, (replied.text or "")[:_MOST_REPLY]
 
-    def _judged(self, purpose: str, **values: JSON) -> Generator[Step, Replied, bool]:
+    def _judged(self, purpose: str, failed: str, **values: JSON) -> Generator[Step, Replied, None]:
+        """Ask the judge for a yes; `failed` is the reason where it says no."""
         replied = yield AskJudge(f"restaurant_{purpose}", values)
-        return read_yes(replied.text or "", purpose)
+        if not read_yes(replied.text or "", purpose):
+            raise OrderFailedError(failed)
 
     def _ordered(self, wanted: Wanted, line: str, reply: str) -> Generator[Step, Replied, list[str]]:
         values: dict[str, JSON] = {"line": line, "reply": reply, "menu": self._menu.text, "wanted": wanted}

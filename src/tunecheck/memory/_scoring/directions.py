@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _EIGHTHS = {"e": 0, "ne": 1, "n": 2, "nw": 3, "w": 4, "sw": 5, "s": 6, "se": 7}
 _UNITS = {"k": 1.0, "m": 0.001, "mi": 1.609344}
@@ -43,30 +43,11 @@ _FILLER = re.compile(
 _LOOSE = re.compile(r"[\s,:;()\[\]–—-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
-    """A direction in eighths of a turn from east, and where it stands."""
+class Move(NamedTuple):
+    """A distance in a direction, and where it stands in the text; one of both is None where the text does not say it.
 
-    eighths: int
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """A distance in kilometers, and where it stands."""
-
-    kilometers: float
-    start: int
-    end: int
-
-
-Mark = Direction | Distance
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A distance in a direction; one of both is None where the text does not say it."""
+    The direction is in eighths of a turn from east.
+    """
 
     kilometers: float | None
     eighths: int | None
@@ -85,32 +66,32 @@ class Move:
         return (self.kilometers * math.cos(angle), self.kilometers * math.sin(angle))
 
 
-def marks(text: str) -> list[Mark]:
-    """All distances and directions of a text, in order."""
-    marked: list[Mark] = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
+def _marks(text: str) -> list[Move]:
+    """All distances and directions of a text, each by itself, in order."""
+    marked = [mark for match in _MARK.finditer(text) if (mark := _mark(match)) is not None]
     taken = {mark.start for mark in marked}
     for match in _BARE_NUMBER.finditer(text):
         if match.start() not in taken:
-            marked.append(Distance(float(match[1]), match.start(), match.end(1)))
-    distances = sorted((mark for mark in marked if isinstance(mark, Distance)), key=lambda mark: mark.start)
+            marked.append(Move(float(match[1]), None, match.start(), match.end(1)))
+    distances = sorted((mark for mark in marked if mark.eighths is None), key=lambda mark: mark.start)
     for match in _SHORT_MARK.finditer(text):
-        short = Direction(_EIGHTHS[match[0].lower()], match.start(), match.end())
+        short = Move(None, _EIGHTHS[match[0].lower()], match.start(), match.end())
         if _is_near(short, distances, text):
             marked.append(short)
     return sorted(marked, key=lambda mark: mark.start)
 
 
-def _mark(match: re.Match[str]) -> Mark | None:
+def _mark(match: re.Match[str]) -> Move | None:
     if match["distance"] is not None:
         unit = match["unit"].lower()
         size = _UNITS["mi" if unit.startswith("mi") else "m" if unit.startswith("m") else "k"]
         number = _number(re.sub(r"\s(?:more|further|additional|extra|other|single)$", "", match["figure"].lower()))
-        return None if number is None else Distance(number * size, match.start(), match.end())
+        return None if number is None else Move(number * size, None, match.start(), match.end())
     if match["arrow"] is not None:
-        return Direction(_ARROWS[match["arrow"]], match.start(), match.end())
+        return Move(None, _ARROWS[match["arrow"]], match.start(), match.end())
     word = match["way"].lower()
     letters = "".join(name[0] for name in ("north", "south", "east", "west") if name in word)
-    return Direction(_EIGHTHS[letters], match.start(), match.end())
+    return Move(None, _EIGHTHS[letters], match.start(), match.end())
 
 
 def _number(text: str) -> float | None:
@@ -125,7 +106,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _is_near(mark: Direction, distances: Sequence[Distance], text: str) -> bool:
+def _is_near(mark: Move, distances: Sequence[Move], text: str) -> bool:
     """Whether a single letter stands next to a distance: else it is an initial or a name."""
     at = bisect_left(distances, mark.start, key=lambda each: each.start)
     for each in distances[max(0, at - 1) : at + 1]:
@@ -135,46 +116,41 @@ def _is_near(mark: Direction, distances: Sequence[Distance], text: str) -> bool:
     return False
 
 
-# -- pairing
-
-
 def moves(text: str) -> list[Move]:
     """The distances of a text, each with the direction that belongs to it, and what is left without the other."""
-    marked = marks(text)
+    marked = _marks(text)
     pairs: list[Move] = []
-    waiting: Direction | None = None
+    waiting: Move | None = None  # a direction whose distance may follow
     at = 0
     while at < len(marked):
-        mark = marked[at]
-        following = marked[at + 1] if at + 1 < len(marked) else None
-        if isinstance(mark, Direction):
-            pairs += _alone(waiting)
+        mark, *rest = marked[at : at + 3]
+        is_direction = mark.eighths is not None
+        goes_on = not is_direction and _goes_on(waiting, mark, rest, text)
+        if waiting is not None and (is_direction or goes_on):
+            pairs.append(waiting)
+        if is_direction:
             waiting = mark
-        elif isinstance(following, Direction) and _goes_on(waiting, mark, following, marked[at + 2 : at + 3], text):
-            pairs += _alone(waiting)
-            pairs.append(Move(mark.kilometers, following.eighths, mark.start, following.end))
+        elif goes_on:
+            pairs.append(Move(mark.kilometers, rest[0].eighths, mark.start, rest[0].end))
             waiting, at = None, at + 1
-        elif waiting is not None:
-            pairs.append(Move(mark.kilometers, waiting.eighths, waiting.start, mark.end))
-            waiting = None
         else:
-            pairs.append(Move(mark.kilometers, None, mark.start, mark.end))
+            pairs.append(Move(mark.kilometers, waiting.eighths, waiting.start, mark.end) if waiting else mark)
+            waiting = None
         at += 1
-    return [*pairs, *_alone(waiting)]
+    return [*pairs, waiting] if waiting is not None else pairs
 
 
-def _alone(direction: Direction | None) -> list[Move]:
-    return [] if direction is None else [Move(None, direction.eighths, direction.start, direction.end)]
-
-
-def _goes_on(before: Direction | None, distance: Distance, after: Direction, rest: Sequence[Mark], text: str) -> bool:
-    """Whether a distance belongs to the direction after it, and not to the one before it."""
-    gap = text[distance.end : after.start]
-    tight_after = _FILLER.fullmatch(gap) is not None
+def _goes_on(before: Move | None, distance: Move, rest: Sequence[Move], text: str) -> bool:
+    """Whether a distance belongs to a direction after it, and not to the one before it."""
+    if not rest or rest[0].eighths is None:
+        return False
     if before is None:
         return True
+    after, following = rest[0], rest[1:]
+    gap = text[distance.end : after.start]
+    tight_after = _FILLER.fullmatch(gap) is not None
     tight_before = _FILLER.fullmatch(text[before.end : distance.start]) is not None
     if tight_after and tight_before:  # "north 3 km east 4 km"
-        following = rest[0] if rest else None
-        return not (isinstance(following, Distance) and _FILLER.fullmatch(text[after.end : following.start]))
+        next_is_distance = bool(following) and following[0].eighths is None
+        return not (next_is_distance and _FILLER.fullmatch(text[after.end : following[0].start]))
     return tight_after or (not tight_before and _LOOSE.fullmatch(gap) is not None)

@@ -21,7 +21,11 @@ def score_prospective(given: Given, compat: bool) -> Score:
 
     Words are compared in small letters, without punctuation.
     """
-    quote, turn = _expected(given.expected)
+    match given.expected:  # [[quote, author, number of the reply]]
+        case [[str(saying), *_, int(turn)], *_] if (quote := _letters(saying)) and not isinstance(turn, bool):
+            pass
+        case _:
+            raise NoExpectationError
     since = texts(given.since_question)
     if not since:
         raise UndecidedError("the replies since the question are not known")
@@ -29,14 +33,6 @@ def score_prospective(given: Given, compat: bool) -> Score:
     right = numbers == [turn]
     said = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
     return Score(float(right), (said + ("" if right else f", not in reply {turn} alone"),))
-
-
-def _expected(expected: object) -> tuple[str, int]:
-    """The quote, and in which reply: of `[[quote, author, n]]`."""
-    match expected:
-        case [[str(quote), *_, int(turn)], *_] if _letters(quote) and not isinstance(turn, bool):
-            return _letters(quote), turn
-    raise NoExpectationError
 
 
 def _letters(text: str) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import (
@@ -54,8 +54,7 @@ _MOST_UNITS = 400
 _MOST_MOVES = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a known place is named in a text; `number` is its place in the list."""
 
     number: int
@@ -79,10 +78,8 @@ class Places:
 
     def _number(self, text: str) -> int:
         words = text.lower().split()
-        name = " ".join(words)
-        if name in self._numbers:
-            return self._numbers[name]
-        return self._numbers.get(" ".join(word for word in words if word != "the"), 0)
+        bare = " ".join(word for word in words if word != "the")
+        return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
 
     def masked(self, text: str) -> str:
         """The text with signs in place of names, as long as they: "West End" is no direction."""
@@ -157,7 +154,7 @@ def where_it_lies(text: str, places: Places) -> tuple[float, float] | None:
 def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[float, float]]]:
     for sentence in _SENTENCE_END.split(text):
         about, steps = None, Route()
-        for each in _found(sentence, places):
+        for each in _placed_moves(sentence, places):
             if not each.fact or not each.move.is_complete:
                 continue
             about = each.about if each.about is not None else about
@@ -165,9 +162,6 @@ def _relations(text: str, places: Places) -> Iterator[tuple[int, int, tuple[floa
             if about is not None and each.base is not None:
                 yield about, each.base, steps.displacement()
                 about, steps = None, Route()
-
-
-# -- the steps of a text
 
 
 def _units(text: str) -> Iterator[tuple[str, int | None]]:
@@ -197,11 +191,7 @@ def _units(text: str) -> Iterator[tuple[str, int | None]]:
         yield "\n".join(step), number
 
 
-# -- the legs of a step
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _PlacedMove(NamedTuple):
     """A move in a sentence; `fact` says that it tells where a place lies, `about` which, and `base` from where."""
 
     move: Move
@@ -214,19 +204,12 @@ class _Found:
 
 def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
     text = _BRACKETED.sub(lambda found: " " if _ASIDE.search(found[0]) else found[0], text)
-    found = [each for sentence in _SENTENCE_END.split(text) for each in _found(sentence, places)]
-    done = [each for each in found if not each.fact and each.move.is_complete]
-    open_ = [each for each in found if not each.fact and not each.move.is_complete]
-    facts = [each for each in found if each.fact]
-    if done:
-        return _with_loose_ends(done, open_, facts, route, places)
-    return _from_facts(text, open_, facts, route, places)
-
-
-def _with_loose_ends(
-    done: list[_Found], open_: list[_Found], facts: list[_Found], route: Route, places: Places
-) -> list[_Leg]:
-    legs = [(each.move, each.to) for each in done]
+    placed = [each for sentence in _SENTENCE_END.split(text) for each in _placed_moves(sentence, places)]
+    legs = [(each.move, each.to) for each in placed if not each.fact and each.move.is_complete]
+    open_ = [each for each in placed if not each.fact and not each.move.is_complete]
+    facts = [each for each in placed if each.fact]
+    if not legs:
+        return _from_facts(text, open_, facts, route, places)
     reached = {to for _, to in legs}
     for each in open_:
         # A direction that the step says again, with its distance, is no leg of its own; one to elsewhere is.
@@ -234,15 +217,15 @@ def _with_loose_ends(
             legs.insert(0, (each.move, each.to))
     if places.last not in reached:
         here = legs[-1][1]
-        legs += [
-            (each.move, places.last)
-            for each in facts
-            if each.move.is_complete and each.about == places.last and each.base is not None and each.base == here
-        ][:1]
+        for each in facts:
+            if each.move.is_complete and each.about == places.last and each.base is not None and each.base == here:
+                return [*legs, (each.move, places.last)]
     return legs
 
 
-def _from_facts(text: str, open_: list[_Found], facts: list[_Found], route: Route, places: Places) -> list[_Leg]:
+def _from_facts(
+    text: str, open_: list[_PlacedMove], facts: list[_PlacedMove], route: Route, places: Places
+) -> list[_Leg]:
     """The leg of a step that says in two parts where it goes: "Head north to the Museum, which is 3 km away"."""
     ways = [each for each in open_ if each.move.eighths is not None and each.moving]
     known = [each for each in facts if each.move.is_complete]
@@ -268,7 +251,7 @@ def _destination(text: str, named: Iterable[Place]) -> int | None:
     return next((place.number for place in goals), None)
 
 
-def _found(sentence: str, places: Places) -> Iterator[_Found]:
+def _placed_moves(sentence: str, places: Places) -> Iterator[_PlacedMove]:
     aside = _ASIDE.search(sentence)
     sentence = sentence[: aside.start()] if aside else sentence
     masked = places.masked(sentence)
@@ -285,17 +268,12 @@ def _found(sentence: str, places: Places) -> Iterator[_Found]:
         before = [place for place in named if since <= place.start and place.end <= move.start]
         inside = [place for place in named if move.start <= place.start and place.end <= move.end]
         after = [place for place in named if move.end <= place.start and place.end <= until]
-        goal = _goal(sentence, move, before, inside, after)
         about = before[-1].number if before else None
-        yield _Found(move, fact, goal, about, after[0].number if after else None, moving)
-
-
-def _goal(sentence: str, move: Move, before: list[Place], inside: list[Place], after: list[Place]) -> int | None:
-    """The place that a move leads to: after "to", not after "from"; one right before brackets; else the last before."""
-    bracketed = "(" in sentence[max(0, move.start - 2) : move.start] and before
-    if bracketed and not sentence[before[-1].end : move.start].strip(" (-:"):
-        return before[-1].number
-    return _destination(sentence, (*inside, *after, *reversed(before)))
+        goal = _destination(sentence, (*inside, *after, *reversed(before)))
+        bracketed = "(" in sentence[max(0, move.start - 2) : move.start]
+        if bracketed and before and not sentence[before[-1].end : move.start].strip(" (-:"):
+            goal = about  # "the Park (3 km north)"
+        yield _PlacedMove(move, fact, goal, about, after[0].number if after else None, moving)
 
 
 _STEP = re.compile(r"From (.+?), go (.+?) to (.+?)\.?\s*")
