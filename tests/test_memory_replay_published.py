@@ -14,7 +14,7 @@ from tests.memory_core_parts import replayable_runs
 
 from tunecheck.memory._filler import load_filler
 from tunecheck.memory._goodai.log import EventType, LogEvent
-from tunecheck.memory._goodai.replay import Replayed, replay, replay_any_size
+from tunecheck.memory._goodai.replay import Replayed, replay, replay_run
 from tunecheck.memory._goodai.run import LegacyRun, read_legacy_run
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._tokens import load_tokenizer
@@ -154,9 +154,7 @@ def test_the_largest_message_of_a_run_is_found_from_its_log(shared_data: Path, s
     tests = [test for test in published.tests if not test.kind.consults]
     events = logged(run(tests, replace(settings, max_message_tokens=size)), settings.start_us)
     mine = replace(published, tests=tests, log=replace(published.log, events=tuple(events)))
-    result, found = replay_any_size(
-        mine, wording=settings.wording, filler=settings.filler, tokenizer=settings.tokenizer
-    )
+    result, found = replay_run(mine, settings)
     assert result.difference is None
     # What is found explains every message; where several sizes do, the roundest is taken.
     assert abs(found - size) < 64

@@ -6,15 +6,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, StatefulEndpoint
-
-if TYPE_CHECKING:
-    from tunecheck.memory._tokens import Tokenizer
-
+from tunecheck.memory._tokens import CountingOnce, Tokenizer
 
 MESSAGE_TOKENS = 4
 """What a message costs beside its text: its role and the marks around it, in the usual chat formats."""
@@ -32,7 +29,8 @@ class Window:
     """
 
     def __init__(self, tokenizer: Tokenizer, limit: int | None = None, system: str | None = None) -> None:
-        self._tokenizer = tokenizer
+        # A message is counted when room is made for it and when it is kept.
+        self._tokenizer = CountingOnce(tokenizer)
         self._limit = limit
         self._system = () if system is None else (_message("system", system),)
         self._fixed = 0 if system is None or limit is None else self._cost(system)
@@ -44,7 +42,6 @@ class Window:
         self._kept: deque[Mapping[str, JSON]] = deque()
         self._costs: deque[int] = deque()
         self._used = self._fixed
-        self._counted: tuple[str, int] | None = None
 
     @property
     def exchanges(self) -> int:
@@ -58,7 +55,7 @@ class Window:
     def make_room(self, message: str) -> None:
         if self._limit is None:
             return
-        needed = self._message_cost(message)
+        needed = self._cost(message)
         while self._costs and self._used + needed > self._limit:
             self._used -= self._costs.popleft()
             self._kept.popleft()
@@ -66,7 +63,7 @@ class Window:
 
     def keep(self, message: str, reply: str) -> None:
         if self._limit is not None:
-            self._costs.append(self._message_cost(message) + self._cost(reply))
+            self._costs.append(self._cost(message) + self._cost(reply))
             self._used += self._costs[-1]
         self._kept += (_message("user", message), _message("assistant", reply))
 
@@ -74,12 +71,6 @@ class Window:
         self._kept.clear()
         self._costs.clear()
         self._used = self._fixed
-
-    def _message_cost(self, message: str) -> int:
-        # A message is asked for when room is made and when it is kept.
-        if self._counted is None or self._counted[0] != message:
-            self._counted = (message, self._cost(message))
-        return self._counted[1]
 
     def _cost(self, text: str) -> int:
         return self._tokenizer.count(text) + MESSAGE_TOKENS

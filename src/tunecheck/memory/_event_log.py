@@ -99,7 +99,13 @@ class EventLog:
             if header is None:
                 header = _Session(start_us, dict(made_of))
                 self._file.append(header)
-            _check_same(path, header.made_of, made_of)
+            before: Mapping[str, JSON] = header.made_of
+            changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
+            if changed:
+                raise ConfigurationError(
+                    f"{path.parent.name} was begun with other {' and other '.join(changed)}: "
+                    "undo that, or start anew with --fresh"
+                )
         except BaseException:
             self._file.close()
             raise
@@ -124,15 +130,6 @@ class EventLog:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _check_same(path: Path, before: Mapping[str, JSON], now: Mapping[str, JSON]) -> None:
-    changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-    if changed:
-        others = " and other ".join(changed)
-        raise ConfigurationError(
-            f"{path.parent.name} was begun with other {others}: undo that, or start anew with --fresh"
-        )
 
 
 def read_events(path: Path) -> list[Event]:

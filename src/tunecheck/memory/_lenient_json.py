@@ -71,7 +71,8 @@ class _Reader:
             case '"':
                 return self._string()
             case _:
-                return self._word()
+                word = self._bare()
+                return loads(word) if _NUMBER.fullmatch(word) else _WORDS.get(word, word)
 
     def _array(self, depth: int) -> list[JSON]:
         self._at += 1
@@ -136,10 +137,6 @@ class _Reader:
             return "u"
         self._at += 4
         return chr(int(digits, 16))
-
-    def _word(self) -> JSON:
-        word = self._bare()
-        return loads(word) if _NUMBER.fullmatch(word) else _WORDS.get(word, word)
 
     def _bare(self) -> str:
         match = _WORD.match(self._text, self._at)

@@ -97,12 +97,12 @@ class _Maker:
 
     def check_record(self) -> None:
         stored = self._record()
-        if stored is None:
-            if self._has_definitions():
-                raise ConfigurationError(f"{self.folder}: nothing says what its definitions were made of; {_ANSWER}")
+        if not any(any((self.folder / each.title).glob(f"*{SUFFIX}")) for each in self.configuration.data_sets):
             return
+        if stored is None:
+            raise ConfigurationError(f"{self.folder}: nothing says what its definitions were made of; {_ANSWER}")
         difference = _difference(stored, _recipes(self.configuration))
-        if difference and self._has_definitions():
+        if difference:
             problem = f"its definitions are of another configuration: {difference}"
             raise ConfigurationError(f"{self.folder}: {problem}; {_ANSWER}")
 
@@ -160,9 +160,6 @@ class _Maker:
 
     def _stored(self, title: str) -> list[Definition]:
         return [read_definition(file) for file in sorted((self.folder / title).glob(f"*{SUFFIX}"))]
-
-    def _has_definitions(self) -> bool:
-        return any(any((self.folder / each.title).glob(f"*{SUFFIX}")) for each in self.configuration.data_sets)
 
     def _written(self, new: dict[str, list[Definition]]) -> dict[str, list[Definition]]:
         """Write the data sets, each of which appears whole; gives what their files say."""

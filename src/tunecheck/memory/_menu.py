@@ -39,7 +39,16 @@ class Menu:
         """
         sections = read_as(value, dict[str, list[_Entry]], source)
         for section, entries in sections.items():
-            _check(section, entries, source)
+            if section != DRINKS and len(set(entries)) < 3:
+                raise ConfigurationError(
+                    f"{source}: the section {section!r} needs three entries or more: one that runs out, "
+                    "one in its place, and one that the waiter brings by mistake"
+                )
+            for text in (section, *entries):
+                if len(text) > _MOST_CHARACTERS or not text.isprintable():
+                    raise ConfigurationError(
+                        f"{source}: {text[:40]!r}… must be one line of {_MOST_CHARACTERS} characters at most"
+                    )
         menu = cls({section: tuple(entries) for section, entries in sections.items()})
         if len(menu.entries) > _MOST_ENTRIES:
             raise ConfigurationError(f"{source}: more than {_MOST_ENTRIES:,} entries")
@@ -96,16 +105,3 @@ class Menu:
     @cached_property
     def _lowered(self) -> str:
         return self.text.lower()
-
-
-def _check(section: str, entries: Sequence[str], source: str) -> None:
-    if section != DRINKS and len(set(entries)) < 3:
-        raise ConfigurationError(
-            f"{source}: the section {section!r} needs three entries or more: one that runs out, "
-            "one in its place, and one that the waiter brings by mistake"
-        )
-    for text in (section, *entries):
-        if len(text) > _MOST_CHARACTERS or not text.isprintable():
-            raise ConfigurationError(
-                f"{source}: {text[:40]!r}… must be one line of {_MOST_CHARACTERS} characters at most"
-            )

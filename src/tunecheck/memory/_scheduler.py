@@ -171,14 +171,19 @@ class Scheduler:
     def _turn(self, task: Task) -> _Doing[bool]:
         """Let a test go on until it waits or ends; whether it has ended."""
         while (step := task.next()) is not None:
+            begun_us = self.now_us
             if isinstance(step, Say):
-                yield from self._converse(task, step)
+                reply = yield from self._say(Send(task.id, step.message, step.question))
+                task.came_to(reply, begun_us)
+                if step.register:
+                    yield from self._note(Register(task.id))
+                    task.replies = [reply]
+                    self.callbacks[task.id] = task
                 if task.looks_on and self.settings.isolated:
                     return False
             elif isinstance(step, AskJudge):
-                asked_us = self.now_us
                 outcome = yield from self._note(Consult(task.id, step.purpose, dict(step.values)))
-                task.came_to(outcome.text or "", asked_us)
+                task.came_to(outcome.text or "", begun_us)
             elif not self.settings.isolated:
                 yield from self._wait(task, step)
                 return False
@@ -187,14 +192,6 @@ class Scheduler:
         if task.looks_on:
             yield from self._wait(task, Wait(tokens=1))
         return not task.looks_on
-
-    def _converse(self, task: Task, say: Say) -> _Doing[None]:
-        sent_us = self.now_us
-        reply = yield from self._say(Send(task.id, say.message, say.question))
-        task.came_to(reply, sent_us)
-        if say.register:
-            yield from self._note(Register(task.id))
-            self.set_callback(task, reply)
 
     def _wait(self, task: Task, wait: Wait) -> _Doing[None]:
         tokens = self.to_wait(task, wait)
@@ -252,10 +249,6 @@ class Scheduler:
         self._to_begin[title].remove(task.id)
         self._at_work.add(task.id)
         self._blocks.update(self._conflicts[title])
-
-    def set_callback(self, task: Task, reply: str) -> None:
-        task.replies = [reply]
-        self.callbacks[task.id] = task
 
     def to_wait(self, task: Task, wait: Wait) -> int:
         """The tokens that a wait comes to now, less the reply to the test's last message."""

@@ -91,7 +91,11 @@ class Session:
         schedule = self.schedule()
         effect = self._advance(schedule, None)
         for event in self.log.recorded:
-            self._check_same(event, effect)
+            if effect is None or to_data(effect) != to_data(event.effect):
+                raise ConfigurationError(
+                    f"event {self._number} was {_shown(event.effect)}, and now would be {_shown(effect)}: the "
+                    "definitions, the settings or the program have changed since; undo that, or start anew with --fresh"
+                )
             effect = await self._settle(schedule, event.effect, await self._recorded(event))
         while effect is not None:
             effect = await self._settle(schedule, effect, await self._execute(effect))
@@ -116,14 +120,6 @@ class Session:
             raise RunError(
                 f"a test could not go on after event {self._number}: {type(error).__name__}: {error}"
             ) from error
-
-    def _check_same(self, event: Event, effect: Effect | None) -> None:
-        if effect is not None and to_data(effect) == to_data(event.effect):
-            return
-        raise ConfigurationError(
-            f"event {self._number} was {_shown(event.effect)}, and now would be {_shown(effect)}: the definitions, the "
-            "settings or the program have changed since; undo that, or start anew with --fresh"
-        )
 
     async def _recorded(self, event: Event) -> Outcome:
         if event.outcome is None:  # in flight when the process died
@@ -173,7 +169,12 @@ class Session:
     async def _asked(self, effect: Effect, key: str, at_us: int) -> Outcome:
         try:
             if isinstance(effect, Send):
-                return await self._replied(effect, key, at_us)
+                async with _one_call(self.costs) as count_tokens:
+                    reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
+                    outcome = Outcome(self.clock.exchanged(), **asdict(reply))
+                    if _was_asked(outcome):
+                        count_tokens(outcome.input_tokens, outcome.output_tokens)
+                return outcome
             if isinstance(effect, Consult):
                 return await self._judged(effect, key)
             if isinstance(effect, ResetAgent):
@@ -184,14 +185,6 @@ class Session:
             return Outcome(self.clock.now())
         except EndpointError as error:
             raise RunError(f"at {_shown(effect)}: {error}") from error
-
-    async def _replied(self, effect: Send, key: str, at_us: int) -> Outcome:
-        async with _one_call(self.costs) as count_tokens:
-            reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-            outcome = Outcome(self.clock.exchanged(), **asdict(reply))
-            if _was_asked(outcome):
-                count_tokens(outcome.input_tokens, outcome.output_tokens)
-        return outcome
 
     async def _judged(self, effect: Consult, key: str) -> Outcome:
         judge = self._judge = self._judge or self.make_judge()

@@ -17,7 +17,7 @@ from tunecheck._targets import CallContext, CostTracker, EndpointUsage, Row, Tar
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.memory._agents import agent_for
+from tunecheck.memory._agents import Agent, agent_for
 from tunecheck.memory._clock import ClockName, make_clock
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._event_log import EventLog, event_log_path, session_name
@@ -28,7 +28,6 @@ from tunecheck.memory._session_state import SessionState, TestState
 from tunecheck.memory._tokens import CountingOnce
 
 if TYPE_CHECKING:
-    from tunecheck.memory._agents import Agent
     from tunecheck.memory._scheduler import Settings
     from tunecheck.memory._tasks import Test
     from tunecheck.memory._wording import Wording

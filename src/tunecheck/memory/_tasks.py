@@ -86,8 +86,13 @@ class Task:
             return self._steps.send(last or Replied(None, self._now_us(), self._now_us()))
         except StopIteration as end:
             self._ended = True
-            self.points = _checked_points(end.value)
-            return None
+            points = end.value
+        if points is not None and not isinstance(points, Points):
+            raise ValueError(f"it ends with {points!r:.60}, which is no Points")
+        if points is not None and not (_is_number(points.points) and _is_number(points.most)):
+            raise ValueError(f"it ends with {points.points!r:.60} of {points.most!r:.60} points")
+        self.points = points
+        return None
 
 
 def _checked_step(step: object) -> Step:
@@ -108,16 +113,6 @@ def _checked_step(step: object) -> Step:
     else:
         raise ValueError(f"it yields {step!r:.60}, which is no Say, Wait or AskJudge")
     return step
-
-
-def _checked_points(points: object) -> Points | None:
-    if points is None:
-        return None
-    if not isinstance(points, Points):
-        raise ValueError(f"it ends with {points!r:.60}, which is no Points")
-    if not _is_number(points.points) or not _is_number(points.most):
-        raise ValueError(f"it ends with {points.points!r:.60} of {points.most!r:.60} points")
-    return points
 
 
 def _is_number(value: object) -> bool:

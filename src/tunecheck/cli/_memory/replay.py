@@ -50,8 +50,9 @@ def replay(options: ReplayOptions, invocation: Invocation) -> int:
     the reference.
     """
     from tunecheck.memory._filler import load_filler
-    from tunecheck.memory._goodai.replay import replay_any_size
+    from tunecheck.memory._goodai.replay import replay_run
     from tunecheck.memory._goodai.run import read_legacy_run
+    from tunecheck.memory._scheduler import MAX_MESSAGE_TOKENS
     from tunecheck.memory._tokens import load_tokenizer
     from tunecheck.memory._wording import load_wording
 
@@ -61,14 +62,14 @@ def replay(options: ReplayOptions, invocation: Invocation) -> int:
         configuration=options.configuration,
         memory_span=options.memory_span,
     )
-    replayed, size = replay_any_size(
-        legacy,
-        wording=load_wording(options.wording),
-        filler=load_filler(options.filler),
-        tokenizer=load_tokenizer(options.tokenizer),
+    settings = legacy.settings(
+        load_wording(options.wording),
+        load_filler(options.filler),
+        load_tokenizer(options.tokenizer),
         seed=options.seed,
-        max_message_tokens=options.max_message_tokens,
+        max_message_tokens=options.max_message_tokens or MAX_MESSAGE_TOKENS,
     )
+    replayed, size = replay_run(legacy, settings, other_sizes=options.max_message_tokens is None)
     same = replayed.difference is None or (options.unfinished and replayed.difference.logged is None)
     if options.json:
         print_json(_report(legacy, replayed, same, size))

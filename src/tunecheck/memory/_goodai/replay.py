@@ -26,16 +26,14 @@ from tunecheck.memory._effects import (
     SuiteReset,
     Waiting,
 )
-from tunecheck.memory._filler import FillerPool, FillerWriter
+from tunecheck.memory._filler import FillerWriter
 from tunecheck.memory._goodai.log import EventType, LogEvent, log_events
 from tunecheck.memory._goodai.run import LegacyRun
 from tunecheck.memory._kind import Scene
 from tunecheck.memory._kinds.jokes import Jokes
 from tunecheck.memory._model import Definition, Say, Step, Wait
-from tunecheck.memory._scheduler import MAX_MESSAGE_TOKENS, Scheduler, Settings
+from tunecheck.memory._scheduler import Scheduler, Settings
 from tunecheck.memory._tasks import Task, Test
-from tunecheck.memory._tokens import Tokenizer
-from tunecheck.memory._wording import Wording
 
 _DAY = 86_400
 _DAY_US = _DAY * 1_000_000
@@ -270,12 +268,11 @@ class _JokesOfADay(Jokes):
         return super().temporal_question(definition, [now_us - (now_us - at) % _DAY_US for at in statements_us], scene)
 
 
+@dataclass(frozen=True)
 class _Replay:
-    def __init__(self, events: Sequence[LogEvent], tests: Sequence[Test], settings: Settings) -> None:
-        self._events = events
-        self._tests = tests
-        self._settings = settings
-        self._resets = [place for place, event in enumerate(events) if event.type is EventType.SUITE_RESET]
+    _events: Sequence[LogEvent]
+    _tests: Sequence[Test]
+    _settings: Settings
 
     def run(self) -> Replayed:
         scheduler = Scheduler(self._tests, self._settings)
@@ -294,12 +291,9 @@ class _Replay:
         """The place of the reset that explains why a walk ended: only callbacks registered again come before."""
         if walk.difference is None:
             return None
-        reset = next((place for place in self._resets if place >= walk.place), None)
-        if reset is None or not all(
-            event.type is EventType.REGISTER_CALLBACK for event in self._events[walk.place : reset]
-        ):
-            return None
-        return reset
+        following = range(walk.place, len(self._events))
+        place = next((at for at in following if self._events[at].type is not EventType.REGISTER_CALLBACK), None)
+        return place if place is not None and self._events[place].type is EventType.SUITE_RESET else None
 
     def _resumed(self, before: Walk, reset: int) -> Walk:
         """Go on from the saved state that explains most of what follows."""
@@ -330,35 +324,20 @@ _STEPS = (4096, 1024, 1000, 512, 500, 256, 100, 64, 50, 10, 1)
 """Sizes that people choose are multiples of these; the first that fits is taken."""
 
 
-def replay_any_size(
-    run: LegacyRun,
-    *,
-    wording: Wording,
-    filler: FillerPool,
-    tokenizer: Tokenizer,
-    seed: int | None = None,
-    max_message_tokens: int | None = None,
-) -> tuple[Replayed, int]:
-    """Replay a run; where a filler message ends sooner or later than ours, with the size that explains all of them.
+def replay_run(run: LegacyRun, settings: Settings, *, other_sizes: bool = True) -> tuple[Replayed, int]:
+    """Replay a run; with `other_sizes`, also by other sizes of the largest filler message, as the log suggests them.
 
-    Gives also the size that the result was reached with. One that is given is the only one that is tried; where none
-    explains the log, it is the usual one.
+    Gives also the size that the result was reached with: that of the settings, where none explains the whole log.
     """
-
-    def at(size: int) -> Replayed:
-        settings = run.settings(wording, filler, tokenizer, seed=seed, max_message_tokens=size)
-        return replay(run.log.events, run.tests, settings)
-
-    usual = max_message_tokens or MAX_MESSAGE_TOKENS
-    first = replayed = at(usual)
-    sizes = _Sizes(FillerWriter(filler, wording, tokenizer))
-    for _ in range(_MOST_TRIES if max_message_tokens is None else 0):
+    first = replayed = replay(run.log.events, run.tests, settings)
+    sizes = _Sizes(FillerWriter(settings.filler, settings.wording, settings.tokenizer))
+    for _ in range(_MOST_TRIES if other_sizes else 0):
         if replayed.difference is None or (size := sizes.after(replayed.difference)) is None:
             break
-        replayed = at(size)
+        replayed = replay(run.log.events, run.tests, replace(settings, max_message_tokens=size))
         if replayed.difference is None:
             return replayed, size
-    return first, usual
+    return first, settings.max_message_tokens
 
 
 @dataclass

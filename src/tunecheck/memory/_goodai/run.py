@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError, DataError, PluginError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, whole_number
 from tunecheck.memory._configuration import UNIVERSAL
 from tunecheck.memory._definitions import read_definitions
 from tunecheck.memory._filler import FillerPool
@@ -17,7 +17,7 @@ from tunecheck.memory._goodai.log import EventType, LogFile, read_log
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.registry import Kinds, find_kind, is_kind_file
 from tunecheck.memory._model import Definition
-from tunecheck.memory._scheduler import Settings
+from tunecheck.memory._scheduler import MAX_MESSAGE_TOKENS, Settings
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording
@@ -35,10 +35,6 @@ class LegacyConfiguration:
     given: bool
 
     @property
-    def name(self) -> str:
-        return self.document.name
-
-    @property
     def memory_span(self) -> int | None:
         """The memory span of all data sets that have none of their own, in tokens."""
         return self._span(_below(self.document.value, "datasets", "args"), "datasets", "args")
@@ -49,7 +45,7 @@ class LegacyConfiguration:
         value = self.document.value
         seed = _below(value, "datasets", "args", "seed")
         ours = isinstance(_below(value, "config", "isolated"), bool)
-        return seed if ours and isinstance(seed, int) and not isinstance(seed, bool) else 0
+        return (whole_number(seed) or 0) if ours else 0
 
     def spans(self, titles: Mapping[str, str]) -> Mapping[str, int]:
         """By title, the memory spans of data sets that have their own; `titles` are by the names of kinds."""
@@ -63,13 +59,13 @@ class LegacyConfiguration:
 
     def incompatibilities(self, titles: Mapping[str, str]) -> list[frozenset[str]]:
         """Sets of titles of which no two are at work at once; names that are none of these kinds' are passed over."""
-        groups = self._list("config", "incompatibilities")
-        for place, group in enumerate(groups):
+        sets = []
+        for place, group in enumerate(self._list("config", "incompatibilities")):
             if not isinstance(group, list):
                 where = self.document.where("config", "incompatibilities", place)
                 raise ConfigurationError(f"{where}: incompatibilities are lists of data sets' names")
-        lists = [group for group in groups if isinstance(group, list)]
-        return [frozenset(titles[str(name)] for name in group if str(name) in titles) for group in lists]
+            sets.append(frozenset(titles[str(name)] for name in group if str(name) in titles))
+        return sets
 
     def kinds_of_files(self) -> Iterator[Kind]:
         """The kinds of data sets that are files, relative to a configuration that was given."""
@@ -79,7 +75,7 @@ class LegacyConfiguration:
                 where = self.document.where("datasets", "datasets", place)
                 own = arguments if isinstance(arguments, dict) else {}
                 own = {key: value for key, value in own.items() if key not in UNIVERSAL}
-                yield find_kind(name, own, folder=Path(self.name).parent, where=where)
+                yield find_kind(name, own, folder=Path(self.document.name).parent, where=where)
 
     def _list(self, *path: str) -> list[JSON]:
         value = _below(self.document.value, *path)
@@ -87,10 +83,10 @@ class LegacyConfiguration:
 
     def _span(self, arguments: JSON, *path: str | int) -> int | None:
         span = _below(arguments, "memory_span")
-        if span is not None and (isinstance(span, bool) or not isinstance(span, int) or span <= 0):
+        if span is not None and (whole_number(span) or 0) <= 0:
             where = self.document.where(*path, "memory_span")
             raise ConfigurationError(f"{where}: memory_span must be a whole number over 0")
-        return span
+        return whole_number(span)
 
 
 def _below(value: JSON, *path: str) -> JSON:
@@ -127,7 +123,7 @@ class LegacyRun:
         tokenizer: Tokenizer,
         *,
         seed: int | None = None,
-        max_message_tokens: int,
+        max_message_tokens: int = MAX_MESSAGE_TOKENS,
     ) -> Settings:
         """How its tests are interleaved; `seed` is the filler's where it is not the run's own."""
         return Settings(
@@ -223,7 +219,7 @@ def _span(given: int | None, settings: LegacyConfiguration | None, name: str, is
     if given is not None:
         return given, "--memory-span"
     if settings is not None and settings.memory_span is not None:
-        return settings.memory_span, settings.name
+        return settings.memory_span, settings.document.name
     if in_name := _SPAN_IN_NAME.search(name):
         return int(in_name[1]) * 1_000, f"the folder's name, {name!r}"
     if isolated:
