@@ -14,8 +14,6 @@ from tunecheck._yaml import Document, read
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._config import Definition, Place
 
-_SUFFIXES = (".yaml", ".yml")
-
 
 def load_endpoint(
     source: str | Path | Mapping[str, object], *, name: str | None = None, workspace: Path | None = None
@@ -68,7 +66,7 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
 def _find(path: Path, workspace: Path) -> Path:
     folder = workspace / "endpoints"
     for base in (path, folder / path):
-        for candidate in (base, *(base.with_name(base.name + suffix) for suffix in _SUFFIXES)):
+        for candidate in (base, *(base.with_name(base.name + suffix) for suffix in (".yaml", ".yml"))):
             if candidate.is_file():
                 return candidate
     known = [file.stem for file in folder.glob("*.y*ml")] if folder.is_dir() else []

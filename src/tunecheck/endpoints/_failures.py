@@ -130,15 +130,13 @@ def _filter_reason(body: JSON) -> str | None:
     codes = [code for code in (error.get("code"), inner.get("code")) if isinstance(code, str)]
     if not _FILTER_CODES.intersection(codes):
         return None
-    categories = _filtered(inner.get("content_filter_result")) or _filtered(error.get("content_filter_result"))
+    for result in (inner.get("content_filter_result"), error.get("content_filter_result")):
+        verdicts = result if isinstance(result, dict) else {}
+        names = [name for name, each in verdicts.items() if isinstance(each, dict) and each.get("filtered") is True]
+        if names:
+            return ", ".join(names)
     message = error.get("message")
-    return ", ".join(categories) or (message if isinstance(message, str) else "content filter")
-
-
-def _filtered(result: JSON) -> list[str]:
-    if not isinstance(result, dict):
-        return []
-    return [name for name, verdict in result.items() if isinstance(verdict, dict) and verdict.get("filtered") is True]
+    return message if isinstance(message, str) else "content filter"
 
 
 def answer_failure(reply: Reply, who: str, problem: str, redactor: Redactor, retry: bool = True) -> Failure:

@@ -16,22 +16,13 @@ from tunecheck._errors import ContentFilterError, ReplyError
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck._version import __version__
+from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import FilteredError, read_usage
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, time_text
 from tunecheck.endpoints._client import Client, Exchange, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock
-from tunecheck.endpoints._masking import (
-    ENV_REFERENCE,
-    Redactor,
-    Secret,
-    environment,
-    looks_secret,
-    resolved,
-    sent_secret,
-    sent_text,
-)
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import checked_url
 
@@ -67,8 +58,8 @@ C = TypeVar("C", bound=HttpConfig)
 class GivenSecrets:
     """Credentials given in code rather than in a definition: a key, and headers by name."""
 
-    key: Secret | None = None
-    headers: Mapping[str, Secret] = field(default_factory=dict)
+    key: masking.Secret | None = None
+    headers: Mapping[str, masking.Secret] = field(default_factory=dict)
 
 
 class HttpEndpoint(Endpoint, Generic[C]):
@@ -101,14 +92,14 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.name = definition.name
         self.price = config.price
         self.concurrency = config.limits.concurrency
-        self._redactor = Redactor()
+        self._redactor = masking.Redactor()
         secrets = secrets or GivenSecrets()
         for item in (secrets.key, *secrets.headers.values()):
             if item is not None:
                 self._redactor.add(item)
         self._url = self._address(checked_url(config.url, definition.at("url")), definition)
         self._parameters = cast(
-            "dict[str, JSON]", resolved(config.parameters, definition.at("parameters"), self._redactor)
+            "dict[str, JSON]", masking.resolved(config.parameters, definition.at("parameters"), self._redactor)
         )
         self._template = self._request_template(definition)
         self.depends_on_row = self._template is not None and "data" in self._template.references
@@ -116,7 +107,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self._client = Client(
             who=f"endpoint {self.name!r}",
             url=self._url,
-            auth=self._auth(definition, secrets.key, credential, clock),
+            auth=self._auth(definition, secrets, credential, clock),
             headers={**headers, **{name: item.reveal() for name, item in secrets.headers.items()}},
             redactor=self._redactor,
             limits=config.limits,
@@ -131,10 +122,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
 
     def _auth(
-        self, definition: Definition, key: Secret | None, credential: TokenCredential | None, clock: Clock | None
+        self, definition: Definition, secrets: GivenSecrets, credential: TokenCredential | None, clock: Clock | None
     ) -> Auth:
-        if key is not None:
-            return KeyAuth(key, self.key_header)
+        if secrets.key is not None:
+            return KeyAuth(secrets.key, self.key_header)
         return make_auth(
             self.config.auth,
             definition.at("auth"),
@@ -239,7 +230,7 @@ def time_header(sent_at: datetime | None) -> dict[str, str]:
     return {} if sent_at is None else {"Tunecheck-Time": time_text(sent_at)}
 
 
-def _headers(config: HttpConfig, place: Place, redactor: Redactor) -> dict[str, str]:
+def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> dict[str, str]:
     """All fixed headers of a request: ours, and over them the definition's."""
     given = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in given}
@@ -249,17 +240,17 @@ def _headers(config: HttpConfig, place: Place, redactor: Redactor) -> dict[str, 
     return {**{name: value for name, value in ours.items() if name.lower() not in names}, **given}
 
 
-def _header(name: str, value: JSON, place: Place, redactor: Redactor) -> str:
+def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) -> str:
     if not is_header_name(name):
         raise place.error("is not the name of a header")
     if name.lower() in _RESERVED_HEADERS:
         raise place.error("is set for each request and cannot be given")
-    if looks_secret(name, str(value)):
-        return sent_secret(value, place, redactor).reveal()
+    if masking.looks_secret(name, str(value)):
+        return masking.sent_secret(value, place, redactor).reveal()
     if not isinstance(value, (str, int, float)):
         raise place.error("must be a text or a number")
     written = str(value).lower() if isinstance(value, bool) else str(value)
-    text = sent_text(environment(written, place), place)
-    if ENV_REFERENCE.search(written):
-        redactor.add(Secret(text), in_answers=False)
+    text = masking.sent_text(masking.environment(written, place), place)
+    if masking.ENV_REFERENCE.search(written):
+        redactor.add(masking.Secret(text), in_answers=False)
     return text

@@ -1,7 +1,6 @@
 """A Python function as an endpoint: `function: module:name` or `function: file.py:name`.
 
-The function is the user's own code and runs with the user's rights, as any script does; only a definition that the
-user passes can name one, never data or a model's answer.
+It runs with the user's rights; only a definition that the user passes can name one, never data or a model's answer.
 """
 
 from __future__ import annotations

@@ -73,10 +73,13 @@ class RecordedFile:
 
     def find(self, key: bytes) -> dict[str, JSON] | None:
         """The record with this key, the first where several answer the same messages."""
-        for offset in self._offsets_of(key):
-            record = self._read(offset)
+        wanted = _hash(key)
+        at = bisect_left(self._hashes, wanted)
+        while at < len(self._hashes) and self._hashes[at] == wanted:
+            record = self._read(self._offsets[at])
             if key in _keys(record):
                 return record
+            at += 1
         return None
 
     def close(self) -> None:
@@ -133,13 +136,6 @@ class RecordedFile:
         if not isinstance(record, dict):
             raise ReplyError(f"{self.path}: the recorded answers have changed since they were opened; start again")
         return record
-
-    def _offsets_of(self, key: bytes) -> Iterator[int]:
-        wanted = _hash(key)
-        at = bisect_left(self._hashes, wanted)
-        while at < len(self._hashes) and self._hashes[at] == wanted:
-            yield self._offsets[at]
-            at += 1
 
     def _refuse_if_same(self, first_offset: int, second_offset: int) -> None:
         first, second = self._read(first_offset), self._read(second_offset)

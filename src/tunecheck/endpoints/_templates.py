@@ -85,22 +85,19 @@ class RequestTemplate:
         inner = match[1]
         if ENV_REFERENCE.fullmatch(match[0]):
             return str(resolved(match[0], place, self._redactor))
-        columns = () if inner in _NAMES else _columns(inner)
-        if inner not in _NAMES and not columns:
-            known = [*_NAMES, "data.<column>", "env:<NAME>"]
-            raise place.error(f"unknown reference {match[0]}{did_you_mean(inner, known)}")
-        reference = _Reference("data", columns) if columns else _Reference(inner)
+        if inner in _NAMES:
+            reference = _Reference(inner)
+        else:
+            try:
+                first, *columns = parse_path(inner)
+            except ValueError:
+                first, columns = "", []
+            if first != "data" or not columns:
+                known = [*_NAMES, "data.<column>", "env:<NAME>"]
+                raise place.error(f"unknown reference {match[0]}{did_you_mean(inner, known)}")
+            reference = _Reference("data", tuple(columns))
         self.references.add(reference.name)
         return reference
-
-
-def _columns(inner: str) -> ValuePath:
-    """The path within a row that `data.…` names, empty where it names none."""
-    try:
-        first, *rest = parse_path(inner)
-    except ValueError:
-        return ()
-    return tuple(rest) if first == "data" else ()
 
 
 def _rendered(node: _Node, values: Mapping[str, object], request: ChatRequest) -> object:

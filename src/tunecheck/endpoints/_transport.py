@@ -129,7 +129,7 @@ async def exchange(
     except TimeoutError:
         raise AttemptFailed("timeout", f"no complete answer within {bounds.timeout_s:g} s") from None
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
-        raise AttemptFailed("certificate", f"no secure connection: {_tls_reason(error)}", sent=False) from None
+        raise AttemptFailed("certificate", _reason(error), sent=False) from None
     except aiohttp.ClientPayloadError:
         raise AttemptFailed("reply", "the answer broke off") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -164,13 +164,11 @@ def tls_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _tls_reason(error: aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError) -> str:
-    cause: BaseException = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
-    text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
-    return f"{text} (a private authority's certificates are named with SSL_CERT_FILE)"
-
-
 def _reason(error: BaseException) -> str:
+    if isinstance(error, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError)):
+        cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+        text = str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
+        return f"no secure connection: {text} (a private authority's certificates are named with SSL_CERT_FILE)"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection without an answer"
     if isinstance(error, aiohttp.ClientConnectorError):
