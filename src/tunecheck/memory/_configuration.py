@@ -136,7 +136,9 @@ class _DataSets(Written, frozen=True):
     args: dict[str, Any] | None = None
 
 
-class _File(Written, frozen=True):
+class ConfigurationFile(Written, frozen=True):
+    """A configuration as people write it."""
+
     datasets: _DataSets
     config: _Config | None = None
 
@@ -149,7 +151,7 @@ class _Reader:
         self._kinds = Kinds(path.parent)
 
     def configuration(self) -> Configuration:
-        content = read_as(self._document.value, _File, self._document.where)
+        content = read_as(self._document.value, ConfigurationFile, self._document.where)
         config = content.config or _Config()
         path = ("datasets", "args")
         given = content.datasets.args or {}
