@@ -142,7 +142,6 @@ def compat_for(compat: str, category: object, check: object) -> bool:
 
 
 def scored(metric: str, outcome: RowVerdict) -> Verdict:
-    """A row's verdict as an evaluator's."""
     properties = {"error_type": outcome.error_type, "turn": outcome.turn}
     return verdict(
         metric,

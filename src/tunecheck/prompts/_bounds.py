@@ -42,8 +42,6 @@ class TooMuchError(PromptRenderError):
 
 
 class Budget:
-    """The costs of one rendering so far."""
-
     __slots__ = ("_characters", "_steps")
 
     def __init__(self) -> None:
@@ -51,29 +49,24 @@ class Budget:
         self._characters = MAX_TEXT
 
     def charge(self, steps: int) -> None:
-        """Count steps."""
         self._steps -= steps
         if self._steps < 0:
             raise TooMuchError("the template takes too many steps: are its loops as long as they should be?")
 
     def write(self, size: int) -> None:
-        """Count written characters."""
         self._characters -= size
         if self._characters < 0:
             raise TooMuchError(f"the template writes more than {MAX_TEXT >> 20} MB")
 
     def allow(self, size: int) -> None:
-        """Refuse to make a text or list of that size, if it is too large."""
         if size > MAX_TEXT:
             raise TooMuchError(f"the template makes a text or list of {size} and more, which no prompt needs")
 
     def at_most(self, most: int, number: object, what: str) -> None:
-        """Refuse a number of the template's that is too large for its purpose."""
         if isinstance(number, int) and abs(number) > most:
             raise TooMuchError(f"{what} of more than {most} is not allowed")
 
     def weigh(self, *values: object) -> None:
-        """Count what looking at all of the values takes."""
         todo: list[object] = list(values)
         while todo:
             value = todo.pop()
@@ -100,13 +93,11 @@ class Budget:
         return value
 
     def each(self, values: Iterator[object], cost: int = 1) -> Iterator[object]:
-        """The same items, counted one by one."""
         for value in values:
             self.charge(cost)
             yield value
 
     def text_of(self, value: object) -> str:
-        """A value as text, as Python writes it."""
         if type(value) in (int, float, bool, type(None)):
             return str(value)
         self._check(value)
@@ -176,19 +167,16 @@ OPERATORS: Mapping[str, Callable[[object, object], object]] = MappingProxyType(
 
 
 def budget_of(context: Context) -> Budget:
-    """The budget of the rendering that goes on in a context."""
     budget: Budget = context.parent[BUDGET]
     return budget
 
 
 def bounded_filters() -> dict[str, Callable[..., object]]:
-    """Jinja's filters that a prompt may use, each counted and within bounds."""
     known: Mapping[str, Callable[..., object]] = FILTERS
     return {name: _bounded(name, known[name]) for name in _FILTERS.split()}
 
 
 def bounded_tests() -> dict[str, Callable[..., object]]:
-    """Jinja's tests, counted."""
     known: Mapping[str, Callable[..., object]] = TESTS  # type: ignore[assignment]  # inferred too narrowly
     return {name: _bounded(name, test) for name, test in known.items()}
 
@@ -271,7 +259,6 @@ _CHECKS: Mapping[str, Callable[..., None]] = MappingProxyType(
 
 
 def check_call(budget: Budget, called: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Refuse what a template must not call, and calls that would make too much."""
     budget.charge(_CALL)
     budget.weigh(*args, *kwargs.values())
     _defined(called)
@@ -292,7 +279,6 @@ def check_call(budget: Budget, called: object, args: tuple[object, ...], kwargs:
 
 
 def binary(budget: Budget, sign: str, left: object, right: object) -> object:
-    """An operator's result."""
     budget.weigh(left, right)
     if sign == "+" and (isinstance(left, Fragment) or isinstance(right, Fragment)):
         if isinstance(left, str) and isinstance(right, str):

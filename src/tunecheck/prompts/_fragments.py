@@ -19,7 +19,6 @@ class Fragment(str):
 
     @classmethod
     def of(cls, parts: Sequence[tuple[bool, str]]) -> Self:
-        """The text of these parts, (trusted, text) each."""
         made = cls("".join(text for _, text in parts))
         made._parts = tuple(parts)
         return made
@@ -28,12 +27,10 @@ class Fragment(str):
         return self  # Jinja calls str() on all it writes: the parts must survive that
 
     def iter_parts(self) -> Iterator[tuple[bool, str]]:
-        """The parts, (trusted, text) each."""
         return iter(self._parts)
 
 
 def literal(text: str) -> Fragment:
-    """A text of the template itself."""
     return Fragment.of([(True, text)])
 
 
@@ -69,7 +66,6 @@ class Skeleton:
 
     @classmethod
     def of(cls, rendered: Fragment) -> Skeleton:
-        """The skeleton of a rendered template."""
         parts = list(parts_of(rendered))
         own = "".join(text for trusted, text in parts if trusted)
         used = set(own)
@@ -86,7 +82,6 @@ class Skeleton:
         return cls("".join(pieces), tuple(values), mark)
 
     def filled(self, piece: str) -> str:
-        """A piece of the skeleton with the values put in."""
         if self.mark not in piece:
             return piece
         outside, *rest = piece.split(self.mark)
@@ -96,5 +91,4 @@ class Skeleton:
         return "".join(filled)
 
     def is_own(self, piece: str) -> bool:
-        """Whether a piece of the skeleton holds no value."""
         return self.mark not in piece

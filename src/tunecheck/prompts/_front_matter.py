@@ -45,12 +45,10 @@ class Front:
     folder: Path | None
 
     def error(self, path: tuple[str | int, ...], problem: str) -> PromptError:
-        """The error to raise about a key: file, line, key, what is wrong."""
         label = ".".join(map(str, path))
         return PromptError(f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}")
 
     def value(self, *path: str) -> JSON:
-        """The value at a path of keys, None where there is none."""
         value: JSON = dict(self.data)
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
@@ -85,7 +83,6 @@ class Front:
         return None if text is None else _EMBEDDED.sub(lambda match: self.variable(match[1], path), text)
 
     def required_text(self, *path: str) -> str:
-        """The same of a text that must be there."""
         text = self.resolved_text(*path)
         if text is None:
             raise self.error(path, "is missing")
@@ -101,7 +98,6 @@ class Front:
         return self.variable(match.group(2), path) if match and match.group(1) == "env" else value
 
     def variable(self, name: str, path: tuple[str | int, ...]) -> str:
-        """The value of an environment variable that the front matter names."""
         if not _VARIABLE.match(name):
             raise self.error(path, "write ${env:NAME}, with the name of an environment variable")
         if name not in os.environ:
@@ -174,7 +170,6 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
 
 
 def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> None:
-    """Refuse parameters under which no answer could be read."""
     if "messages" in parameters:
         raise front.error((*path, "messages"), "the messages are what the template renders to; leave it out")
     if parameters.get("stream"):

@@ -53,7 +53,6 @@ def is_url(link: str) -> bool:
 
 
 def read_inside(folder: Path | None, name: str, most: int) -> bytes:
-    """The content of a file within a folder."""
     if folder is None:
         raise ValueError(f"{name!r} has no folder to be looked for in: the prompt was given as text")
     try:
@@ -80,7 +79,6 @@ class ImageFiles:
 
     @classmethod
     def of(cls, texts: Iterable[str], folder: Path | None) -> ImageFiles:
-        """All that stand in these texts of a template with a link that is a file's."""
         links = {link.strip() for text in texts for _, _, link in find_images(text)}
         files = {link: file for link in links if (file := _file_of(link)) is not None}
         return cls({link: _data_url(folder, name, kind) for link, (name, kind) in files.items()})
@@ -93,7 +91,6 @@ class ImageFiles:
         return self.urls.get(link) if own else None
 
     def digest(self) -> list[str]:
-        """What tells these images from others."""
         return [
             f"{link} {hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}"
             for link, url in sorted(self.urls.items())

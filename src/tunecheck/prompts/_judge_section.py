@@ -19,7 +19,6 @@ _MOST_SAMPLES = 1_000
 
 
 def read_judge(front: Front) -> dict[str, JSON]:
-    """The section, checked."""
     section = front.mapping("judge")
     for key, value in section.items():
         problem = setting_problem(key, value)

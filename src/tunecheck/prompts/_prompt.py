@@ -144,6 +144,5 @@ class Prompt:
 
 
 def digest(dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles) -> str:
-    """A hash of all that a rendering depends on besides the values."""
     known: list[JSON] = [[item.name, item.required, item.default] for item in inputs.values()]
     return content_hash([dialect, body, known, list(images.digest())])

@@ -44,7 +44,6 @@ _TYPES: Mapping[str, str] = MappingProxyType({
 
 
 def read_prompty1(file: PromptFile) -> Prompt:
-    """The prompt that a file makes."""
     front, body = file.front, file.body
     _check_api(front)
     check_secrets(front, "model", "configuration", references=True)
@@ -247,7 +246,6 @@ class _Splitter:
     images: ImageFiles
 
     def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
-        """The messages."""
         text = skeleton.text
         headers = list(_headers(text))
         before = skeleton.filled(text[: headers[0].start] if headers else text).strip()

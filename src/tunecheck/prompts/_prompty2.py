@@ -68,7 +68,6 @@ class _Agent(Protocol):
 
 
 def is_prompty2(front: Front) -> bool:
-    """Whether a front matter is of this dialect."""
     model = front.value("model")
     keys = model if isinstance(model, dict) else {}
     newer = next((key for key in _MODEL_KEYS if key in keys), None)
@@ -81,7 +80,6 @@ def is_prompty2(front: Front) -> bool:
 
 
 def read_prompty2(file: PromptFile) -> Prompt:
-    """The prompt that a file makes."""
     front, body = file.front, file.body
     _check_template(front)
     _check_secrets(front)
@@ -264,7 +262,6 @@ def _key(front: Front) -> dict[str, JSON]:
 
 
 def _split(skeleton: Skeleton) -> list[dict[str, JSON]]:
-    """The messages."""
     messages: list[dict[str, JSON]] = []
     head: dict[str, JSON] = {"role": "system"}
     lines: list[str] = []

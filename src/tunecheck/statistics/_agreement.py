@@ -42,7 +42,6 @@ class Agreement:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Agreement:
-        """Counted from pairs."""
         return cls(Counter(pairs))
 
     def accuracy(self, confidence: float = CONFIDENCE) -> Proportion:

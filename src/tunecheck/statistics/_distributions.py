@@ -70,7 +70,6 @@ def _solve(tail: float, centre: float, degrees: float) -> float:
 
 
 def _density(t: float, degrees: float) -> float:
-    """Student's density."""
     return (
         math.exp(-(degrees + 1) / 2 * math.log1p(t * t / degrees))
         * _gamma_ratio(degrees / 2)
@@ -96,7 +95,6 @@ def _outside(t: float, degrees: float) -> float:
 
 
 def _within(t: float, degrees: float) -> float:
-    """P(|T| < t)."""
     a, x = degrees / 2, degrees / (degrees + t * t)
     if x < (a + 1) / (a + 2.5):
         return 1 - _front(t, degrees) / a * _fraction(x, a, 0.5)

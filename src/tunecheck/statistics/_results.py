@@ -13,7 +13,6 @@ class Result:
     __slots__ = ()
 
     def as_json(self) -> dict[str, JSON]:
-        """All fields by name, for `--json`."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
 

@@ -30,7 +30,6 @@ class Clusters:
     count: int
 
     def sums(self, values: Floats) -> Floats:
-        """The sum of each group's values."""
         return numpy.bincount(self.codes, weights=values, minlength=self.count).astype(numpy.float64, copy=False)
 
     def mean_error(self, values: Floats) -> float | None:

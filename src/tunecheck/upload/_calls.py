@@ -110,7 +110,6 @@ class Step:
     repeatable: bool = True
 
     def failed(self, reason: object, *, status: int | None = None, unsure: bool = False) -> UploadError:
-        """The error that says that this step failed."""
         return UploadError(f"{self.words}: {reason}", step=self.words, status=status, unsure=unsure)
 
 
@@ -123,7 +122,6 @@ class ServiceReply:
     body: JSON
 
     def text(self, *path: str | int) -> str:
-        """The text at a path of the body."""
         text = value_at(self.body, *path)
         if not isinstance(text, str) or not text:
             reason = f"the service's answer has no {'.'.join(map(str, path))}"
@@ -165,7 +163,6 @@ class Calls:
 
     @property
     def session(self) -> aiohttp.ClientSession:
-        """The connections."""
         assert self._session is not None
         return self._session
 
@@ -257,7 +254,6 @@ class Calls:
         raise self.refusal(reply.status, reply.headers, _error_text(reply.body))
 
     def refusal(self, status: int, headers: Mapping[str, str], text: str) -> FailedAttempt:
-        """A reply that says no, with the error text in it."""
         try:
             name = f"{status} {HTTPStatus(status).phrase}"
         except ValueError:
@@ -293,7 +289,6 @@ def _error_text(raw: bytes) -> str:
 
 
 def value_at(value: JSON, *path: str | int) -> JSON:
-    """The value at a path in a service's reply, None where there is none."""
     for key in path:
         if isinstance(key, int):
             value = value[key] if isinstance(value, list) and key < len(value) else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, canonical, dumps_line
@@ -37,7 +37,6 @@ class Artifact:
 
 
 def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
-    """A file as it is now."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     return Artifact(name, path, kind, path.stat().st_size, digest.hexdigest())
@@ -45,22 +44,17 @@ def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
 
 def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
     """The logs of conversations, where there are any, and the report, where it was made."""
+    written = 0
     with (folder / _LOGS).open("wb") as file:
-        written = _write_logs(run, file)
+        for number, row in enumerate(run.rows()):
+            log = row.get(_LOG_COLUMN)
+            if log is not None:
+                line = {"line_number": number, "row_id": row.get("row_id"), "inference_log": log}
+                written += file.write(dumps_line(line))
     if written:
         yield artifact(_LOGS, folder / _LOGS)
     if (run.folder / _REPORT).is_file():
         yield artifact(_REPORT, run.folder / _REPORT, "text/html")
-
-
-def _write_logs(run: Run, file: BinaryIO) -> int:
-    written = 0
-    for number, row in enumerate(run.rows()):
-        log = row.get(_LOG_COLUMN)
-        if log is not None:
-            line = {"line_number": number, "row_id": row.get("row_id"), "inference_log": log}
-            written += file.write(dumps_line(line))
-    return written
 
 
 def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
@@ -75,7 +69,6 @@ def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
 
 
 def cell(row: Mapping[str, JSON], name: str) -> JSON:
-    """What stands in a column of the table."""
     if name in row or not name.startswith("outputs.error."):
         return row.get(name)
     error = row.get(name.removeprefix("outputs."))
@@ -86,36 +79,13 @@ def cell(row: Mapping[str, JSON], name: str) -> JSON:
 
 _MOST_CODES = 100  # of one evaluator: a user's own may make codes of data
 
-_BUILT_IN: Mapping[str, str] = {
-    "BleuScoreEvaluator": "bleu_score",
-    "CodeVulnerabilityEvaluator": "code_vulnerability",
-    "CoherenceEvaluator": "coherence",
-    "ContentSafetyEvaluator": "content_safety",
-    "DocumentRetrievalEvaluator": "document_retrieval",
-    "F1ScoreEvaluator": "f1_score",
-    "FluencyEvaluator": "fluency",
-    "GleuScoreEvaluator": "gleu_score",
-    "GroundednessEvaluator": "groundedness",
-    "GroundednessProEvaluator": "groundedness_pro",
-    "HateUnfairnessEvaluator": "hate_unfairness",
-    "IndirectAttackEvaluator": "indirect_attack",
-    "IntentResolutionEvaluator": "intent_resolution",
-    "MeteorScoreEvaluator": "meteor_score",
-    "ProtectedMaterialEvaluator": "protected_material",
-    "QAEvaluator": "qa",
-    "RelevanceEvaluator": "relevance",
-    "ResponseCompletenessEvaluator": "response_completeness",
-    "RetrievalEvaluator": "retrieval",
-    "RougeScoreEvaluator": "rouge_score",
-    "SelfHarmEvaluator": "self_harm",
-    "SexualEvaluator": "sexual",
-    "SimilarityEvaluator": "similarity",
-    "TaskAdherenceEvaluator": "task_adherence",
-    "ToolCallAccuracyEvaluator": "tool_call_accuracy",
-    "UngroundedAttributesEvaluator": "ungrounded_attributes",
-    "ViolenceEvaluator": "violence",
-}
-"""The portal's ids of the evaluators that it knows, by class: Azure's own, and ours that return the same keys."""
+_PORTAL_IDS = """bleu_score code_vulnerability coherence content_safety document_retrieval f1_score fluency gleu_score
+    groundedness groundedness_pro hate_unfairness indirect_attack intent_resolution meteor_score protected_material qa
+    relevance response_completeness retrieval rouge_score self_harm sexual similarity task_adherence tool_call_accuracy
+    ungrounded_attributes violence"""
+"""The portal's ids of the evaluators that it knows: Azure's own, and ours that return the same keys."""
+
+_BY_CLASS = {f"{id_.replace('_', '')}evaluator": id_ for id_ in _PORTAL_IDS.split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +123,12 @@ def collect(run: Run, artifacts: Iterable[Artifact], *, allow_simulated: bool) -
             "upload it with --allow-simulated (allow_simulated=True), and it is marked as such"
         )
     metrics, left_out = finite_metrics(summary.get("metrics"))
+    given = manifest.get("tags")
+    tags = {name: str(value) for name, value in given.items()} if isinstance(given, dict) else {}
     return Contents(
         run=run,
         name=str(manifest.get("name") or run.id),
-        tags=_tags(manifest.get("tags"), simulated=simulated),
+        tags=tags | ({"simulated": "true"} if simulated else {}),
         manifest=manifest,
         metrics={**_fault_counts(run, metrics), **metrics},
         left_out=left_out,
@@ -181,25 +153,13 @@ def _fault_counts(run: Run, metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def finite_metrics(metrics: JSON) -> tuple[dict[str, float], tuple[str, ...]]:
-    """The metrics that are finite numbers, and the names of the others."""
     entries = metrics if isinstance(metrics, dict) else {}
-    numbers = {name: number for name, value in entries.items() if (number := _finite(value)) is not None}
+    numbers: dict[str, float] = {}
+    for name, value in entries.items():
+        with contextlib.suppress(OverflowError):  # a whole number of hundreds of digits
+            if isinstance(value, (int, float)) and math.isfinite(value):
+                numbers[name] = float(value)
     return numbers, tuple(name for name in entries if name not in numbers)
-
-
-def _finite(value: JSON) -> float | None:
-    if not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _tags(tags: JSON, *, simulated: bool) -> dict[str, str]:
-    own = {name: str(value) for name, value in tags.items()} if isinstance(tags, dict) else {}
-    return {**own, "simulated": "true"} if simulated else own
 
 
 def name_map(evaluators: JSON) -> dict[str, str]:
@@ -208,7 +168,7 @@ def name_map(evaluators: JSON) -> dict[str, str]:
     known = {}
     for name, entry in entries.items():
         kind = str(entry.get("type")) if isinstance(entry, dict) else ""
-        id_ = _BUILT_IN.get(kind.rpartition(".")[2])
+        id_ = _BY_CLASS.get(kind.rpartition(".")[2].lower())
         if id_ is not None and kind.startswith(("azure.ai.evaluation.", "tunecheck.")):
             known[name] = id_
     return known

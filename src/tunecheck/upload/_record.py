@@ -20,8 +20,6 @@ _FILE = "upload.json"
 
 
 class DoneStep(msgspec.Struct):
-    """A step that is done, and when."""
-
     step: str
     at: str
 
@@ -51,8 +49,6 @@ class Destination(msgspec.Struct, omit_defaults=True):
 
 
 class UploadFile(msgspec.Struct):
-    """`upload.json`: what was sent, by destination."""
-
     format_version: int = FORMAT_VERSION
     uploads: dict[str, Destination] = {}
 

@@ -125,7 +125,6 @@ class Uploader(abc.ABC):
         return known.url
 
     def _reopen(self, record: UploadRecord) -> None:
-        """Note that what was complete is not any more."""
         if record.known.complete:
             record.known.complete = False
             record.save()
@@ -138,7 +137,6 @@ class Uploader(abc.ABC):
             return await self._send(calls, record, contents)
 
     def _explained(self, error: UploadError, contents: Contents, record: UploadRecord) -> UploadError:
-        """The same error, with what to do about it."""
         if record.known.run_id is not None and error.status == HTTPStatus.NOT_FOUND:
             advice = f"if the run was deleted over there, delete {record.path} and upload again"
         else:

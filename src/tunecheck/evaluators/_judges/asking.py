@@ -1,13 +1,16 @@
-"""One judgement: a model asked in the best form it takes, its reply read, repaired once where it cannot be."""
+"""Judgements: a model asked in the best form it takes, its reply repaired once if unreadable; samples made one."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.reply import (
     AnswerForm,
@@ -30,6 +33,7 @@ _MOST_REPEATED = 4_000
 _OWN_FORMAT = "response_format"
 
 Message = Mapping[str, JSON]
+Combine: TypeAlias = Literal["mean", "majority"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,6 @@ class Asking:
 
     @property
     def parameters(self) -> dict[str, JSON]:
-        """The parameters of the next request."""
         chosen, refused = self._formats[self._format], self._refused
         sent = {_RENAMED.get(name, "") if name in refused else name: value for name, value in self._parameters.items()}
         sent.pop("", None)
@@ -114,7 +117,6 @@ class Asking:
         return True
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
-        """The answer, or what is wrong with the reply."""
         try:
             return self._form.read(completion.text or ""), ""
         except JudgementError as error:
@@ -140,3 +142,54 @@ def takes_format(endpoint: Endpoint) -> bool:
     from tunecheck.endpoints._chat import ChatEndpoint
 
     return isinstance(endpoint, ChatEndpoint)
+
+
+# -- several judgements of one row made one
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What several judgements come to.
+
+    `score` is None where there is nothing to judge. `typical` is the judgement whose reason stands for all. `spread` is
+    the population standard deviation of a mean, or the share of votes against a majority. `votes` count what was said.
+    """
+
+    score: float | None
+    typical: Judgement
+    spread: float | None
+    votes: dict[str, int] | None
+
+
+def combined(judgements: Sequence[Judgement], combine: Combine, *, higher_is_better: bool) -> Combined:
+    """The judgements of one row, at least one, as one.
+
+    Where more than half say that there is nothing to judge, there is not. Of equal votes the worse score counts.
+    """
+    scored = [(judgement.answer.score, judgement) for judgement in judgements if judgement.answer.score is not None]
+    if 2 * len(scored) < len(judgements) or not scored:
+        return Combined(None, next(one for one in judgements if one.answer.score is None), None, None)
+    if len(judgements) == 1:
+        return Combined(scored[0][0], scored[0][1], None, None)
+    scores = [score for score, _ in scored]
+    if combine == "mean":
+        mean = math.fsum(scores) / len(scores)
+        spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+        typical = min(scored, key=lambda item: abs(item[0] - mean))[1]
+        return Combined(mean, typical, spread, None)
+    counts = Counter(scores)
+    worse = -1 if higher_is_better else 1
+    winner = max(counts, key=lambda score: (counts[score], worse * score))
+    typical = next(judgement for score, judgement in scored if score == winner)
+    said = (judgement.answer.said for _, judgement in scored)
+    votes = Counter(value if isinstance(value, str) else dumps(value).decode() for value in said)
+    return Combined(winner, typical, 1 - counts[winner] / len(scores), dict(votes))
+
+
+def tokens_of(completions: Sequence[Completion]) -> dict[str, JSON]:
+    """All tokens that were used; None where a call did not say."""
+    used: dict[str, JSON] = {}
+    for name in ("input_tokens", "output_tokens"):
+        counts = [getattr(completion.usage, name) for completion in completions]
+        used[name] = sum(counts) if all(count is not None for count in counts) else None
+    return used

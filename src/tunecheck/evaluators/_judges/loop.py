@@ -34,11 +34,9 @@ class JudgeLoop:
 
     @property
     def started(self) -> bool:
-        """Whether there is such a thread now."""
         return self._loop is not None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, or its exception."""
         future = asyncio.run_coroutine_threadsafe(work, self._started())
         try:
             return future.result()

@@ -125,12 +125,10 @@ def _identification(definition: dict[str, object], key: str | None, config: Mapp
             plain[name] = value
     if plain:
         definition["headers"] = plain
-    if key is None:
-        return GivenSecrets(None, hidden)
-    if ENV_REFERENCE.fullmatch(key):
+    if key is not None and ENV_REFERENCE.fullmatch(key):
         definition["auth"] = {"type": "key", "value": key}
-        return GivenSecrets(None, hidden)
-    return GivenSecrets(_secret(key), hidden)
+        key = None
+    return GivenSecrets(None if key is None else _secret(key), hidden)
 
 
 def _headers(config: Mapping[str, object]) -> dict[str, str]:
@@ -176,7 +174,6 @@ class Packed:
     price: Price | None
 
     def endpoint(self) -> Endpoint:
-        """The endpoint again."""
         endpoint = load_endpoint(self.definition, name=self.name)
         endpoint.price = self.price
         return endpoint

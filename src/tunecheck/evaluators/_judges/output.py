@@ -64,7 +64,6 @@ class ResolvedOutput:
     required: tuple[str, ...]
 
     def as_metric(self) -> Metric:
-        """The metric's declaration."""
         return Metric(self.metric, kind=self.kind, range=self.range, higher_is_better=self.higher_is_better)
 
     def passes(self, score: float) -> bool | None:
@@ -74,13 +73,13 @@ class ResolvedOutput:
         return score >= self.threshold if self.higher_is_better else score <= self.threshold
 
     def schema(self) -> dict[str, JSON]:
-        """The JSON schema of a valid answer."""
         properties: dict[str, JSON] = {name: dict(schema) for name, schema in self.outputs.items()}
         return {"type": "object", "properties": properties, "required": list(self.required)}
 
     def data(self) -> dict[str, JSON]:
         """Everything as plain data: for fingerprints and the manifest."""
-        data: dict[str, JSON] = {
+        # For fingerprints and the manifest.
+        return {
             "metric": self.metric,
             "score": self.score,
             "reason": self.reason,
@@ -89,8 +88,8 @@ class ResolvedOutput:
             "higher_is_better": self.higher_is_better,
             "kind": self.kind,
             "labels": dict(self.labels),
+            "schema": self.schema(),
         }
-        return {**data, "schema": self.schema()}
 
 
 def resolve_output(
@@ -104,7 +103,9 @@ def resolve_output(
     Raises:
         ConfigurationError: it cannot be told what the score is or what it means; names the prompt's file and the key.
     """
-    wanted = _laid_over(_of_prompt(prompt), given)
+    _check(given)
+    said = {field.name: value for field in fields(given) if (value := getattr(given, field.name)) is not None}
+    wanted = replace(_of_prompt(prompt), **said)
     metric = wanted.metric or stem
     must = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
     outputs = {**prompt.outputs, **must}
@@ -117,7 +118,8 @@ def resolve_output(
             raise ConfigurationError(f"{where(prompt)}: outputs has no {key!r}{did_you_mean(key, outputs)}")
     schema = outputs.get(score, {})
     labels = _labels(prompt, wanted, score, schema)
-    kind = wanted.kind or _kind(schema, labels)
+    binary = schema.get("type") == "boolean" or (labels and set(labels.values()) <= {0.0, 1.0})
+    kind: Kind = wanted.kind or ("binary" if binary else "score")
     bounds = wanted.range or _range(schema, labels, kind)
     threshold = wanted.threshold
     if threshold is None and bounds is not None:
@@ -135,20 +137,14 @@ def resolve_output(
         higher_is_better=wanted.higher_is_better is not False,
         kind=kind,
         labels=labels,
-        outputs=_reason_first(outputs, reason, score),
+        # In the order in which a model is to write them: a score before its reason would be a guess.
+        outputs=dict(sorted(outputs.items(), key=lambda item: (item[0] != reason, item[0] == score))),
         required=(score, *must),
     )
 
 
 def where(prompt: Prompt) -> str:
-    """The prompt in an error: its file, where it has one."""
     return prompt.source or prompt.name
-
-
-def _laid_over(below: JudgeOutput, above: JudgeOutput) -> JudgeOutput:
-    _check(above)
-    said = {field.name: value for field in fields(above) if (value := getattr(above, field.name)) is not None}
-    return replace(below, **said)
 
 
 def _of_prompt(prompt: Prompt) -> JudgeOutput:
@@ -201,12 +197,6 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
     )
 
 
-def _kind(schema: Mapping[str, JSON], labels: Mapping[str, float]) -> Kind:
-    if schema.get("type") == "boolean" or (labels and set(labels.values()) <= {0.0, 1.0}):
-        return "binary"
-    return "score"
-
-
 def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) -> tuple[float, float] | None:
     if kind == "binary":
         return (0.0, 1.0)
@@ -219,13 +209,3 @@ def _range(schema: Mapping[str, JSON], labels: Mapping[str, float], kind: Kind) 
     if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low < high:
         return (float(low), float(high))
     return None
-
-
-def _reason_first(
-    outputs: Mapping[str, Mapping[str, JSON]], reason: str | None, score: str
-) -> dict[str, Mapping[str, JSON]]:
-    """The outputs in the order in which a model is to write them: a score before its reason would be a guess."""
-    first = {reason: outputs[reason]} if reason is not None and reason in outputs else {}
-    between = {name: schema for name, schema in outputs.items() if name not in (reason, score)}
-    last = {score: outputs[score]} if score in outputs else {}
-    return {**first, **between, **last}

@@ -14,12 +14,11 @@ from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._json import JSON, plain
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
-from tunecheck.evaluators._judges.asking import Asking, Judgement
+from tunecheck.evaluators._judges.asking import Asking, Combine, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, model_name, packed
 from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output, where
 from tunecheck.evaluators._judges.reply import AnswerForm, JudgementError
-from tunecheck.evaluators._judges.samples import Combine, combined, tokens_of
 from tunecheck.evaluators._judges.texts import data_mark, given
 from tunecheck.prompts._judge_section import setting_problem
 from tunecheck.prompts._loading import load_prompt
@@ -102,10 +101,29 @@ class PromptyEvaluator(Evaluator):
         self._combine: Combine = _setting(
             "combine", combine, settings.get("combine"), "majority" if majority else "mean"
         )
-        asked = {**self._prompt.parameters, **_parameters(parameters)}
+        if parameters is not None and not isinstance(parameters, Mapping):
+            raise ConfigurationError(f"parameters must be a mapping, not a {type(parameters).__name__}")
+        try:
+            asked = plain({**self._prompt.parameters, **(parameters or {})}, path="parameters")
+        except TypeError as error:
+            raise ConfigurationError(str(error)) from None
+        assert isinstance(asked, dict)
         self._parameters = {name: value for name, value in asked.items() if value is not None}
         self._form = AnswerForm(self._output, self._prompt.source, self._parameters.get("response_format"))
-        super().__init__(**self._described())
+        # What fingerprints and manifest know; no secret is among an endpoint's settings.
+        described = plain(
+            {
+                "prompt": self._prompt.path.name if self._prompt.path else self._prompt.name,
+                "digest": self._prompt.digest,
+                "endpoint": {**self.endpoint.answer_settings(), "kind": self.endpoint.kind},
+                "output": self._output.data(),
+                "samples": self._samples,
+                "combine": self._combine,
+                "parameters": self._parameters,
+            }
+        )
+        assert isinstance(described, dict)
+        super().__init__(**described)
         self._declare()
         self._connect()
 
@@ -140,11 +158,7 @@ class PromptyEvaluator(Evaluator):
         return self._loop.run(self._judge(DirectCalls(), inputs))
 
     async def call_with(self, calls: ModelCalls, /, **inputs: object) -> Verdict:
-        """Judge one row; `calls` asks the model.
-
-        Raises:
-            TypeError: the inputs are not those of the prompt.
-        """
+        """Judge one row as `__call__` does; `calls` asks the model."""
         if self._loop.started:  # its connections belong to that thread
             await asyncio.to_thread(self._loop.close)
         for _ in range(_TURNS):
@@ -179,13 +193,10 @@ class PromptyEvaluator(Evaluator):
         missing = [error for error in errors if not isinstance(error, (JudgementError, ContentFilterError))]
         if missing or not judgements:
             raise (missing or errors)[0]
-        return judgements, self._note(errors)
-
-    def _note(self, errors: list[BaseException]) -> str | None:
         notes = [f"{len(errors)} of {self._samples} samples cannot be read: {errors[0]}"[:400]] if errors else []
         if self._parameters.get("temperature") == 0:
             notes.append("samples at temperature 0 differ little")
-        return "; ".join(notes) or None
+        return judgements, "; ".join(notes) or None
 
     def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
         output = self._output
@@ -248,37 +259,15 @@ class PromptyEvaluator(Evaluator):
         await asyncio.to_thread(self._loop.close)  # first: open connections are its own, where there is one
         await self.endpoint.close()
 
-    def _described(self) -> dict[str, JSON]:
-        """The arguments as fingerprints and manifest know them; no secret is among an endpoint's settings."""
-        described = plain(
-            {
-                "prompt": self._prompt.path.name if self._prompt.path else self._prompt.name,
-                "digest": self._prompt.digest,
-                "endpoint": {**self.endpoint.answer_settings(), "kind": self.endpoint.kind},
-                "output": self._output.data(),
-                "samples": self._samples,
-                "combine": self._combine,
-                "parameters": self._parameters,
-            }
-        )
-        assert isinstance(described, dict)
-        return described
-
     def _declare(self) -> None:
         """Metrics and parameters, which are an instance's own here: they are the prompt's."""
         declared: dict[str, object] = vars(self)
         metric: Metric = self._output.as_metric()
         declared["metrics"], declared["primary"] = (metric,), metric.name
-        self.__signature__ = self._signature()
-
-    def _signature(self) -> inspect.Signature:
-        own = [
-            parameter
-            for parameter in inspect.signature(self._prepare).parameters.values()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        ]
+        prepared = inspect.signature(self._prepare).parameters.values()
+        own = [parameter for parameter in prepared if parameter.kind is parameter.KEYWORD_ONLY]
         taken = {parameter.name for parameter in own} | self._provided | {_MARK}
-        return inspect.Signature([*own, *_of_inputs(self._prompt, taken)])
+        self.__signature__ = inspect.Signature([*own, *_of_inputs(self._prompt, taken)])
 
     def _connect(self) -> None:
         self._model = model_name(self.endpoint)
@@ -300,11 +289,6 @@ class PromptyEvaluator(Evaluator):
 
 
 def _setting(key: str, *values: object) -> Any:  # noqa: ANN401 - of the type that this setting has
-    """The first of these values that says something.
-
-    Raises:
-        ConfigurationError: it is no value of this setting.
-    """
     value = next(value for value in values if value is not None)
     problem = setting_problem(key, value)
     if problem is not None:
@@ -312,33 +296,13 @@ def _setting(key: str, *values: object) -> Any:  # noqa: ANN401 - of the type th
     return value
 
 
-def _parameters(changes: Mapping[str, JSON] | None) -> dict[str, JSON]:
-    if changes is not None and not isinstance(changes, Mapping):
-        raise ConfigurationError(f"parameters must be a mapping, not a {type(changes).__name__}")
-    try:
-        made = plain(dict(changes or {}), path="parameters")
-    except TypeError as error:
-        raise ConfigurationError(str(error)) from None
-    assert isinstance(made, dict)
-    return made
-
-
 def _of_inputs(prompt: Prompt, taken: Iterable[str]) -> list[inspect.Parameter]:
-    """The prompt's inputs as keyword parameters.
-
-    Raises:
-        ConfigurationError: one has a name that no parameter can have.
-    """
     for name in prompt.inputs:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigurationError(f"{where(prompt)}: the input {name!r} cannot be a parameter: give it another name")
+    none, kind = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if known.required else known.default,
-            annotation="object",
-        )
+        inspect.Parameter(name, kind, default=none if known.required else known.default, annotation="object")
         for name, known in prompt.inputs.items()
         if name not in taken
     ]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tunecheck._errors import ConfigurationError, ReplyError
-from tunecheck._json import JSON, canonical, plain
+from tunecheck._json import JSON, canonical, dumps, plain
 from tunecheck._messages import clean
 from tunecheck.calls._schemas.check import check
 from tunecheck.evaluators._judges.output import ResolvedOutput
@@ -39,10 +39,8 @@ _REFUSAL = re.compile(
 )
 
 _REFUSED_KEYWORDS = frozenset(
-    [
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-        *("minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "default", "examples"),
-    ]
+    """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems
+    uniqueItems default examples""".split()
 )
 """Keywords that some services refuse in a schema of theirs (Azure OpenAI refuses `minimum`)."""
 
@@ -73,7 +71,6 @@ class ReplyKeys:
     """Words that a bare reply may be, in place of a number."""
 
     def all(self) -> tuple[str, ...]:
-        """Every key by name, the score's first."""
         named = (self.score, *([self.reason] if self.reason else []), *self.declared)
         return tuple(dict.fromkeys(named))
 
@@ -88,12 +85,16 @@ def read_reply(text: str, keys: ReplyKeys) -> dict[str, JSON]:
     """
     if len(text) > _MOST_CHARACTERS:
         raise JudgementError(f"it is {len(text):,} characters long")
-    said = _without_thoughts(text).strip()
+    said = text.strip()
+    if said.startswith(_THOUGHTS[0]):  # a reasoning model thought aloud before it
+        said = said.rpartition(_THOUGHTS[1])[2].strip() if _THOUGHTS[1] in said else ""
     if not said:
         raise JudgementError("it is empty")
     raw = _from_objects(said, keys) or _from_tags(said, keys) or _from_bare(said, keys)
     if raw is None:
-        raise JudgementError(_problem(said))
+        raise JudgementError(
+            "its JSON breaks off or is broken" if _OBJECT.search(said) else "there is no JSON object in it"
+        )
     try:
         values = plain(raw)
     except TypeError as error:
@@ -115,18 +116,6 @@ def shortened(text: str) -> str:
     return f"{line} [{len(text):,} characters] …{clean(text[-_SHOWN_TAIL:], _SHOWN_TAIL)}"
 
 
-def _without_thoughts(text: str) -> str:
-    """The reply without what a reasoning model thought aloud before it."""
-    opened, closed = _THOUGHTS
-    if not text.lstrip().startswith(opened):
-        return text
-    return text.rpartition(closed)[2] if closed in text else ""
-
-
-def _problem(said: str) -> str:
-    return "its JSON breaks off or is broken" if _OBJECT.search(said) else "there is no JSON object in it"
-
-
 # -- objects
 
 
@@ -134,15 +123,15 @@ def _from_objects(text: str, keys: ReplyKeys) -> dict[str, JSON] | None:
     last: dict[str, JSON] | None = None
     scored: dict[str, JSON] | None = None
     for value in _objects(text):
-        named = _named(value, keys)
-        last = named
-        if keys.score in named:
-            scored = named
+        # Declared keys under their declared names: models write `Score` for `score`.
+        wanted = {key.casefold(): key for key in keys.all() if key not in value}
+        last = {wanted.get(name.strip().casefold(), name): entry for name, entry in value.items()}
+        if keys.score in last:
+            scored = last
     return scored or last
 
 
 def _objects(text: str) -> Iterator[dict[str, JSON]]:
-    """The JSON objects of a text, outermost ones only, in their order."""
     failures = max(16, min(500, _WORK // len(text)))
     position = 0
     while failures and (start := _OBJECT.search(text, position)):
@@ -154,12 +143,6 @@ def _objects(text: str) -> Iterator[dict[str, JSON]]:
             continue
         if isinstance(value, dict):
             yield value
-
-
-def _named(values: Mapping[str, JSON], keys: ReplyKeys) -> dict[str, JSON]:
-    """The values, those of declared keys under their declared names: models write `Score` for `score`."""
-    wanted = {key.casefold(): key for key in keys.all() if key not in values}
-    return {wanted.get(name.strip().casefold(), name): value for name, value in values.items()}
 
 
 # -- tags
@@ -177,7 +160,6 @@ def _from_tags(text: str, keys: ReplyKeys) -> dict[str, JSON] | None:
 
 
 def _tagged(text: str, name: str) -> str | None:
-    """What stands between the last pair of tags of that name."""
     end = text.rfind(f"</{name}>")
     start = text.rfind(f"<{name}>", 0, end) if end >= 0 else -1
     return text[start + len(name) + 2 : end].strip() if start >= 0 else None
@@ -241,7 +223,6 @@ class AnswerForm:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The keys of an answer, in the order in which they are asked for."""
         keys = tuple(self._output.outputs)
         return keys or tuple(key for key in (self._output.reason, self._output.score) if key is not None)
 
@@ -259,12 +240,14 @@ class AnswerForm:
             return JudgeAnswer(values, None, None, words)
         score, said = self._score(said, missing=self._output.score not in values)
         values[self._output.score] = said
-        self._check(values)
+        outcome = check("the reply", self._schema, values)
+        problem = outcome.problem or "; ".join(outcome.violations)
+        if problem:
+            raise JudgementError(problem)
         return JudgeAnswer(values, score, said, words)
 
     def _score(self, said: JSON, *, missing: bool) -> tuple[float, JSON]:
-        """The score as a number, and as the schema has it."""
-        name = self._output.score
+        name, bounds = self._output.score, self._output.range
         if missing:
             raise JudgementError(f"it has no {name!r}")
         if self._output.labels:
@@ -274,10 +257,11 @@ class AnswerForm:
         if isinstance(said, bool) and self._output.kind == "binary":
             return float(said), said
         if isinstance(said, bool) or not isinstance(said, (int, float)) or not is_number(said):
-            raise JudgementError(f"{name!r} is {_sort(said)}, not a {self._wanted()}")
+            wanted = "number" if bounds is None else f"number from {bounds[0]:g} to {bounds[1]:g}"
+            wanted = "true or false" if self._output.kind == "binary" else wanted
+            raise JudgementError(f"{name!r} is {_sort(said)}, not a {wanted}")
         if self._output.kind == "binary" and said not in (0, 1):
             raise JudgementError(f"{name!r} is {said}, neither 0 nor 1")
-        bounds = self._output.range
         if bounds is not None and not bounds[0] <= said <= bounds[1]:
             raise JudgementError(f"{name!r} is {said}, outside of {bounds[0]:g} to {bounds[1]:g}")
         return float(said), said
@@ -289,18 +273,6 @@ class AnswerForm:
                 return worth, label
         shown = repr(said[:40]) if isinstance(said, str) else _sort(said)
         raise JudgementError(f"{self._output.score!r} is {shown}, none of {', '.join(self._output.labels)}")
-
-    def _wanted(self) -> str:
-        if self._output.kind == "binary":
-            return "true or false"
-        bounds = self._output.range
-        return f"number from {bounds[0]:g} to {bounds[1]:g}" if bounds else "number"
-
-    def _check(self, values: Mapping[str, JSON]) -> None:
-        outcome = check("the reply", self._schema, values)
-        problem = outcome.problem or "; ".join(outcome.violations)
-        if problem:
-            raise JudgementError(problem)
 
 
 def _number_in(text: str) -> JSON:
@@ -315,15 +287,17 @@ def _number_in(text: str) -> JSON:
 
 
 def _sort(value: JSON) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    return "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else _plain_sort(value)
-
-
-def _plain_sort(value: str | float) -> str:
-    return "a text" if isinstance(value, str) else "a number"
+    match value:
+        case None | bool():
+            return dumps(value).decode()
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case _:
+            return "a number"
 
 
 # -- asking for it
@@ -332,12 +306,10 @@ def _plain_sort(value: str | float) -> str:
 def _formats(output: ResolvedOutput) -> tuple[JSON, ...]:
     if not output.outputs:
         return (None,)
-    full = _strict(output.schema(), 0, bare=False)
-    bare = _strict(output.schema(), 0, bare=True)
-    schemas = [full] if full == bare else [full, bare]
+    full, bare = (_strict(output.schema(), 0, bare=bare) for bare in (False, True))
     asked: list[JSON] = [
         {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
-        for schema in schemas
+        for schema in ([full] if full == bare else [full, bare])
     ]
     return (*asked, {"type": "json_object"}, None)
 

@@ -223,7 +223,8 @@ class DifferenceEvaluator(_CallsJudge):
         listed = values.get("differences")
         # A replaced prompt may declare no outputs; then only what is a difference is taken.
         items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
-        kept = [{key: item[key] for key in _KEYS} for item in items if _is_difference(item)][:_MOST_DIFFERENCES]
+        whole = [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]
+        kept = [{key: item[key] for key in _KEYS} for item in whole[:_MOST_DIFFERENCES]]
         if kept and judged["difference_passed"] is False:
             properties = judged["difference_properties"]
             assert isinstance(properties, dict)
@@ -232,17 +233,12 @@ class DifferenceEvaluator(_CallsJudge):
 
 
 def _side(reading: Reading, value: object) -> str:
-    """The response or the ground truth as the prompt shows it."""
     if reading.calls:
         return canonical_text(reading.calls)
     text = shown(value)
     if reading.problem is not None:
         return f"{text}\n(It looks like a function call and cannot be read as one: {reading.problem})"
     return text if text.strip() else "(nothing)"
-
-
-def _is_difference(item: Mapping[str, JSON]) -> bool:
-    return item.get("kind") in KINDS and all(key in item for key in _KEYS)
 
 
 def _fault(difference: Mapping[str, JSON]) -> Fault:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, canonical, dumps, plain
 from tunecheck.calls._formats.reading import read_calls
@@ -38,8 +38,10 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         reading = read_calls(value)
         return canonical_text(reading.calls) if reading.calls else value
-    if isinstance(value, (list, tuple)) and _is_conversation(value):
-        return "\n".join(_message(message) for message in value)
+    messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
+    # A single message of the assistant is the answer itself, not a conversation.
+    if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
+        return "\n".join(map(_message, messages))
     reading = read_calls(value)
     return canonical_text(reading.calls) if reading.calls else reading.text or _json(value)
 
@@ -65,13 +67,6 @@ def defined_tools(definitions: ToolDefinitions, calls: Iterable[FunctionCall]) -
     lines = [dumps({"name": tool.name, "parameters": dict(tool.parameters)}).decode() for tool in tools]
     text = "\n".join(lines)
     return text if len(text) <= _MOST_TOOLS else f"{text[:_MOST_TOOLS]}…"
-
-
-def _is_conversation(values: Sequence[Any]) -> bool:
-    """Whether they are messages, and more than the one in which a model answered."""
-    if not values or not all(map(_is_message, values)):
-        return False
-    return len(values) > 1 or values[0]["role"] != "assistant"
 
 
 def _is_message(value: object) -> bool:

@@ -55,7 +55,6 @@ def is_folder(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file."""
     try:
         return path.is_file()
     except OSError:
@@ -115,8 +114,6 @@ def _cache() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class LayerNames:
-    """What the parts of one layer are called."""
-
     layer: str = "encoder.layer"
     query: str = "attention.self.query"
     key: str = "attention.self.key"
@@ -128,42 +125,31 @@ class LayerNames:
     down_norm: str = "output.LayerNorm"
 
 
-_BERT = LayerNames()
-_MPNET = LayerNames(
-    query="attention.attn.q",
-    key="attention.attn.k",
-    value="attention.attn.v",
-    out="attention.attn.o",
-    out_norm="attention.LayerNorm",
-)
-_DISTILBERT = LayerNames(
-    layer="transformer.layer",
-    query="attention.q_lin",
-    key="attention.k_lin",
-    value="attention.v_lin",
-    out="attention.out_lin",
-    out_norm="sa_layer_norm",
-    up="ffn.lin1",
-    down="ffn.lin2",
-    down_norm="output_layer_norm",
-)
-
 _NAMES: Mapping[str, LayerNames] = {
-    "bert": _BERT,
-    "roberta": _BERT,
-    "xlm-roberta": _BERT,
-    "camembert": _BERT,
-    "mpnet": _MPNET,
-    "distilbert": _DISTILBERT,
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert"), LayerNames()),
+    "mpnet": LayerNames(
+        query="attention.attn.q",
+        key="attention.attn.k",
+        value="attention.attn.v",
+        out="attention.attn.o",
+        out_norm="attention.LayerNorm",
+    ),
+    "distilbert": LayerNames(
+        layer="transformer.layer",
+        query="attention.q_lin",
+        key="attention.k_lin",
+        value="attention.v_lin",
+        out="attention.out_lin",
+        out_norm="sa_layer_norm",
+        up="ffn.lin1",
+        down="ffn.lin2",
+        down_norm="output_layer_norm",
+    ),
 }
 
 _COUNT_FROM_PADDING = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 _ACTIVATIONS = frozenset({"gelu", "relu"})
-_OTHER_KEYS: Mapping[str, str] = {
-    "num_hidden_layers": "n_layers",
-    "num_attention_heads": "n_heads",
-    "hidden_act": "activation",
-}
+_OTHER_KEYS = {"num_hidden_layers": "n_layers", "num_attention_heads": "n_heads", "hidden_act": "activation"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +179,13 @@ def read_architecture(config: Mapping[str, JSON], where: str) -> Architecture:
     if activation not in _ACTIVATIONS or relative != "absolute":
         raise ConfigurationError(f"{where}: its activation {activation!r} or {relative!r} positions are not run here")
     first = _count(config, "pad_token_id", where, 1) + 1 if kind in _COUNT_FROM_PADDING else 0
+    epsilon = config.get("layer_norm_eps")
     return Architecture(
         names=_NAMES[kind],
         layers=_count(config, "num_hidden_layers", where),
         heads=max(1, _count(config, "num_attention_heads", where)),
         activation=str(activation),
-        epsilon=_epsilon(config),
+        epsilon=epsilon if isinstance(epsilon, float) and 0 < epsilon < 1 else 1e-12,
         first_position=first,
         positions=max(1, _count(config, "max_position_embeddings", where, 512) - first),
     )
@@ -216,22 +203,13 @@ def _count(config: Mapping[str, JSON], key: str, where: str, default: int | None
     raise ConfigurationError(f"{where}: {key} must be a whole number, not {value!r}")
 
 
-def _epsilon(config: Mapping[str, JSON]) -> float:
-    value = config.get("layer_norm_eps")
-    return value if isinstance(value, float) and 0 < value < 1 else 1e-12
-
-
 # -- the whole
 
 POOLINGS = {
-    "mean": "mean",
-    "mean_tokens": "mean",
-    # Longer by a factor, which a cosine does not see.
-    "mean_sqrt_len_tokens": "mean",
-    "cls": "cls",
-    "cls_token": "cls",
-    "max": "max",
-    "max_tokens": "max",
+    # The last of these is longer by a factor, which a cosine does not see.
+    **dict.fromkeys(("mean", "mean_tokens", "mean_sqrt_len_tokens"), "mean"),
+    **dict.fromkeys(("cls", "cls_token"), "cls"),
+    **dict.fromkeys(("max", "max_tokens"), "max"),
     "lasttoken": "lasttoken",
 }
 """The ways from token states to an embedding that are known here, by their names in older and newer files."""

@@ -57,7 +57,12 @@ class EmbeddingSimilarityEvaluator(SemanticEvaluator):
             model, model_config = None, model
         name = None if model is None else os.fspath(model)
         super().__init__(model=name, threshold=threshold, render_calls=render_calls)
-        self._blueprint: Blueprint | None = None if name is None else _blueprint(name)
+        self._blueprint: Blueprint | None = None
+        if name is not None:
+            check_installed("embedding_similarity with a local model")
+            self._blueprint = read_blueprint(name)
+            if self._blueprint.pooling is None:
+                raise ConfigurationError(self._blueprint.pooling_problem)
         self._embeddings: EmbeddingEndpoint | None = None
         if model_config is not None:
             self._connect(judge_endpoint(model_config))
@@ -164,7 +169,6 @@ class _Remembering(DirectCalls):
         self._known: OrderedDict[str, Completion] = OrderedDict()
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
-        """The answer that is known, or a new one."""
         text = str(request.messages[-1]["content"])
         if text not in self._known:
             self._known[text] = await super().complete(endpoint, request, sample=sample)
@@ -182,16 +186,7 @@ def _is_definition(path: Path) -> bool:
     return path.suffix in _DEFINITIONS or any(is_file(Path("endpoints") / (path.name + end)) for end in _DEFINITIONS)
 
 
-def _blueprint(name: str) -> Blueprint:
-    check_installed("embedding_similarity with a local model")
-    blueprint = read_blueprint(name)
-    if blueprint.pooling is None:
-        raise ConfigurationError(blueprint.pooling_problem)
-    return blueprint
-
-
 def _tokens(completions: Sequence[Completion]) -> dict[str, JSON]:
-    """The tokens that the service counted, as a property."""
     counts = [completion.usage.input_tokens for completion in completions]
     known = [count for count in counts if count is not None]
     return {"input_tokens": sum(known)} if known else {}

@@ -66,7 +66,11 @@ class Encoder:
 
     def __init__(self, architecture: Architecture, weights: Mapping[str, Matrix]) -> None:
         self.architecture = architecture
-        self._weights = _without_prefix(weights)
+        # The weights by their names within the encoder; a whole model has them under `bert.` or the like.
+        prefix = next((name.removesuffix(_WORDS) for name in weights if name.endswith(_WORDS)), "")
+        self._weights = {
+            name.removeprefix(prefix): weight for name, weight in weights.items() if name.startswith(prefix)
+        }
         self._words = self._weights[_WORDS]
         self._positions = self._weights["embeddings.position_embeddings.weight"][architecture.first_position :]
         types = self._weights.get("embeddings.token_type_embeddings.weight")
@@ -75,7 +79,10 @@ class Encoder:
         self._layers = [self._layer(number) for number in range(architecture.layers)]
         self._relative = self._weights.get("encoder.relative_attention_bias.weight")
         self.width: int = self._words.shape[1]
-        self._check()
+        if self.width % architecture.heads or len(self._positions) < architecture.positions:
+            raise ValueError("sizes do not fit together")
+        self.states([[0]], architecture.layers)  # what does not fit shows now
+        del self._weights  # the layers hold what is used of them
 
     def states(self, texts: Sequence[Sequence[int]], layers: int) -> list[Matrix]:
         """The hidden states after so many layers: for each text of token ids a matrix, one row for each token."""
@@ -104,7 +111,8 @@ class Encoder:
             context[span] = self._attended(projected[span], bias)
         x = layer.out_norm(layer.out(context) + x)
         inner = layer.up(x)
-        return layer.down_norm(layer.down(self._activated(inner)) + x)
+        inner = np.maximum(inner, 0, out=inner) if self.architecture.activation == "relu" else _gelu(inner)
+        return layer.down_norm(layer.down(inner) + x)
 
     def _attended(self, projected: Matrix, bias: Matrix | None) -> Matrix:
         """One text's attention: softmax(q k / √d) v, in each head."""
@@ -118,9 +126,6 @@ class Encoder:
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)
         return (scores @ value).transpose(1, 0, 2).reshape(length, -1)
-
-    def _activated(self, x: Matrix) -> Matrix:
-        return np.maximum(x, 0, out=x) if self.architecture.activation == "relu" else _gelu(x)
 
     def _bias(self, length: int) -> Matrix | None:
         """What MPNet adds to the scores of each two tokens, by how far they are apart."""
@@ -149,22 +154,8 @@ class Encoder:
         return _Linear(self._weights[f"{name}.weight"].T, self._weights[f"{name}.bias"])
 
     def _normalisation(self, name: str) -> _Norm:
-        if f"{name}.weight" in self._weights:
-            return _Norm(self._weights[f"{name}.weight"], self._weights[f"{name}.bias"], self.architecture.epsilon)
-        return _Norm(self._weights[f"{name}.gamma"], self._weights[f"{name}.beta"], self.architecture.epsilon)
-
-    def _check(self) -> None:
-        """Run it once: what does not fit shows now."""
-        if self.width % self.architecture.heads or len(self._positions) < self.architecture.positions:
-            raise ValueError("sizes do not fit together")
-        self.states([[0]], self.architecture.layers)
-        del self._weights  # the layers hold what is used of them
-
-
-def _without_prefix(weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
-    """The weights by their names within the encoder; a whole model has them under `bert.` or the like."""
-    prefix = next((name.removesuffix(_WORDS) for name in weights if name.endswith(_WORDS)), "")
-    return {name.removeprefix(prefix): weight for name, weight in weights.items() if name.startswith(prefix)}
+        weight, bias = ("weight", "bias") if f"{name}.weight" in self._weights else ("gamma", "beta")
+        return _Norm(self._weights[f"{name}.{weight}"], self._weights[f"{name}.{bias}"], self.architecture.epsilon)
 
 
 def _gelu(x: Matrix) -> Matrix:

@@ -46,7 +46,6 @@ def packed_vector(vector: array[float]) -> str:
 
 
 def unpacked_vector(text: str) -> array[float]:
-    """The vector again."""
     vector: array[float] = array("f")
     try:
         vector.frombytes(base64.b64decode(text, validate=True))
@@ -112,7 +111,6 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 def text_request(text: str) -> ChatRequest:
-    """The request for a text's embedding."""
     return ChatRequest([{"role": "user", "content": text}])
 
 
@@ -122,7 +120,6 @@ class _Embedded(Completion):
     __slots__ = ()
 
     def columns(self) -> dict[str, JSON]:
-        """As a completion's, the vector under `text` only."""
         return {**super().columns(), "response": None}
 
 
@@ -134,8 +131,6 @@ class _Asked:
 
 
 class _Batch:
-    """Texts that wait to be sent together."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.asked: list[_Asked] = []
@@ -180,11 +175,9 @@ class EmbeddingEndpoint(Endpoint):
 
     @property
     def chat(self) -> ChatEndpoint[Any]:
-        """The chat endpoint that it was made of."""
         return self._chat
 
     async def complete(self, request: ChatRequest) -> Completion:
-        """The embedding of one text."""
         loop = asyncio.get_running_loop()
         text = str(request.messages[-1].get("content"))
         asked = _Asked(text, request.idempotency_key or uuid.uuid4().hex, loop.create_future())
@@ -196,15 +189,12 @@ class EmbeddingEndpoint(Endpoint):
         return {**self._chat.settings(), "url": self._operation.url}
 
     def answer_settings(self) -> dict[str, JSON]:
-        """The part of it that a vector depends on."""
         return {**self._chat.answer_settings(), "url": self._operation.url}
 
     def sign(self, user_agent: str) -> None:
-        """Append to the User-Agent of the calls to come."""
         self._client.sign(user_agent)
 
     async def close(self) -> None:
-        """Give up what is under way, and close connections."""
         for task in list(self._under_way):
             if task.get_loop() is asyncio.get_running_loop():
                 task.cancel()
@@ -231,7 +221,6 @@ class EmbeddingEndpoint(Endpoint):
             task.add_done_callback(self._under_way.discard)
 
     async def _deliver(self, asked: Sequence[_Asked]) -> None:
-        """Answer all of a batch, with vectors or with what went wrong."""
         wanted = [one for one in asked if not one.answer.done()]
         if not wanted:
             return
@@ -242,7 +231,10 @@ class EmbeddingEndpoint(Endpoint):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to those who wait
             if len(wanted) > 1 and isinstance(error, EndpointError) and error.status in _OF_CONTENT:
-                await self._one_by_one(wanted)
+                await asyncio.gather(*(self._deliver([one]) for one in wanted))
+                answers = [one.answer for one in wanted]
+                if all(answer.done() and not answer.cancelled() and not answer.exception() for answer in answers):
+                    self._most = max(1, len(wanted) // 2)  # it was none of the texts: there were too many
             else:
                 _fail(wanted, error)
             return
@@ -250,16 +242,14 @@ class EmbeddingEndpoint(Endpoint):
             if not one.answer.done():
                 one.answer.set_result(completion)
 
-    async def _one_by_one(self, asked: Sequence[_Asked]) -> None:
-        await asyncio.gather(*(self._deliver([one]) for one in asked))
-        if all(one.answer.done() and not one.answer.cancelled() and not one.answer.exception() for one in asked):
-            self._most = max(1, len(asked) // 2)  # it was none of the texts: there were too many
-
     async def _posted(self, asked: Sequence[_Asked]) -> list[Completion]:
         texts = [one.text for one in asked]
         expected = sum(map(len, texts)) // _CHARACTERS_PER_TOKEN if self._operation.counts_tokens else 0
         body = dumps({**self._operation.body, "input": texts})
-        exchange = await self._client.post(body, key=_key(asked), tokens=expected)
+        key = asked[0].key
+        if len(asked) > 1:
+            key = hashlib.blake2b("\0".join(one.key for one in asked).encode(), digest_size=16).hexdigest()
+        exchange = await self._client.post(body, key=key, tokens=expected)
         try:
             vectors = read_embeddings(exchange.reply, len(asked))
         except UnreadableReplyError as error:
@@ -285,13 +275,6 @@ def _fail(asked: Sequence[_Asked], error: Exception) -> None:
     for one in asked:
         if not one.answer.done():
             one.answer.set_exception(error)
-
-
-def _key(asked: Sequence[_Asked]) -> str:
-    """The idempotency key of a batch: its text's own, or one made of all."""
-    if len(asked) == 1:
-        return asked[0].key
-    return hashlib.blake2b("\0".join(one.key for one in asked).encode(), digest_size=16).hexdigest()
 
 
 def _shared(total: int | None, texts: Sequence[str]) -> list[int | None]:

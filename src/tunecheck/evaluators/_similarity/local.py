@@ -89,7 +89,6 @@ class LocalModel:
         self._one_thread = OneThread()
 
     def encode(self, texts: Sequence[str], layers: int | None = None) -> list[Encoded]:
-        """The texts' tokens, with their states after so many layers (None: all)."""
         return self._encoded([self._tokens(text, self._blueprint.tokens) for text in texts], layers)
 
     def embed(self, texts: Sequence[str]) -> list[tuple[Matrix, bool]]:
@@ -142,8 +141,6 @@ class LocalModel:
 
 
 class _Recent:
-    """The states that were computed last, up to a number of bytes."""
-
     def __init__(self, most: int) -> None:
         self._most = most
         self._held = 0

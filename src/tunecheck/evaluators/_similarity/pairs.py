@@ -50,6 +50,5 @@ def cut_texts(response: bool, ground_truth: bool) -> dict[str, JSON]:
 
 
 def check_installed(feature: str) -> None:
-    """See that a local model can be run."""
     if not all(importlib.util.find_spec(package) for package in _PACKAGES):
         raise MissingExtraError(feature, "semantic")

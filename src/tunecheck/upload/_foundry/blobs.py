@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -77,7 +76,7 @@ class BlobFolder:
     ) -> None:
         self._calls = calls
         self._prefix = prefix
-        self._container = _open(calls, container, credential)
+        self._container = _open_container(calls, container, credential)
 
     async def put(self, artifact: Artifact, *, create_only: bool) -> Step:
         """Upload a file, and give the step that this was.
@@ -107,11 +106,13 @@ class BlobFolder:
 
         digest = hashlib.md5(usedforsecurity=False)  # what the service itself keeps of a file that comes whole
         blocks: list[BlobBlock] = []
-        for block in _blocks(artifact.path, max(BLOCK_BYTES, -(-artifact.size // _MOST_BLOCKS))):
-            digest.update(block)
-            id_ = f"{len(blocks):08d}"
-            blocks.append(BlobBlock(block_id=id_))
-            await self._persist(step, partial(self._stage, blob, id_, block))
+        size = max(BLOCK_BYTES, -(-artifact.size // _MOST_BLOCKS))
+        with artifact.path.open("rb") as file:
+            while block := file.read(size):
+                digest.update(block)
+                id_ = f"{len(blocks):08d}"
+                blocks.append(BlobBlock(block_id=id_))
+                await self._persist(step, partial(blob.stage_block, id_, block, length=len(block)))
         settings = _settings(artifact.kind, digest.digest())
 
         async def commit(*, replace: bool) -> None:
@@ -119,9 +120,6 @@ class BlobFolder:
             await blob.commit_block_list(blocks, content_settings=settings, match_condition=condition)
 
         await self._create(step, create_only, commit)
-
-    async def _stage(self, blob: BlobClient, id_: str, block: bytes) -> None:
-        await blob.stage_block(id_, block, length=len(block))
 
     async def _create(self, step: Step, create_only: bool, put: _Put) -> None:
         """Create a file; where it is there already (an attempt before got through unanswered), replace it."""
@@ -149,7 +147,7 @@ class BlobFolder:
         return await self._calls.persist(step, attempt)
 
 
-def _open(calls: Calls, container: str, credential: Any) -> ContainerClient:  # noqa: ANN401 - duck-typed over there
+def _open_container(calls: Calls, container: str, credential: Any) -> ContainerClient:  # noqa: ANN401 - duck-typed over there
     from azure.core.pipeline.transport import AioHttpTransport
     from azure.storage.blob.aio import ContainerClient
 
@@ -178,12 +176,6 @@ def _settings(kind: str, md5: bytes | None = None) -> ContentSettings:
     from azure.storage.blob import ContentSettings
 
     return ContentSettings(content_type=kind, content_md5=bytearray(md5) if md5 else None)
-
-
-def _blocks(path: Path, size: int) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(size):
-            yield block
 
 
 def _failed(error: Exception, calls: Calls) -> FailedAttempt:

@@ -38,7 +38,6 @@ class FoundryUpload(RunUpload):
         self._endpoint = endpoint
 
     async def run(self) -> str | None:
-        """Do what is not done yet; gives the run's page in the portal, where the service names it."""
         if self._known.result_of != self._contents.fingerprint:
             await self._send_results()
         await self._ensure_run()
@@ -92,17 +91,19 @@ class FoundryUpload(RunUpload):
         self._known.run_id = _run_name(reply.body) or reply.text("id")
 
     async def _find_run(self) -> bool:
-        url: str | None = self._url("evaluations/runs")
+        url = self._url("evaluations/runs")
         for _ in range(_MOST_PAGES):
-            reply = await self._calls.json(FIND, "GET", str(url), self._auth)
+            reply = await self._calls.json(FIND, "GET", url, self._auth)
             runs = value_at(reply.body, "value")
             for run in runs if isinstance(runs, list) else []:
                 if value_at(run, "properties", "tunecheck.upload") == self._known.marker:
                     self._known.run_id = _run_name(run)
                     return self._known.run_id is not None
-            url = _next_page(reply.body, self._endpoint)
-            if url is None:
+            link = value_at(reply.body, "nextLink")
+            # The token is sent there: only where the list goes on at the same service.
+            if not isinstance(link, str) or not link.startswith(self._endpoint.split("/api/", 1)[0] + "/"):
                 break
+            url = link
         return False
 
     async def _complete_run(self) -> str | None:
@@ -122,15 +123,5 @@ class FoundryUpload(RunUpload):
 
 
 def _run_name(run: JSON) -> str | None:
-    for key in ("name", "id"):
-        value = value_at(run, key)
-        if isinstance(value, str) and value:
-            return value
-    return None
-
-
-def _next_page(body: JSON, endpoint: str) -> str | None:
-    """Where the list goes on, if that is at the same service: the token is sent there."""
-    link = value_at(body, "nextLink")
-    host = endpoint.split("/api/", 1)[0]
-    return link if isinstance(link, str) and link.startswith(f"{host}/") else None
+    names = (value_at(run, "name"), value_at(run, "id"))
+    return next((name for name in names if isinstance(name, str) and name), None)

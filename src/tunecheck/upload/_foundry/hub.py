@@ -53,7 +53,6 @@ class HubUpload(MlflowRun):
         self._host = ""
 
     async def run(self) -> str:
-        """Do what is not done yet; gives the run's page in the portal."""
         self._host = await self._tracking_host()
         await self._ensure_run()
         unsent = self._unsent()
@@ -131,10 +130,7 @@ class HubUpload(MlflowRun):
 
     async def _write_properties(self) -> None:
         own = properties(self._contents, self._known.marker)
-        body: JSON = {
-            "runId": self._run_id,
-            "properties": {**own, "_azureml.evaluation_run": "promptflow.BatchRun"},
-        }
+        body: JSON = {"runId": self._run_id, "properties": {**own, "_azureml.evaluation_run": "promptflow.BatchRun"}}
         path = f"experimentids/{self._known.experiment_id}/runs/{self._run_id}"
         await self._calls.json(PROPERTIES, "PATCH", self._tracked("history/v1.0", path), self._auth, body)
         self._record.save(PROPERTIES)
@@ -143,16 +139,14 @@ class HubUpload(MlflowRun):
         moment = self._record.moment()
         keys = metric_keys(self._contents.metrics)
         for name, value in self._contents.metrics.items():
-            body: JSON = {
-                "run_uuid": self._run_id,
+            body: dict[str, JSON] = {
                 "key": keys[name],
                 "value": value,
                 "timestamp": moment,
                 "step": 0,
                 "run_id": self._run_id,
             }
-            step = Step(f"log the metric {name}")
-            await self._post(step, "runs/log-metric", body)
+            await self._post(Step(f"log the metric {name}"), "runs/log-metric", {"run_uuid": self._run_id, **body})
         self._record.save(METRICS)
 
     # -- addresses

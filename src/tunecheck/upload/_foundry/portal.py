@@ -21,16 +21,7 @@ _COLUMN = "inputs.conversation"
 _IMAGE = re.compile(r"data:image/([a-z0-9.+-]{1,20});base64,", re.IGNORECASE)
 
 _SUFFIXES = {
-    "png": "png",
-    "jpeg": "jpeg",
-    "jpg": "jpg",
-    "gif": "gif",
-    "bmp": "bmp",
-    "webp": "webp",
-    "tiff": "tiff",
-    "avif": "avif",
-    "heic": "heic",
-    "heif": "heif",
+    **{name: name for name in ("png", "jpeg", "jpg", "gif", "bmp", "webp", "tiff", "avif", "heic", "heif")},
     "svg+xml": "svg",
     "x-icon": "ico",
     "vnd.microsoft.icon": "ico",

@@ -36,8 +36,6 @@ _KEYS = ("subscription_id", "resource_group_name", "project_name")
 
 @dataclass(frozen=True, slots=True)
 class FoundryProject:
-    """A Foundry project, by its endpoint."""
-
     endpoint: str
 
     @property
@@ -60,7 +58,6 @@ class HubProject:
 
     @property
     def scope(self) -> str:
-        """Its path in Azure Resource Manager."""
         return (
             f"/subscriptions/{quote(self.subscription_id, safe='')}/resourceGroups/"
             f"{quote(self.resource_group_name, safe='')}/providers/Microsoft.MachineLearningServices/workspaces/"

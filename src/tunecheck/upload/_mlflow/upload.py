@@ -41,7 +41,8 @@ def parameters(manifest: Mapping[str, JSON]) -> dict[str, str]:
     for part in _PARTS:
         flat.update(_flat(part, manifest.get(part)))
     keys = metric_keys(flat)
-    return {keys[name]: _cut(value) for name, value in flat.items()}
+    longest = _MOST_CHARACTERS
+    return {keys[name]: value if len(value) <= longest else f"{value[: longest - 1]}…" for name, value in flat.items()}
 
 
 def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
@@ -53,10 +54,6 @@ def _flat(name: str, value: JSON) -> Iterator[tuple[str, str]]:
         yield name, value
     elif value is not None:
         yield name, dumps(value).decode()
-
-
-def _cut(value: str) -> str:
-    return value if len(value) <= _MOST_CHARACTERS else f"{value[: _MOST_CHARACTERS - 1]}…"
 
 
 def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
@@ -76,9 +73,6 @@ def mlflow_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 # -- the upload
 
 DEFAULT_EXPERIMENT = "tunecheck"
-
-_MOST_PARAMETERS, _MOST_METRICS = 100, 1000
-"""What MLflow takes in one request."""
 
 EXPERIMENT = Step("find the experiment")
 NEW_EXPERIMENT = Step("create the experiment")
@@ -139,8 +133,6 @@ class MlflowUploader(Uploader):
 
 
 class _MlflowUpload(MlflowRun):
-    """One run into one experiment."""
-
     def __init__(
         self, uri: str, experiment: str, calls: Calls, auth: Auth, record: UploadRecord, contents: Contents
     ) -> None:
@@ -188,13 +180,8 @@ class _MlflowUpload(MlflowRun):
         await self._create({}, {})
 
     async def _log_parameters(self) -> None:
-        entries: list[JSON] = [
-            {"key": key, "value": value} for key, value in parameters(self._contents.manifest).items()
-        ]
-        for start in range(0, len(entries), _MOST_PARAMETERS):
-            some = entries[start : start + _MOST_PARAMETERS]
-            await self._post(PARAMETERS, "runs/log-batch", {"run_id": self._run_id, "params": some})
-        self._record.save(PARAMETERS)
+        entries = parameters(self._contents.manifest).items()
+        await self._log(PARAMETERS, "params", [{"key": key, "value": value} for key, value in entries], 100)
 
     async def _log_metrics(self) -> None:
         keys, moment = metric_keys(self._contents.metrics), self._record.moment()
@@ -202,10 +189,14 @@ class _MlflowUpload(MlflowRun):
             {"key": keys[name], "value": value, "timestamp": moment, "step": 0}
             for name, value in self._contents.metrics.items()
         ]
-        for start in range(0, len(entries), _MOST_METRICS):
-            some = entries[start : start + _MOST_METRICS]
-            await self._post(METRICS, "runs/log-batch", {"run_id": self._run_id, "metrics": some})
-        self._record.save(METRICS)
+        await self._log(METRICS, "metrics", entries, 1000)
+
+    async def _log(self, step: Step, kind: str, entries: list[JSON], most: int) -> None:
+        # `most` is what MLflow takes of this kind in one request.
+        for start in range(0, len(entries), most):
+            batch = entries[start : start + most]
+            await self._post(step, "runs/log-batch", {"run_id": self._run_id, kind: batch})
+        self._record.save(step)
 
     async def _send_files(self) -> None:
         unsent = self._unsent()
@@ -254,8 +245,7 @@ class _MlflowUpload(MlflowRun):
             "mlflow.loggedArtifacts": dumps(logged).decode(),
         }
         tags: list[JSON] = [{"key": key[:250], "value": value[:5000]} for key, value in own.items()]
-        await self._post(TAGS, "runs/log-batch", {"run_id": self._run_id, "tags": tags})
-        self._record.save(TAGS)
+        await self._log(TAGS, "tags", tags, 100)
 
     def _url(self, path: str) -> str:
         return f"{self._uri}/api/2.0/mlflow/{path}"
