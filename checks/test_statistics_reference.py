@@ -15,8 +15,15 @@ import pytest
 from tunecheck.statistics._decisions import holm, smallest_difference
 from tunecheck.statistics._distributions import t_quantile
 from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
-from tunecheck.statistics._paired import mcnemar, paired_binary, paired_scores, tango
-from tunecheck.statistics._paired_tests import flip_counts, flip_scores, signed_ranks
+from tunecheck.statistics._paired import (
+    flip_counts,
+    flip_scores,
+    mcnemar,
+    paired_binary,
+    paired_scores,
+    signed_ranks,
+    tango,
+)
 from tunecheck.statistics._results import Estimate
 
 Question = tuple[str, dict[str, Any]]

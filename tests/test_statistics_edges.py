@@ -7,10 +7,9 @@ import math
 import pytest
 
 from tunecheck.statistics._decisions import non_inferiority, smallest_difference
-from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
+from tunecheck.statistics._estimates import estimate_mean, estimate_proportion, pass_at_k
 from tunecheck.statistics._paired import paired_binary, paired_scores
 from tunecheck.statistics._samples import as_codes
-from tunecheck.statistics._trials import pass_at_k
 
 
 def test_of_no_rows_nothing_is_defined() -> None:

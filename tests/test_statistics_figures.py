@@ -12,10 +12,9 @@ import numpy
 import pytest
 
 from tunecheck.statistics._decisions import holm, non_inferiority, smallest_binary, smallest_difference
-from tunecheck.statistics._paired import mcnemar, paired_binary, paired_scores, tango
-from tunecheck.statistics._paired_tests import flip_counts, flip_scores
+from tunecheck.statistics._estimates import pass_at_k, pass_hat_k
+from tunecheck.statistics._paired import flip_counts, flip_scores, mcnemar, paired_binary, paired_scores, tango
 from tunecheck.statistics._results import Estimate, PairedBinary
-from tunecheck.statistics._trials import pass_at_k, pass_hat_k
 
 Z = statistics.NormalDist().inv_cdf(0.975)
 

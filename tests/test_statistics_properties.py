@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tunecheck.statistics._decisions import holm, smallest_difference
 from tunecheck.statistics._distributions import t_quantile
-from tunecheck.statistics._estimates import estimate_mean, estimate_proportion
+from tunecheck.statistics._estimates import estimate_mean, estimate_proportion, pass_at_k, pass_hat_k
 from tunecheck.statistics._paired import paired_binary, paired_scores, tango
 from tunecheck.statistics._results import Estimate
-from tunecheck.statistics._trials import pass_at_k, pass_hat_k
 
 SCORES = st.one_of(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 1.0]), st.floats(-1e3, 1e3))
 MARKS = st.integers(0, 40).map(lambda mark: mark / 8)

@@ -21,7 +21,7 @@ def trial_metrics(
     Items with fewer than k trials that were judged are left out of the figures for k; where none is left, they are
     null. `source_column` holds what the trials of one item share.
     """
-    from tunecheck.statistics._trials import pass_at_k, pass_hat_k
+    from tunecheck.statistics._estimates import pass_at_k, pass_hat_k
 
     counted = counted_metrics(rows, {evaluator.name: evaluator.primary for evaluator in evaluators})
     readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]

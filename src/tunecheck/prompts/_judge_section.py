@@ -49,16 +49,8 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_identifier(value: object) -> bool:
-    return isinstance(value, str) and value.isidentifier()
-
-
 def _is_range(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(is_number, value)) and value[0] < value[1]
-
-
-def _is_samples(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_SAMPLES
 
 
 def _is_labels(value: object) -> bool:
@@ -84,7 +76,10 @@ _CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = MappingProxyType(
         "higher_is_better": (lambda value: isinstance(value, bool), "true or false"),
         "kind": _one_of("score", "binary", "count"),
         "labels": (_is_labels, "a mapping from words to numbers"),
-        "samples": (_is_samples, f"a whole number from 1 to {_MOST_SAMPLES}"),
+        "samples": (
+            lambda value: type(value) is int and 1 <= value <= _MOST_SAMPLES,
+            f"a whole number from 1 to {_MOST_SAMPLES}",
+        ),
         "combine": _one_of("mean", "majority"),
     }
 )

@@ -125,16 +125,13 @@ class Prompt:
         bound: dict[str, JSON] = {}
         for name, known in self.inputs.items():
             if name in values:
-                bound[name] = self._plain(name, values[name])
+                try:
+                    bound[name] = plain(values[name], path=name)
+                except TypeError as error:
+                    raise PromptRenderError(f"{self.source}: the input {error}") from None
             elif not self._template.may_lack(name):
                 bound[name] = known.default
         return bound
-
-    def _plain(self, name: str, value: object) -> JSON:
-        try:
-            return plain(value, path=name)
-        except TypeError as error:
-            raise PromptRenderError(f"{self.source}: the input {error}") from None
 
     def __repr__(self) -> str:
         return f"Prompt({self.name!r}, inputs={list(self.inputs)!r}, digest={self.digest!r})"

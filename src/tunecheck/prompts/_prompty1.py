@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -54,7 +54,11 @@ def read_prompty1(file: PromptFile) -> Prompt:
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
     template = Template(body, file.where, _Splitter(images), trim_blocks=True)
-    if not _may_have_roles(template.own_text):
+    # A header, or the word that one is made with.
+    if not any(
+        text.strip().lower() in _ROLES or any("\n" in match.group(2) for match in _HEADER.finditer(text))
+        for text in template.own_text
+    ):
         raise front.error((), "the template has no role: write `system:` on a line of its own")
     sample = _sample(front)
     inputs = _inputs(front, sample, template)
@@ -88,10 +92,8 @@ def _check_api(front: Front) -> None:
 
 def _response(front: Front) -> Literal["first", "all"]:
     text = (front.text("model", "response") or "first").lower()
-    if text == "first":
-        return "first"
-    if text == "all":
-        return "all"
+    if text in ("first", "all"):
+        return "all" if text == "all" else "first"
     hint = did_you_mean(text, ("first", "all"))
     raise front.error(("model", "response"), f"{shown_value(text)} is neither first nor all{hint}")
 
@@ -169,18 +171,15 @@ def _definition(front: Front) -> dict[str, JSON] | None:
     if given.get("connection") is not None:
         problem = "a connection of prompt flow cannot be looked up: write the endpoint here"
         raise front.error((*path, "connection"), problem)
-    kind = front.filled_text(*path, "type") or _implied_kind(given)
+    azure = given.get("azure_deployment") or given.get("azure_endpoint")
+    implied = "azure_openai" if azure else "openai" if given.get("model") else ""
+    kind = front.filled_text(*path, "type") or implied
     if kind == "azure_openai":
         return _azure(front, given)
     if kind == "openai":
         return _openai(front, given)
     known = ("azure_openai", "openai")
     raise front.error((*path, "type"), f"{kind!r} is none of {', '.join(known)}{did_you_mean(kind, known)}")
-
-
-def _implied_kind(given: Mapping[str, JSON]) -> str:
-    azure = any(given.get(key) for key in ("azure_deployment", "azure_endpoint"))
-    return "azure_openai" if azure else "openai" if given.get("model") else ""
 
 
 def _azure(front: Front, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -229,14 +228,6 @@ class _Header:
     role: str
     start: int
     end: int
-
-
-def _may_have_roles(texts: Iterable[str]) -> bool:
-    """Whether a template with these texts of its own may have a role: a header, or the word that one is made with."""
-    return any(
-        text.strip().lower() in _ROLES or any("\n" in match.group(2) for match in _HEADER.finditer(text))
-        for text in texts
-    )
 
 
 @dataclass(frozen=True, slots=True)

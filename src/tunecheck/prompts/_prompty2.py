@@ -82,7 +82,9 @@ def is_prompty2(front: Front) -> bool:
 def read_prompty2(file: PromptFile) -> Prompt:
     front, body = file.front, file.body
     _check_template(front)
-    _check_secrets(front)
+    if isinstance(front.value("model"), dict):
+        check_secrets(front, "model", "connection", references=True)
+        check_secrets(front, "model", "options", references=False)
     agent = _agent(front, file.source)
     if agent.tools:
         raise front.error(("tools",), "tools are not supported: a judge answers, it calls nothing")
@@ -92,6 +94,8 @@ def read_prompty2(file: PromptFile) -> Prompt:
     blank = body[: len(body) - len(body.lstrip())].count("\n")
     template = Template(body.lstrip(), lambda line: file.where(line + blank), _split, trim_blocks=False)
     inputs = _inputs(front, agent, template)
+    model = front.value("model")
+    configuration = model if isinstance(model, dict) else {"id": model} if model else {}
     return Prompt(
         name=agent.name or file.stem,
         description=agent.description,
@@ -99,7 +103,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
         inputs=inputs,
         outputs={item.name: _schema(item) for item in agent.outputs or ()},
         parameters=_parameters(front, agent),
-        configuration=_configuration(front),
+        configuration={key: value for key, value in configuration.items() if key != "options"},
         response="first",
         sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
         extra=read_judge(front),
@@ -117,12 +121,6 @@ def _check_template(front: Front) -> None:
         kind = front.text(*path)
         if kind is not None and kind not in known:
             raise front.error(path, f"{shown_value(kind)} is not supported: write {known[0]}")
-
-
-def _check_secrets(front: Front) -> None:
-    if isinstance(front.value("model"), dict):
-        check_secrets(front, "model", "connection", references=True)
-        check_secrets(front, "model", "options", references=False)
 
 
 def _agent(front: Front, source: str) -> _Agent:
@@ -209,12 +207,6 @@ def _parameters(front: Front, agent: _Agent) -> dict[str, JSON]:
     parameters = resolved if isinstance(resolved, dict) else {}
     check_parameters(front, parameters, "model", "options")
     return parameters
-
-
-def _configuration(front: Front) -> Mapping[str, JSON]:
-    model = front.value("model")
-    given = model if isinstance(model, dict) else {"id": model} if model else {}
-    return {key: value for key, value in given.items() if key != "options"}
 
 
 # -- the model configuration: `model.provider`, `model.id` and `model.connection`, as the package has them

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import NoReturn, TypeVar
 
 import jinja2
@@ -35,15 +35,6 @@ from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
 
 # -- the tree, rewritten
 
-# Filters that only this rewriting uses: a name with a blank cannot be written in a template.
-OWN = "own text"
-LITERAL = "own literal"
-WRITTEN = "written value"
-CONCAT = "joined texts"
-EACH = "counted items"
-WEIGHED = "weighed value"
-CHARGED = "counted steps"
-
 _Body = TypeVar("_Body", nodes.For, nodes.Macro, nodes.CallBlock, nodes.Block)
 
 
@@ -68,8 +59,8 @@ class _Rewriter(NodeTransformer):
 
     def _output(self, node: nodes.Expr) -> nodes.Expr:
         if isinstance(node, nodes.TemplateData):
-            return _filtered(nodes.Const(node.data, lineno=node.lineno), OWN)
-        return _filtered(self._visited(_with_literals(node)), WRITTEN)
+            return _filtered(nodes.Const(node.data, lineno=node.lineno), _own)
+        return _filtered(self._visited(_with_literals(node)), _written)
 
     def visit_Assign(self, node: nodes.Assign) -> nodes.Assign:  # noqa: N802 - Jinja's name
         node.node = self._visited(_with_literals(node.node))
@@ -79,20 +70,21 @@ class _Rewriter(NodeTransformer):
         size = _size(node.test) if node.test else 0
         node.iter = _with_literals(node.iter)
         self._with_charge(node)
-        node.iter = _filtered(node.iter, EACH, nodes.Const(1 + size))
+        node.iter = _filtered(node.iter, _each, nodes.Const(1 + size))
         return node
 
     def _with_charge(self, node: _Body) -> _Body:
         steps = sum(map(_size, node.body))
         self.generic_visit(node)
-        charge = _filtered(nodes.Const(steps, lineno=node.lineno), CHARGED)
+        charge = _filtered(nodes.Const(steps, lineno=node.lineno), _charged)
         node.body.insert(0, nodes.Output([charge], lineno=node.lineno))
         return node
 
     visit_Macro = visit_CallBlock = visit_Block = _with_charge  # noqa: N815 - Jinja's names
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802 - Jinja's name
-        return _joined([self._visited(child) for child in node.nodes], node.lineno)
+        texts = [self._visited(child) for child in node.nodes]
+        return _filtered(nodes.Tuple(texts, "load", lineno=node.lineno), _concat)
 
     def _with_its_weight(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
         self.generic_visit(node)
@@ -123,7 +115,7 @@ class _Rewriter(NodeTransformer):
 def _with_literals(node: nodes.Node) -> nodes.Node:
     """The expression, with the texts that stand in it as literals, and may come out of it as such, marked as own."""
     if isinstance(node, nodes.Const) and isinstance(node.value, str):
-        return _filtered(node, LITERAL)
+        return _filtered(node, _literal)
     if isinstance(node, nodes.CondExpr):
         node.expr1 = _with_literals(node.expr1)  # type: ignore[assignment]
         node.expr2 = _with_literals(node.expr2) if node.expr2 else None  # type: ignore[assignment]
@@ -135,15 +127,16 @@ def _with_literals(node: nodes.Node) -> nodes.Node:
 
 
 def _with_weight(node: nodes.Expr) -> nodes.Expr:
-    return node if isinstance(node, nodes.Const) else _filtered(node, WEIGHED)
+    return node if isinstance(node, nodes.Const) else _filtered(node, _weighed)
 
 
-def _joined(texts: list[nodes.Expr], lineno: int) -> nodes.Expr:
-    return _filtered(nodes.Tuple(texts, "load", lineno=lineno), CONCAT)
+def _filtered(node: nodes.Node, function: Callable[..., object], *args: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, _filter_name(function), list(args), [], None, None, lineno=node.lineno)
 
 
-def _filtered(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno)
+def _filter_name(function: Callable[..., object]) -> str:
+    # Only this rewriting uses them: a name with a blank cannot be written in a template.
+    return f"own {function.__name__}"
 
 
 def _size(node: nodes.Node) -> int:
@@ -187,8 +180,12 @@ class Template:
         try:
             tree = environment.parse(body)
             self.names = frozenset(find_undeclared_variables(tree) - environment.globals.keys())
-            self._optional = _guarded(tree)
-            self.own_text = [*_own_text(tree)]
+            # The variables that the template itself looks for: with `default(…)` or `is defined`.
+            filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
+            tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
+            self._optional = {node.name for node in (*filters, *tests) if isinstance(node, nodes.Name)}
+            texts = [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
+            self.own_text = [*(node.data for node in tree.find_all(nodes.TemplateData)), *texts]
             if sum(1 for _ in tree.find_all(nodes.Node)) > MAX_NODES:
                 raise PromptError(f"{where(1)}: the template has more than {MAX_NODES} parts, which no prompt needs")
             code = environment.compile(rewrite(tree))
@@ -243,7 +240,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             optimized=False,
             cache_size=0,
         )
-        self.filters = {**bounded_filters(), **_OWN_FILTERS}
+        self.filters = bounded_filters() | {_filter_name(function): function for function in _OWN_FILTERS}
         self.tests = bounded_tests()  # type: ignore[assignment]  # inferred too narrowly
         self.globals = {"range": safe_range, "dict": dict, "namespace": Namespace, "cycler": Cycler, "joiner": Joiner}
 
@@ -309,29 +306,7 @@ def _charged(context: Context, steps: int) -> Fragment:
     return literal("")
 
 
-_OWN_FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
-    {
-        OWN: _own,
-        LITERAL: _literal,
-        WRITTEN: _written,
-        CONCAT: _concat,
-        EACH: _each,
-        WEIGHED: _weighed,
-        CHARGED: _charged,
-    }
-)
-
-
-def _own_text(tree: nodes.Template) -> list[str]:
-    data = [node.data for node in tree.find_all(nodes.TemplateData)]
-    return data + [node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)]
-
-
-def _guarded(tree: nodes.Template) -> frozenset[str]:
-    """The variables that the template itself looks for: with `default(…)` or `is defined`."""
-    filters = [node.node for node in tree.find_all(nodes.Filter) if node.name in ("default", "d")]
-    tests = [node.node for node in tree.find_all(nodes.Test) if node.name in ("defined", "undefined")]
-    return frozenset(node.name for node in (*filters, *tests) if isinstance(node, nodes.Name))
+_OWN_FILTERS = (_own, _literal, _written, _concat, _each, _weighed, _charged)
 
 
 def _syntax_problem(error: jinja2.TemplateSyntaxError, environment: jinja2.Environment) -> str:

@@ -85,20 +85,19 @@ def smallest_difference(
     alpha = round(1 - comparison.difference.confidence, 12) if alpha is None else alpha
     if not (0 < power < 1 and 0 < alpha < 1):
         raise ValueError(f"a power and an alpha lie between 0 and 1, not {power!r} and {alpha!r}")
-    if comparison.difference.standard_error is None:
-        return SmallestDifference(None, power, alpha, comparison.difference.remark or "there is no spread to judge by")
-    if isinstance(comparison, PairedBinary):
-        value, remark = _of_verdicts(comparison, comparison.difference.standard_error, power, alpha)
+    error = comparison.difference.standard_error
+    value: float | None
+    remark: str | None
+    if error is None:
+        value, remark = None, comparison.difference.remark or "there is no spread to judge by"
+    elif isinstance(comparison, PairedBinary):
+        value, remark = _of_verdicts(comparison, error, power, alpha)
+    elif error == 0:
+        value, remark = None, "all differences are the same: they show no spread"
     else:
-        value, remark = _of_scores(comparison, comparison.difference.standard_error, power, alpha)
+        degrees = (comparison.clusters or comparison.n) - 1
+        value, remark = (t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)) * error, None
     return SmallestDifference(value, power, alpha, remark)
-
-
-def _of_scores(comparison: PairedScores, error: float, power: float, alpha: float) -> tuple[float | None, str | None]:
-    if error == 0:
-        return None, "all differences are the same: they show no spread"
-    degrees = (comparison.clusters or comparison.n) - 1
-    return (t_quantile(1 - alpha / 2, degrees) + t_quantile(power, degrees)) * error, None
 
 
 def _of_verdicts(comparison: PairedBinary, error: float, power: float, alpha: float) -> tuple[float | None, str | None]:
@@ -119,7 +118,10 @@ def smallest_binary(
     None if even a change of all rows would not be shown. A difference cannot be larger than the share of rows that
     differ: where it would have to be, ψ is taken as large as it. With `degrees` Student's t takes the place of z.
     """
-    size, chance = _quantile(1 - alpha / 2, degrees), _quantile(power, degrees)
+    size, chance = (
+        NormalDist().inv_cdf(probability) if degrees is None else t_quantile(probability, degrees)
+        for probability in (1 - alpha / 2, power)
+    )
 
     def shown(difference: float) -> bool:
         share = max(discordance, difference)
@@ -133,7 +135,3 @@ def smallest_binary(
         middle = (low + high) / 2
         low, high = (low, middle) if shown(middle) else (middle, high)
     return high
-
-
-def _quantile(probability: float, degrees: int | None) -> float:
-    return NormalDist().inv_cdf(probability) if degrees is None else t_quantile(probability, degrees)

@@ -48,24 +48,19 @@ def _solve(tail: float, centre: float, degrees: float) -> float:
     at = math.log(NormalDist().inv_cdf(0.5 + centre / 2) if tail > 1e-12 else 8.0)
     for _ in range(_STEPS):
         t = math.exp(at)
-        area = _outside(t, degrees) / 2 if outside else _within(t, degrees)
+        beyond, within = _areas(t, degrees)
+        area = beyond / 2 if outside else within
         slope = t * _density(t, degrees) / area * (-1 if outside else 2)
         error = math.log(area) - wanted
-        if (error > 0) == outside:
-            low = at
-        else:
-            high = at
+        low, high = (at, high) if (error > 0) == outside else (low, at)
         step = at - error / slope
         if abs(step - at) < 1e-14 * max(1.0, abs(at)):
             return math.exp(step)
         # A power tail can throw Newton far out: never further than one factor of e past the known side.
-        at = (
-            step
-            if low < step < high
-            else (low + high) / 2
-            if math.isfinite(low + high)
-            else at + (1 if outside else -1)
-        )
+        if low < step < high:
+            at = step
+        else:
+            at = (low + high) / 2 if math.isfinite(low + high) else at + (1 if outside else -1)
     return math.exp(at)
 
 
@@ -86,19 +81,14 @@ def _gamma_ratio(a: float) -> float:
     return math.sqrt(a) * series
 
 
-def _outside(t: float, degrees: float) -> float:
-    """P(|T| > t) = I_x(degrees/2, ½) with x = degrees / (degrees + t²)."""
+def _areas(t: float, degrees: float) -> tuple[float, float]:
+    """P(|T| > t) and P(|T| < t): the first is I_x(degrees/2, ½) with x = degrees / (degrees + t²)."""
     a, x = degrees / 2, degrees / (degrees + t * t)
     if x < (a + 1) / (a + 2.5):
-        return _front(t, degrees) / a * _fraction(x, a, 0.5)
-    return 1 - _front(t, degrees) * 2 * _fraction(t * t / (degrees + t * t), 0.5, a)
-
-
-def _within(t: float, degrees: float) -> float:
-    a, x = degrees / 2, degrees / (degrees + t * t)
-    if x < (a + 1) / (a + 2.5):
-        return 1 - _front(t, degrees) / a * _fraction(x, a, 0.5)
-    return _front(t, degrees) * 2 * _fraction(t * t / (degrees + t * t), 0.5, a)
+        outside = _front(t, degrees) / a * _fraction(x, a, 0.5)
+        return outside, 1 - outside
+    within = _front(t, degrees) * 2 * _fraction(t * t / (degrees + t * t), 0.5, a)
+    return 1 - within, within
 
 
 def _front(t: float, degrees: float) -> float:
