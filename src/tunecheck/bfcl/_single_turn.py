@@ -65,7 +65,8 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode) -> Ve
 
 
 def _language(row: Mapping[str, object]) -> str:
-    return str(row.get("language") or "python")
+    language = row.get("language") or "python"
+    return str(language) if language in ("python", "java") else "javascript"
 
 
 def _abstention(result: object, mode: Mode, language: str, *, calls_wanted: bool) -> Verdict:
