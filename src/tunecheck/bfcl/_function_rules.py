@@ -88,7 +88,11 @@ class Rules(ABC):
             failure = self._argument_failure(name, value, answer, signature)
             if failure is not None:
                 return failure
-        return _left_out(given, answer)
+        for name, value in answer.arguments.items():
+            if name not in given and "" not in _options(value):
+                text = f"the argument {shown(name)} is missing; expected {_alternatives(_options(value))}"
+                return failed("simple_function_checker:missing_optional", text)
+        return None
 
     @abstractmethod
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
@@ -106,16 +110,6 @@ class Rules(ABC):
         if error is None:
             return None
         return failed(error, f"{name} is {shown(value)}; expected {_alternatives(options)}")
-
-
-def _left_out(given: Mapping[str, object], answer: ExpectedCall) -> Verdict | None:
-    for name, options in answer.arguments.items():
-        if name not in given and "" not in _options(options):
-            return failed(
-                "simple_function_checker:missing_optional",
-                f"the argument {shown(name)} is missing; expected {_alternatives(_options(options))}",
-            )
-    return None
 
 
 def _options(value: object) -> Sequence[object]:

@@ -52,14 +52,11 @@ class Simulators(Backends):
         reading = self._readings.get(text)
         if reading is None:
             reading = read_python_calls(text)
-            if len(self._readings) < _MOST_KEPT and not any(map(_holds_containers, reading.calls)):
+            values = [value for call in reading.calls for value in call.arguments.values()]
+            # A simulator could keep a list or an object and change it later.
+            if len(self._readings) < _MOST_KEPT and not any(isinstance(value, (list, dict)) for value in values):
                 self._readings[text] = reading
         return reading
-
-
-def _holds_containers(call: FunctionCall) -> bool:
-    """Whether a simulator could keep an argument of it and change it later."""
-    return any(isinstance(value, (list, dict)) for value in call.arguments.values())
 
 
 class Attempt:

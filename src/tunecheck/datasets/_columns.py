@@ -24,17 +24,14 @@ def as_list(value: object, what: str) -> list[JSON]:
 
 
 def as_object(value: object, what: str) -> dict[str, JSON]:
-    """The value, if it is an object."""
     return value if isinstance(value, dict) else refuse(f"{what} must be an object, not {_kind(value)}")
 
 
 def as_text(value: object, what: str) -> str:
-    """The value, if it is text."""
     return value if isinstance(value, str) else refuse(f"{what} must be text, not {_kind(value)}")
 
 
 def refuse(what: str) -> NoReturn:
-    """Raise the error of a row that cannot be used."""
     raise UnusableRowError(what)
 
 

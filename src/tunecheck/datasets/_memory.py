@@ -29,7 +29,6 @@ class ListSource(Source):
         self._rows = rows
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source."""
         for number, row in enumerate(self._rows, 1):
             record = checked(self, row, number)
             _feed(digest, record)
@@ -99,7 +98,6 @@ class FrameSource(Source):
                 self.refuse(f"has the column {column!r} {count} times; rename one")
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source."""
         names = self._frame.columns.tolist()
         number = 0
         for start in range(0, len(self._frame), _FRAME_ROWS):

@@ -109,7 +109,7 @@ Start = Callable[[dict[str, JSON]], Replay]
 
 
 class ConfigurationSearch:
-    """Looks for it in one entry: `start` makes a replay from a configuration."""
+    """Looks for the part of an entry's configuration that breaks a call; `start` replays from a configuration."""
 
     def __init__(self, config: dict[str, JSON], start: Start) -> None:
         self._config = config

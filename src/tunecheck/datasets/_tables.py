@@ -41,7 +41,9 @@ class CsvSource(FileSource):
         width = len(header)
         for number, cells in table:
             if len(cells) != width:
-                self._ragged(len(cells), width, number)
+                count = f"{len(cells)} cell" + "s" * (len(cells) != 1)
+                hint = "quote a cell that holds a comma or line break, fill in blank ones"
+                self.refuse(f"has {count}, the header {width}; {hint}", number)
             yield number, dict(zip(header, cells, strict=True))
 
     def _table(self, digest: Digest | None) -> Iterator[tuple[int, list[str]]]:
@@ -77,13 +79,6 @@ class CsvSource(FileSource):
         if twice:
             self.refuse(f"the header has the column {twice[0]!r} {header.count(twice[0])} times; rename one", number)
 
-    def _ragged(self, count: int, expected: int, number: int) -> NoReturn:
-        cells = f"{count} cell" + "s" * (count != 1)
-        self.refuse(
-            f"has {cells}, the header {expected}; quote a cell that holds a comma or line break, fill in blank ones",
-            number,
-        )
-
     def _broken(self, error: csv.Error, start: int, end: int) -> NoReturn:
         text = str(error)
         if "unexpected end of data" in text or "field larger" in text:
@@ -100,7 +95,6 @@ class ParquetSource(FileSource):
     """A Parquet file: timestamps become ISO 8601 text, decimals text; binary columns are refused."""
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
-        """See Source."""
         try:
             import pyarrow
             import pyarrow.parquet as parquet

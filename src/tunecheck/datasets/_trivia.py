@@ -94,7 +94,6 @@ class _ListSource(JsonLinesSource):
     """A file from where its list begins on; the lines before count as empty ones."""
 
     def chunks(self, digest: Digest | None = None) -> Iterator[bytes]:
-        """See FileSource."""
         pieces = super().chunks(digest)
         head = b""
         for piece in pieces:
@@ -109,7 +108,6 @@ class _ListReader(ArrayReader):
     """Reads a list that is followed by the rest of its object, which nobody needs."""
 
     def items(self) -> Iterator[JSON]:
-        """The list's items in order."""
         self._peek()
         self._at += 1
         if self._peek() != "]":

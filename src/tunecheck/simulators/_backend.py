@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from tunecheck._errors import DataError, PluginError
@@ -132,23 +132,32 @@ class Backend:
         """
         owner, operation = self._table.get(call.name, ("", None))
         if operation is None:
-            return failure(self._unknown(call.name))
+            hint = did_you_mean(call.name, self._table) if len(call.name) <= _LONGEST_GUESS else ""
+            return failure(f"there is no operation {quoted(call.name)}{hint}")
         if owner in self._stuck:
             return failure(f"{owner} is out of order since {self._stuck[owner]} did not return")
         try:
-            arguments = operation.bind(*_split(call.arguments, operation, positional))
-            return success(self._run(self.simulators[owner], operation, arguments))
+            simulator, arguments = (
+                self.simulators[owner],
+                operation.bind(*_split(call.arguments, operation, positional)),
+            )
+            work = partial(operation.method, simulator, **arguments)
+            return success(work() if simulator.bounded else _run_with_time_limit(work, self.time_limit_s))
         except _OverdueError:
             self._stuck[owner] = operation.name
             return failure(f"{operation.name} did not return within {self.time_limit_s:g} seconds")
         except (SimulatorError, ArgumentError) as error:
             return failure(str(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's simulator with a model's arguments
-            return failure(_described(operation.name, error))
+            text = " ".join(str(error).split())[:1000]
+            return failure(f"{operation.name} failed: {type(error).__name__}{': ' if text else ''}{text}")
 
     def states(self) -> dict[str, dict[str, object]]:
         """Each simulator's state, by class name: to be compared, not changed."""
-        return {name: self._state(name, simulator) for name, simulator in self.simulators.items()}
+        return {  # a thread may still be changing the state of a simulator whose call did not return
+            name: {"out_of_order_since": self._stuck[name]} if name in self._stuck else simulator.state()
+            for name, simulator in self.simulators.items()
+        }
 
     def state_texts(self) -> dict[str, dict[str, JSON]]:
         """Each simulator's state as an inference log shows it, by class name; those without any are left out."""
@@ -158,20 +167,6 @@ class Backend:
     def tool_definitions(self) -> list[dict[str, JSON]]:
         """The OpenAI tools of all operations."""
         return [definition for each in self.simulators.values() for definition in each.tool_definitions()]
-
-    def _state(self, name: str, simulator: Simulator) -> dict[str, object]:
-        if name in self._stuck:  # a thread may still be changing it
-            return {"out_of_order_since": self._stuck[name]}
-        return simulator.state()
-
-    def _run(self, simulator: Simulator, operation: Operation, arguments: Mapping[str, JSON]) -> object:
-        if simulator.bounded:
-            return operation.method(simulator, **arguments)
-        return _run_with_time_limit(lambda: operation.method(simulator, **arguments), self.time_limit_s)
-
-    def _unknown(self, name: str) -> str:
-        hint = did_you_mean(name, self._table) if len(name) <= _LONGEST_GUESS else ""
-        return f"there is no operation {quoted(name)}{hint}"
 
 
 class Backends:
@@ -246,11 +241,6 @@ def _split(
     )
 
 
-def _described(operation: str, error: BaseException) -> str:
-    text = " ".join(str(error).split())[:1000]
-    return f"{operation} failed: {type(error).__name__}{': ' if text else ''}{text}"
-
-
 class _OverdueError(Exception):
     """The code did not return in time."""
 
@@ -283,10 +273,6 @@ def _run_with_time_limit(work: Callable[[], object], time_limit_s: float) -> obj
         raise failed[0]
     if outcome:
         return outcome[0]
-    _stop(thread)
-    raise _OverdueError
-
-
-def _stop(thread: threading.Thread) -> None:
     if thread.ident is not None and thread.is_alive():
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_ThreadEndError))
+    raise _OverdueError

@@ -222,7 +222,8 @@ def type_schema(hint: object) -> dict[str, JSON]:
     if origin is typing.Literal:
         return {**type_schema(type(inner[0])), "enum": list(inner)}
     if origin in (typing.Union, types.UnionType):
-        return _union_schema([each for each in inner if each is not type(None)])
+        choices = [type_schema(each) for each in inner if each is not type(None)]
+        return choices[0] if len(choices) == 1 else {"anyOf": [*choices]}
     if typing.is_typeddict(hint):
         return _typed_dict_schema(typing.cast("type", hint))
     schema: dict[str, JSON] = {"type": _SCALARS[origin]} if origin in _SCALARS else {}
@@ -231,12 +232,6 @@ def type_schema(hint: object) -> dict[str, JSON]:
     if schema.get("type") == "object" and len(inner) == 2 and type_schema(inner[1]):
         schema["additionalProperties"] = type_schema(inner[1])
     return schema
-
-
-def _union_schema(choices: list[object]) -> dict[str, JSON]:
-    if len(choices) == 1:
-        return type_schema(choices[0])
-    return {"anyOf": [type_schema(each) for each in choices]}
 
 
 def _typed_dict_schema(hint: type) -> dict[str, JSON]:

@@ -91,16 +91,12 @@ def started(owner: str, config: Mapping[str, JSON], defaults: Mapping[str, Any])
     """A copy of each default, or of what the configuration holds in its place; what else that holds is left out."""
     values = {name: copied(config.get(name, default)) for name, default in defaults.items()}
     for name, value in values.items():
-        needed = _needed(name, defaults[name])
+        default = defaults[name]
+        kind = type(default) if isinstance(default, (dict, list)) else None
+        needed = int if name == "random_seed" else kind
         if needed and not isinstance(value, needed):
             raise DataError(f"initial_config.{owner}.{name} is a {type(value).__name__}; {_NAMES[needed]} is needed")
     return values
-
-
-def _needed(name: str, default: object) -> type | None:
-    if name == "random_seed":
-        return int
-    return type(default) if isinstance(default, (dict, list)) else None
 
 
 def taken(config: Mapping[str, JSON], simulator: str, key: str, default: _Value) -> _Value:

@@ -30,7 +30,13 @@ class GorillaFileSystem(Simulator):
         """See `Simulator.load`; of several roots the first is taken, as BFCL's data need."""
         root = Directory("/")
         if "root" in config:
-            root = _root(config["root"])
+            roots = config["root"]
+            if not isinstance(roots, dict) or not roots:
+                raise DataError(
+                    "initial_config.GorillaFileSystem.root needs one entry: the root directory under its name"
+                )
+            name = next(iter(roots))
+            root = read_directory(name, roots[name], f"initial_config.GorillaFileSystem.root.{name}")
             if long_context is not None:
                 pad(root, *_padding(long_context))
         self._volume = Volume(root)
@@ -131,7 +137,9 @@ class GorillaFileSystem(Simulator):
             file_name: Name of a file in this directory, not a path.
             lines: How many lines to show.
         """
-        return {"last_lines": _last_lines(self._content(file_name, "tail"), lines)}
+        listed = self._content(file_name, "tail").splitlines()
+        start = -len(listed) if lines > len(listed) else -lines  # a negative number leaves out so many from the start
+        return {"last_lines": "\n".join(listed[start:])}
 
     @tool
     def wc(self, file_name: str, mode: str = "l") -> dict[str, int | str]:
@@ -143,7 +151,12 @@ class GorillaFileSystem(Simulator):
         """
         if mode not in ("l", "w", "c"):
             raise SimulatorError(f"wc: there is no mode '{str(mode)[:1000]}'")
-        return _counted(self._content(file_name, "wc"), mode)
+        text = self._content(file_name, "wc")
+        if mode == "c":
+            return {"count": len(text), "type": "characters"}
+        if mode == "w":
+            return {"count": len(text.split()), "type": "words"}
+        return {"count": len(text.splitlines()), "type": "lines"}
 
     @tool
     def sort(self, file_name: str) -> dict[str, str]:
@@ -177,7 +190,8 @@ class GorillaFileSystem(Simulator):
         second = self._volume.find(file_name2) if isinstance(first, File) else None
         if not isinstance(first, File) or not isinstance(second, File):
             raise SimulatorError(f"diff: there is no file '{file_name1}' or no file '{file_name2}' here")
-        return {"diff_lines": _differing_lines(_text(first), _text(second))}
+        pairs = zip(_text(first).splitlines(), _text(second).splitlines(), strict=False)
+        return {"diff_lines": "\n".join(f"- {one}\n+ {other}" for one, other in pairs if one != other)}
 
     @tool
     def du(self, human_readable: bool = False) -> dict[str, str]:
@@ -188,7 +202,12 @@ class GorillaFileSystem(Simulator):
         """
         nodes = [entry for _, entry in descendants(self._volume.current, "")]
         size = sum(len(_text(entry).encode()) for entry in nodes if isinstance(entry, File))
-        return {"disk_usage": _readable_size(size) if human_readable else f"{size} bytes"}
+        if not human_readable:
+            return {"disk_usage": f"{size} bytes"}
+        readable, unit = float(size), 0
+        while readable >= 1024 and unit < len(_UNITS) - 1:
+            readable, unit = readable / 1024, unit + 1
+        return {"disk_usage": f"{readable:.2f} {_UNITS[unit]}"}
 
     @tool
     def find(self, path: str = ".", name: str | None = None) -> dict[str, list[str]]:
@@ -287,13 +306,6 @@ class GorillaFileSystem(Simulator):
         return there, node.name, place
 
 
-def _root(config: JSON) -> Directory:
-    if not isinstance(config, dict) or not config:
-        raise DataError("initial_config.GorillaFileSystem.root needs one entry: the root directory under its name")
-    name = next(iter(config))
-    return read_directory(name, config[name], f"initial_config.GorillaFileSystem.root.{name}")
-
-
 def _padding(constants: Mapping[str, JSON]) -> tuple[str, list[str], list[str]]:
     text, names = constants["FILE_CONTENT_EXTENSION"], constants["POPULATE_FILE_EXTENSION"]
     unpadded = constants["FILES_TAIL_USED"]
@@ -318,33 +330,3 @@ def _text(file: File) -> str:
     if not isinstance(file.content, str):
         raise SimulatorError(f"what is in '{file.name}' is not text")
     return file.content
-
-
-def _last_lines(text: str, lines: int) -> str:
-    """The last lines without the final line feed; of a negative number, all but so many from the start."""
-    listed = text.splitlines()
-    start = -len(listed) if lines > len(listed) else -lines
-    return "\n".join(listed[start:])
-
-
-def _counted(text: str, mode: str) -> dict[str, int | str]:
-    """Lines ("l"), words ("w") or characters ("c") of a text."""
-    if mode == "c":
-        return {"count": len(text), "type": "characters"}
-    if mode == "w":
-        return {"count": len(text.split()), "type": "words"}
-    return {"count": len(text.splitlines()), "type": "lines"}
-
-
-def _differing_lines(first: str, second: str) -> str:
-    """Lines that differ at the same place, `- ` and `+ `, as far as the shorter text goes."""
-    pairs = zip(first.splitlines(), second.splitlines(), strict=False)
-    return "\n".join(f"- {one}\n+ {other}" for one, other in pairs if one != other)
-
-
-def _readable_size(size: float) -> str:
-    """A number of bytes in the largest unit in which it is at least 1."""
-    unit = 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{size:.2f} {_UNITS[unit]}"

@@ -126,11 +126,11 @@ class MessageAPI(Simulator):
     def view_messages_sent(self) -> Fields:
         """Show all messages, by the id of the user who got them."""
         self._check_login()
-        grouped: dict[str, JSON] = {}
+        grouped: dict[str, list[JSON]] = {}
         for message in self._inbox:
             receiver, text = next(iter(message.items()))
-            grouped[receiver] = [*_listed(grouped.get(receiver)), text]
-        return {"messages": grouped}
+            grouped.setdefault(receiver, []).append(text)
+        return {"messages": {**grouped}}
 
     @tool
     def search_messages(self, keyword: str) -> Fields:
@@ -193,10 +193,6 @@ def _ids(config: Mapping[str, JSON]) -> list[int]:
     if not all(isinstance(each, int) for each in ids):
         raise DataError("initial_config.MessageAPI.generated_ids: whole numbers are needed")
     return ids
-
-
-def _listed(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []
 
 
 def _lower(text: JSON) -> str:

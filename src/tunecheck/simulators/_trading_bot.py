@@ -190,7 +190,9 @@ class TradingBot(Simulator):
             raise SimulatorError("the price and the number of shares must be above zero")
         price = float(price)
         if order_type.lower() == "buy":
-            self._require_funds(price * amount)
+            cost, balance = price * amount, self.account_info.get("balance", 0)
+            if cost > balance:
+                raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
         order_id = self.order_counter
         self.orders[order_id] = {
             "id": order_id,
@@ -229,7 +231,10 @@ class TradingBot(Simulator):
         order = self.orders[order_id]
         if self._padding is None:
             return copied(order)
-        return {**order, "metadata": _described(order["symbol"], self._padding)}
+        templates, symbol = self._padding["ORDER_DETAIL_EXTENSION"], str(order["symbol"])
+        assert isinstance(templates, dict)
+        metadata = {name: str(template).replace("{symbol}", symbol) for name, template in templates.items()}
+        return {**order, "metadata": metadata}
 
     @tool
     def get_order_history(self) -> dict[str, list[int | str]]:
@@ -346,11 +351,6 @@ class TradingBot(Simulator):
         moment = _OPENING + timedelta(seconds=self._random.randint(0, _DAY_S))
         self.transaction_history.append({"type": kind, "amount": amount, "timestamp": moment.strftime(_TIME)})
 
-    def _require_funds(self, cost: float) -> None:
-        balance = self.account_info.get("balance", 0)
-        if cost > balance:
-            raise SimulatorError(f"the order costs ${cost:.2f} and the balance is ${balance:.2f}")
-
     def _require_login(self, purpose: str) -> None:
         if not self.authenticated:
             raise SimulatorError(f"log in to the trading system to {purpose}")
@@ -358,12 +358,6 @@ class TradingBot(Simulator):
 
 def _moment(text: str, form: str) -> datetime:
     return datetime.strptime(text, form)  # noqa: DTZ007 - see _OPENING
-
-
-def _described(symbol: str, padding: LongContext) -> dict[str, str]:
-    templates = padding["ORDER_DETAIL_EXTENSION"]
-    assert isinstance(templates, dict)
-    return {name: str(template).replace("{symbol}", str(symbol)) for name, template in templates.items()}
 
 
 def _listed(padding: LongContext, name: str) -> list[str]:

@@ -106,21 +106,33 @@ class TravelAPI(Simulator):
         """
         try:
             self._require_token(access_token)
-            card = self._charged_card(card_id)
+            card = self._card(card_id)
+            if "balance" not in card:
+                raise SimulatorError("the balance of this card is not known")
             cost = _booking_fare(travel_date, travel_from, travel_to, travel_class)
-            self._require_funds(card, cost)
+            if card["balance"] < cost:
+                raise SimulatorError("the card's balance does not cover the fare")
+            if self.budget_limit is not None and card["balance"] < self.budget_limit:
+                raise SimulatorError("the card's balance is less than the budget limit")
         except SimulatorError as error:
             return {"booking_status": False, "error": str(error)}
         card["balance"] -= cost
-        booking: Booking = {
+        booking_id, transaction_id = self._number(7), self._number(8)
+        self.booking_record[booking_id] = {
             "card_id": card_id,
             "travel_date": travel_date,
             "travel_from": travel_from,
             "travel_to": travel_to,
             "travel_class": travel_class,
             "travel_cost": cost,
+            "transaction_id": transaction_id,
         }
-        return self._recorded(booking)
+        return {
+            "booking_id": booking_id,
+            "transaction_id": transaction_id,
+            "booking_status": True,
+            "booking_history": {} if self._padding is None else copied(self.booking_record),
+        }
 
     @tool
     def cancel_booking(self, access_token: str, booking_id: str) -> dict[str, object]:
@@ -395,28 +407,6 @@ class TravelAPI(Simulator):
         """
         return {"budget_fiscal_year": figures().travel.fiscal_year}
 
-    def _recorded(self, booking: Booking) -> dict[str, object]:
-        booking_id, booking["transaction_id"] = self._number(7), self._number(8)
-        self.booking_record[booking_id] = booking
-        return {
-            "booking_id": booking_id,
-            "transaction_id": booking["transaction_id"],
-            "booking_status": True,
-            "booking_history": {} if self._padding is None else copied(self.booking_record),
-        }
-
-    def _charged_card(self, card_id: str) -> Card:
-        card = self._card(card_id)
-        if "balance" not in card:
-            raise SimulatorError("the balance of this card is not known")
-        return card
-
-    def _require_funds(self, card: Card, cost: float) -> None:
-        if card["balance"] < cost:
-            raise SimulatorError("the card's balance does not cover the fare")
-        if self.budget_limit is not None and card["balance"] < self.budget_limit:
-            raise SimulatorError("the card's balance is less than the budget limit")
-
     def _booking(self, booking_id: str | None) -> Booking:
         if booking_id not in self.booking_record:
             raise SimulatorError("there is no such booking")
@@ -478,7 +468,6 @@ def _day(text: str) -> date | None:
 
 
 def _fare(travel_from: str, travel_to: str, travel_date: str, travel_class: str) -> float:
-    """What a flight costs, in US dollars."""
     for start, end, base in figures().travel.fares:
         if (start, end) == (travel_from, travel_to):
             return base * _factor(travel_date, travel_class)

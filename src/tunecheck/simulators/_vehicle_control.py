@@ -168,7 +168,26 @@ class VehicleControlAPI(Simulator):
         Args:
             option: Which part.
         """
-        shown = self._status(option)
+        parts: dict[object, dict[str, object]] = {
+            "fuel": {"fuelLevel": self.fuelLevel},
+            "battery": {"batteryVoltage": self.batteryVoltage},
+            "doors": {"doorStatus": copied(self.doorStatus)},
+            "climate": {
+                "currentACTemperature": self.acTemperature,
+                "fanSpeed": self.fanSpeed,
+                "climateMode": self.acMode,
+                "humidityLevel": self.humidityLevel,
+            },
+            "headlights": {"headlightStatus": self.headLightStatus},
+            "parkingBrake": {
+                "parkingBrakeStatus": self.parkingBrakeStatus,
+                "parkingBrakeForce": self._parking_brake_force,
+                "slopeAngle": self._slope_angle,
+            },
+            "brakePedal": {"brakePedalStatus": self.brakePedalStatus, "brakePedalForce": self._brake_pedal_force},
+            "engine": {"engineState": self.engine_state},
+        }
+        shown = parts.get(option) if isinstance(option, str) else None
         if shown is None:
             raise SimulatorError("the car has no such status")
         return shown if self._padding is None else {"metadata": self._padding["CAR_STATUS_METADATA_EXTENSION"], **shown}
@@ -286,7 +305,8 @@ class VehicleControlAPI(Simulator):
         """
         for start, end, kilometres in figures().vehicle.distances:
             if (cityA, cityB) in ((start, end), (end, start)):
-                return self._with_places(kilometres)
+                places = {} if self._padding is None else {"intermediaryCities": self._padding["INTERMEDIARY_CITIES"]}
+                return {"distance": kilometres, **places}
         raise SimulatorError("the distance between these zip codes is not known")
 
     @tool
@@ -346,30 +366,3 @@ class VehicleControlAPI(Simulator):
             messages: What to show.
         """
         return {"log": messages}
-
-    def _status(self, option: Option) -> dict[str, object] | None:
-        parts: dict[object, dict[str, object]] = {
-            "fuel": {"fuelLevel": self.fuelLevel},
-            "battery": {"batteryVoltage": self.batteryVoltage},
-            "doors": {"doorStatus": copied(self.doorStatus)},
-            "climate": {
-                "currentACTemperature": self.acTemperature,
-                "fanSpeed": self.fanSpeed,
-                "climateMode": self.acMode,
-                "humidityLevel": self.humidityLevel,
-            },
-            "headlights": {"headlightStatus": self.headLightStatus},
-            "parkingBrake": {
-                "parkingBrakeStatus": self.parkingBrakeStatus,
-                "parkingBrakeForce": self._parking_brake_force,
-                "slopeAngle": self._slope_angle,
-            },
-            "brakePedal": {"brakePedalStatus": self.brakePedalStatus, "brakePedalForce": self._brake_pedal_force},
-            "engine": {"engineState": self.engine_state},
-        }
-        return parts.get(option) if isinstance(option, str) else None
-
-    def _with_places(self, kilometres: float) -> dict[str, object]:
-        if self._padding is None:
-            return {"distance": kilometres}
-        return {"distance": kilometres, "intermediaryCities": self._padding["INTERMEDIARY_CITIES"]}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -38,14 +37,12 @@ def load_bfcl(argument: str) -> Dataset:
     names, _, folder = argument.partition(_DATA)
     categories = named_categories(names)
     files = find_bfcl(Path(folder).expanduser() if folder else None)
-    return Dataset(BfclSource(files, categories, names), defaults=_defaults(categories))
-
-
-def _defaults(categories: Sequence[Category]) -> DatasetDefaults:
     conversations = any(category.multi_turn for category in categories)
     questions = not all(category.multi_turn for category in categories)
     evaluators = ["multi_turn_state"] * conversations + ["call_check"] * questions
-    return DatasetDefaults(evaluators=evaluators, target="conversation")  # which asks a single question once
+    # The conversation target asks a single question once.
+    defaults = DatasetDefaults(evaluators=evaluators, target="conversation")
+    return Dataset(BfclSource(files, categories, names), defaults=defaults)
 
 
 def select_rows(
@@ -143,10 +140,12 @@ class BfclSource(Source):
         answered = iter(()) if answers is None else answers.records()
         for line, entry in questions.records():
             _, answer = next(answered, (0, None))
-            with _located(questions, line, entry):
+            try:
                 if answers is not None and answer is None:
                     raise UnusableRowError(f"{answers.label} ends before it, without its answer")
                 row = builder.row(category, entry, answer)
+            except UnusableRowError as error:
+                questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)
             yield row
         if answers is not None and next(answered, None) is not None:
             answers.refuse(f"has more answers than {questions.label} has questions")
@@ -158,12 +157,3 @@ class BfclSource(Source):
                 yield self._files.data / category.answers
         yield from (self._files.function_docs(simulator) for simulator in FUNCTION_DOCS)
         yield from (self._files.package / text for text in TEXTS)
-
-
-@contextmanager
-def _located(questions: Source, line: int, entry: Record) -> Iterator[None]:
-    """Say of an entry that cannot be used which one it is."""
-    try:
-        yield
-    except UnusableRowError as error:
-        questions.refuse(f"the entry {entry.get('id')!r} cannot be used: {error}", line)

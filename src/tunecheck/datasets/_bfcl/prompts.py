@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,8 +58,9 @@ class Wording:
         """The words of a copy of BFCL; ours for each that it does not have."""
         words: dict[str, str] = {}
         for path in (package / HINTS, package / TOOL_HINTS):
-            if path.is_file():
-                words |= dict(_recognised(text_constants(path)))
+            for text in text_constants(path) if path.is_file() else ():
+                if len(text) <= _LONGEST_WORDING:
+                    words |= {name: text for name, mark in _MARKS.items() if re.fullmatch(mark, text)}
         return cls(**words)
 
 
@@ -80,15 +81,6 @@ _MARKS = {
 }
 
 _LONGEST_WORDING = 300
-
-
-def _recognised(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    marks = {name: re.compile(mark) for name, mark in _MARKS.items()}
-    for text in texts:
-        if len(text) <= _LONGEST_WORDING:
-            for name, mark in marks.items():
-                if mark.fullmatch(text):
-                    yield name, text
 
 
 def read_prompts(folder: Path | None = None) -> Mapping[str, str]:
