@@ -86,17 +86,12 @@ def find_scores(path: Path) -> BfclScores | None:
         if category in files:
             raise DataError(f"{files[category]} and {each} are both scores of {category}: name one's folder")
         files[category] = each
-        _check_version(each)
+        summary = each.with_name("summary.json")
+        if each.name.endswith(_VERDICTS) and summary.is_file():
+            read_object(summary)  # checks the version of our verdicts, which stands there
     order = list(CATEGORIES)
     known = sorted(files, key=lambda name: (order.index(name) if name in order else len(order), name))
     return BfclScores({name: files[name] for name in known})
-
-
-def _check_version(scores: Path) -> None:
-    """The version of our verdicts stands in the summary beside them."""
-    summary = scores.with_name("summary.json")
-    if scores.name.endswith(_VERDICTS) and summary.is_file():
-        read_object(summary)
 
 
 def files_below(folder: Path) -> list[Path]:

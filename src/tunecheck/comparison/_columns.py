@@ -277,11 +277,15 @@ def settle(evaluator: EvaluatorColumns, columns: dict[str, Column], declared: Ev
     counted = counted_metric(with_result, name, declared.primary)
     for each in list(evaluator.columns):
         if all(value != value for value in columns[each].values):
-            _drop(each, evaluator, columns)
+            del columns[each]
+            evaluator.columns.remove(each)
     verdicts = [columns[each] for each in evaluator.columns if columns[each].passes]
     primary = next((column for column in verdicts if column.metric == counted), None)
     if primary is not None:
-        _rename(primary, f"{name}.{PASS_RATE}", evaluator, columns)
+        del columns[primary.name]
+        evaluator.columns[evaluator.columns.index(primary.name)] = f"{name}.{PASS_RATE}"
+        primary.name = primary.passes = f"{name}.{PASS_RATE}"
+        columns[primary.name] = primary
     for verdict in verdicts:
         _tie(verdict, evaluator, columns, declared)
     evaluator.main = _main(evaluator, columns, primary, declared)
@@ -311,15 +315,3 @@ def _main(
         return primary.name
     own = f"{evaluator.name}.{evaluator.name}"
     return own if own in columns else next(iter(evaluator.columns), None)
-
-
-def _drop(name: str, evaluator: EvaluatorColumns, columns: dict[str, Column]) -> None:
-    del columns[name]
-    evaluator.columns.remove(name)
-
-
-def _rename(column: Column, name: str, evaluator: EvaluatorColumns, columns: dict[str, Column]) -> None:
-    del columns[column.name]
-    evaluator.columns[evaluator.columns.index(column.name)] = name
-    column.name = column.passes = name
-    columns[name] = column

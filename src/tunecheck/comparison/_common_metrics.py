@@ -35,7 +35,14 @@ def choose_metrics(
         raise ConfigurationError(f"no row of {base.info.id} or {new.info.id} has a number: there is nothing to compare")
     tested = dict(mains) if named is None else dict(_named(named, mains, base, new))
     chosen = [_chosen(name, key, base, new, tested=True) for name, key in tested.items()]
-    others = [key for name in shared for key in _others(name, base, new) if key not in tested.values()]
+    others = [
+        key
+        for name in shared
+        for key in base.evaluators[name].columns
+        if key in new.evaluators[name].columns
+        and not (base.columns[key].repeats and new.columns[key].repeats)  # numbers that only repeat the verdicts
+        and key not in tested.values()
+    ]
     for key in others[:MOST_SHOWN]:
         evaluator = (base.columns.get(key) or new.columns[key]).evaluator
         name = evaluator if mains.get(evaluator) == key else key
@@ -63,14 +70,6 @@ def _main(name: str, base: RunTable, new: RunTable, *, gated: bool) -> str | Non
         if evaluator.main is not None:
             return evaluator.main
     return None
-
-
-def _others(name: str, base: RunTable, new: RunTable) -> Iterator[str]:
-    """An evaluator's numbers that say more than its verdicts."""
-    before, after = base.evaluators[name], new.evaluators[name]
-    for key in before.columns:
-        if key in after.columns and not (base.columns[key].repeats and new.columns[key].repeats):
-            yield key
 
 
 def _named(names: Sequence[str], mains: dict[str, str], base: RunTable, new: RunTable) -> Iterator[tuple[str, str]]:

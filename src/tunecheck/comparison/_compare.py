@@ -17,7 +17,7 @@ from tunecheck._messages import did_you_mean
 from tunecheck.comparison._changes import RunPair, add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison
-from tunecheck.comparison._measuring import Chosen, Settings, Sides, estimate, item_values, judge, measure, sides_of
+from tunecheck.comparison._measuring import Settings, Sides, estimate, item_values, judge, measure, sides_of
 from tunecheck.comparison._pairing import PAIR_BY, Pairing, pair
 from tunecheck.comparison._reading import RunLike, read_run
 from tunecheck.comparison._run_table import RunTable
@@ -84,7 +84,10 @@ def compare(
 def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings) -> Compared:
     """Compare runs with the first of them; arguments and errors as of `compare`."""
     _check(settings, runs)
-    tables = [read_run(run, results_dir, cluster=settings.cluster, name=_called(at)) for at, run in enumerate(runs)]
+    tables = [
+        read_run(run, results_dir, cluster=settings.cluster, name=f"run {at}" if at else "base")
+        for at, run in enumerate(runs)
+    ]
     if not settings.allow_simulated:
         _refuse_simulated(tables)
     first = tables[0].info
@@ -94,10 +97,6 @@ def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings)
     history = _history(sides, settings)
     found = Comparison(first, against, history, settings.confidence, settings.margin, settings.cluster)
     return Compared(found, [each.runs for each in sides])
-
-
-def _called(at: int) -> str:
-    return f"run {at}" if at else "base"
 
 
 def _check(settings: Settings, runs: Sequence[RunLike]) -> None:
@@ -142,19 +141,16 @@ class _Against:
         self._settings = settings
         self.runs = RunPair(base, new, pair(base, new, settings.pair_by))
         self.labels = _labels(base, new, self.runs.pairing, settings.cluster)
-        self._codes = None if self.labels is None else _codes(self.labels)
+        codes = None if self.labels is None else _codes(self.labels)
         chosen, notes = choose_metrics(base, new, settings.metrics, gated=settings.gated)
         same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
         self.notes = [*same, *base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
         self.sides: dict[str, Sides] = {}
         self.measured: dict[str, MetricComparison] = {}
         for each in chosen:
-            self._measure(each)
-
-    def _measure(self, chosen: Chosen) -> None:
-        sides = sides_of(chosen.key, self.runs.base, self.runs.new, self.runs.pairing, self._codes)
-        self.sides[chosen.name] = sides
-        self.measured[chosen.name] = measure(chosen, sides, self.runs.base, self.runs.new, self._settings)
+            sides = sides_of(each.key, base, new, self.runs.pairing, codes)
+            self.sides[each.name] = sides
+            self.measured[each.name] = measure(each, sides, base, new, settings)
 
     def finish(self, adjusted: list[float | None]) -> RunComparison:
         judged: dict[str, MetricComparison] = {}

@@ -134,14 +134,11 @@ def _nothing(base: RunTable, new: RunTable, contents: bool) -> NothingPairsError
 
 def _differing(base: RunTable, new: RunTable, name: str) -> list[str]:
     """The columns of the data that one row has otherwise in each run."""
-    before, after = (_inputs(_row(table, name)) for table in (base, new))
+    before, after = (_data(table, name) for table in (base, new))
     return [column for column in {**before, **after} if before.get(column) != after.get(column)]
 
 
-def _row(table: RunTable, name: str) -> RawRow:
+def _data(table: RunTable, name: str) -> dict[str, JSON]:
     at = table.row_ids.index(name) if name in table.row_ids else 0
-    return next(table.source.records({at}), {})
-
-
-def _inputs(row: RawRow) -> dict[str, JSON]:
+    row: RawRow = next(table.source.records({at}), {})
     return {key.removeprefix("inputs."): value_of(row[key]) for key in row if key.startswith("inputs.")}

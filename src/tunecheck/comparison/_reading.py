@@ -139,6 +139,7 @@ def _run_folder(run: Run) -> _Opened:
     manifest = run.manifest()
     if not run.results.is_file():
         raise ConfigurationError(f"run {run.id} has no results: it {_ended(run)}")
+    status = run.status() if manifest.status else "finished"
     return _Opened(
         run.id,
         "run",
@@ -148,14 +149,9 @@ def _run_folder(run: Run) -> _Opened:
         _answer_columns(manifest) if manifest.target is None else None,
         manifest.simulated,
         manifest.created,
-        _unfinished(run, manifest),
+        # A run that was finished once and resumed has its rows of then.
+        () if status == "finished" else (f"{run.id} is not finished ({status}): its rows are those of before",),
     )
-
-
-def _unfinished(run: Run, manifest: RunFile) -> tuple[str, ...]:
-    """A run that was finished once and taken up again has its rows of then."""
-    status = run.status() if manifest.status else "finished"
-    return () if status == "finished" else (f"{run.id} is not finished ({status}): its rows are those of before",)
 
 
 def _ended(run: Run) -> str:

@@ -162,7 +162,8 @@ class _Aligned:
     def _as_faults_say(self, faults: Iterable[Fault]) -> None:
         for fault in faults:
             if fault.code == "misnamed_call":
-                one, other = (_taken(calls, *_named(side)) for calls, side in self._sides(fault))
+                one = _taken(self._wanted, *_named(fault.expected))
+                other = _taken(self._made, *_named(fault.actual))
                 if one is not None and other is not None:
                     self.pairs.append((one, other, "misnamed"))
                 else:
@@ -172,10 +173,6 @@ class _Aligned:
                 self.missing.append(call)
             elif fault.code == "extra_call" and (call := _taken(self._made, fault.call, fault.actual)):
                 self.extra.append(call)
-
-    def _sides(self, fault: Fault) -> Iterator[tuple[list[FunctionCall], object]]:
-        yield self._wanted, fault.expected
-        yield self._made, fault.actual
 
     def _equal(self) -> None:
         for call in list(self._wanted):

@@ -103,14 +103,12 @@ def _measured(numbers: Iterable[float]) -> JSON:
         return None
     positive = values[next(at for at, value in enumerate(values) if value > 0) :]
     wide = len(positive) == len(values) and values[-1] / values[0] > _WIDE
-    quantiles: dict[str, JSON] = {f"p{share}": _quantile(values, share / 100) for share in (50, 90, 99)}
+    # Nearest-rank quantiles: values that occurred.
+    quantiles: dict[str, JSON] = {
+        f"p{share}": values[max(0, math.ceil(share / 100 * len(values)) - 1)] for share in (50, 90, 99)
+    }
     bins = histogram(values, values[0] if wide else 0.0, values[-1], logarithmic=wide)
     return {**bins, **quantiles, "n": len(values), "sum": _sum(values)}
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    """The nearest-rank quantile of sorted values: one that occurred."""
-    return values[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def _confusion(confused: Coded) -> JSON:

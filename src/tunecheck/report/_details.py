@@ -158,13 +158,13 @@ class DetailReader:
         if isinstance(value, (bool, int, float)) or value is None:
             return as_json(value)
         if isinstance(value, str):
-            return value if len(value) < _LONG else self._shared.number(_bytes(value), lambda: cut(value))
+            return (
+                value
+                if len(value) < _LONG
+                else self._shared.number(value.encode("utf-8", "surrogatepass"), lambda: cut(value))
+            )
         key = _json_key(value)
         return as_text(value) if len(key) < _LONG else self._shared.number(key, lambda: as_text(value))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _json_key(value: JSON) -> bytes:

@@ -45,12 +45,9 @@ def shown_log(log: JSON) -> list[JSON]:
 def _entry(entry: Mapping[str, JSON]) -> JSON:
     what = str(entry.get("what"))[:40]
     moment = moment_of(entry)
-    where = "" if moment is None else f"message {moment[0]:,} · {moment[1]:,} tokens · {_clock(moment[2])}"
+    at = moment[2].removesuffix("Z").replace("T", " ") if moment is not None else ""
+    where = "" if moment is None else f"message {moment[0]:,} · {moment[1]:,} tokens · {at}"
     return [what, where, [*_said(what, entry)], cut("; ".join(_notes(entry)), _MOST_WORDS)]
-
-
-def _clock(at: str) -> str:
-    return at.removesuffix("Z").replace("T", " ")
 
 
 def _said(what: str, entry: Mapping[str, JSON]) -> Iterator[JSON]:

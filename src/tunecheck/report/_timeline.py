@@ -44,7 +44,11 @@ def memory_figures(run: Path) -> JSON:
     ]
     found = summary.get("datasets")
     sets = [*found.items()][:_MOST_SETS] if isinstance(found, dict) else []
-    datasets: list[JSON] = [_line(title, each) for title, each in sets if isinstance(each, dict)]
+    datasets: list[JSON] = [
+        [title[:_MOST_CHARACTERS], *(_number(each.get(key)) for key in ("tests", "scored", "mean", "std"))]
+        for title, each in sets
+        if isinstance(each, dict)
+    ]
     return {"figures": figures, "datasets": datasets}
 
 
@@ -58,10 +62,6 @@ def _read(path: Path) -> dict[str, JSON] | None:
     if isinstance(value, dict):
         check_version(value, path)
     return value if isinstance(value, dict) else None
-
-
-def _line(title: str, found: Mapping[str, JSON]) -> JSON:
-    return [title[:_MOST_CHARACTERS], *(_number(found.get(key)) for key in ("tests", "scored", "mean", "std"))]
 
 
 def _number(value: JSON) -> float | None:

@@ -9,7 +9,6 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.calls._formats.reading import read_calls, read_python_calls
 from tunecheck.calls._formats.writing import canonical_text
-from tunecheck.calls._model import FunctionCall
 from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
 
@@ -133,7 +132,10 @@ def shown_turns(
     count = max(len(asked), len(entries), len(results) if is_conversation(result) else 0)
     shown: list[JSON] = []
     for at in range(min(count, _MOST_TURNS)):
-        turn: dict[str, JSON] = {"user": shown_messages(_asked(asked, entries, at))}
+        logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
+        # The log's messages, where it is there, are what was sent.
+        messages = logged if isinstance(logged, list) else _item([*asked], at)
+        turn: dict[str, JSON] = {"user": shown_messages(messages)}
         steps = [*_logged_steps(entries[at])] if at < len(entries) else [*_recorded_steps(_item(results, at))]
         turn["steps"] = steps[:_MOST_STEPS]
         if len(steps) > _MOST_STEPS:
@@ -153,12 +155,6 @@ def shown_turns(
 
 def _item(values: JSON, at: int) -> JSON:
     return values[at] if isinstance(values, list) and at < len(values) else None
-
-
-def _asked(asked: Sequence[JSON], entries: Sequence[Mapping[str, JSON]], at: int) -> JSON:
-    """A turn's messages; those of the log where it is there, for they are what was sent."""
-    logged = entries[at].get("begin_of_turn_query") if at < len(entries) else None
-    return logged if isinstance(logged, list) else _item([*asked], at)
 
 
 def _logged_steps(entry: Mapping[str, JSON]) -> Iterator[JSON]:
@@ -189,12 +185,9 @@ def _answer(content: JSON) -> dict[str, JSON]:
     reading = read_calls(content)
     if reading.calls:
         calls: list[JSON] = [shown_call(call) for call in reading.calls[:_MOST_ITEMS]]
-        return {"calls": calls, "text": cut(reading.text), "same": _texts(reading.calls)}
+        texts: list[JSON] = [canonical_text([call]) for call in reading.calls]
+        return {"calls": calls, "text": cut(reading.text), "same": texts}
     return {"calls": [], "text": "" if content in (None, [], "") else as_text(content)}
-
-
-def _texts(calls: Sequence[FunctionCall]) -> list[JSON]:
-    return [canonical_text([call]) for call in calls]
 
 
 def _taken(step: JSON) -> Iterator[str]:

@@ -75,7 +75,7 @@ class _Report:
         for blocks in (self._shared, self._rows):
             blocks.flush()
         self._file.write(embedded("head", as_data(self._head() | {"home": home})))
-        self._file.write(embedded("index", as_data(packed(dumps(self._index())))))
+        self._file.write(embedded("index", as_data(packed(dumps(self._table.written(self._run.evaluators))))))
         self._file.write(whole.end())
 
     def _block(self, name: str, text: str) -> None:
@@ -95,7 +95,7 @@ class _Report:
 
     def _head(self) -> dict[str, JSON]:
         """What the page shows before any row is looked at."""
-        table, run = self._table, self._run
+        table, run, base = self._table, self._run, self._base
         return {
             "run": run.run.id,
             "facts": [*_facts(run)],
@@ -109,17 +109,9 @@ class _Report:
             "timeline": self._timeline.written(),
             "memory": memory_figures(run.run.folder),
             "blocks": {"rows": [*self._rows.starts], "shared": [*self._shared.starts], "count": self._rows.count},
-            "against": None if self._base is None else self._compared(self._base),
+            "against": None if base is None else {**base.written(run), "facts": [*_facts(base.run)]},
             "manifest": as_json(run.run.manifest_data(), readable=True),
         }
-
-    def _compared(self, base: Base) -> dict[str, JSON]:
-        found = base.written(self._run)
-        found["facts"] = [*_facts(base.run)]
-        return found
-
-    def _index(self) -> dict[str, JSON]:
-        return self._table.written(self._run.evaluators)
 
 
 def _score(details: Details) -> float | None:
@@ -144,7 +136,7 @@ def _facts(run: ReportedRun) -> Iterator[JSON]:
         yield ["answers", "as the data holds them"]
     for name, value in (("begun", manifest.created), ("ended", manifest.ended), ("reused from", manifest.parent)):
         if value:
-            yield [name, _moment(value)]
+            yield [name, f"{value[:19].replace('T', ' ')} UTC" if value.endswith("+00:00") else value]
     status = run.run.status()
     if manifest.status and status != "finished":
         yield ["state", f"not finished ({status}): the rows are those of before"]
@@ -152,10 +144,6 @@ def _facts(run: ReportedRun) -> Iterator[JSON]:
         yield ["tags", ", ".join(f"{name}={value}" for name, value in manifest.tags.items())]
     if version := manifest.versions.get("tunecheck"):
         yield ["tunecheck", version]
-
-
-def _moment(text: str) -> str:
-    return f"{text[:19].replace('T', ' ')} UTC" if text.endswith("+00:00") else text
 
 
 def _texts(values: JSON) -> JSON:

@@ -60,7 +60,10 @@ def calibrate(
         ConfigurationError: an argument is wrong, a label cannot be read, or labels and verdicts are of different kinds.
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
-    _check(label_kind, confidence)
+    if label_kind is not None and label_kind not in KINDS:
+        raise ConfigurationError(f"label_kind is {label_kind!r}; it is one of {', '.join(KINDS)}")
+    if not 0 < confidence < 1:
+        raise ConfigurationError(f"confidence lies between 0 and 1, not {confidence!r}")
     function = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
     dataset = _rereadable(labels, limit)
@@ -87,13 +90,6 @@ def calibrate(
     return read_calibration(
         Run(result.run_dir), called, read, metric=metric, confidence=confidence, unlabelled=unlabelled
     )
-
-
-def _check(label_kind: str | None, confidence: float) -> None:
-    if label_kind is not None and label_kind not in KINDS:
-        raise ConfigurationError(f"label_kind is {label_kind!r}; it is one of {', '.join(KINDS)}")
-    if not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence lies between 0 and 1, not {confidence!r}")
 
 
 def _name_of(evaluator: object) -> str:
