@@ -18,17 +18,17 @@ from tunecheck.cli._stored_options import config_file
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 WRITTEN_BY_US = {
-    "run.json": "tunecheck._files.run:RunFile",
-    "metrics.json": "tunecheck._files.run:MetricsFile",
-    "eval_results.jsonl": "tunecheck._files.run:ResultRow",
-    "journal.jsonl": "tunecheck._files.journal:Record",
+    "run.json": "tunecheck._files:RunFile",
+    "metrics.json": "tunecheck._files:MetricsFile",
+    "eval_results.jsonl": "tunecheck._files:ResultRow",
+    "journal.jsonl": "tunecheck._files:Record",
     "upload.json": "tunecheck.upload._record:UploadFile",
-    "verdicts.jsonl": "tunecheck._files.figures:VerdictLine",
-    "bfcl-summary.json": "tunecheck._files.figures:ModelSummary",
-    "memory-summary.json": "tunecheck._files.figures:MemorySummary",
+    "verdicts.jsonl": "tunecheck._files:VerdictLine",
+    "bfcl-summary.json": "tunecheck._files:ModelSummary",
+    "memory-summary.json": "tunecheck._files:MemorySummary",
     "memory-events.jsonl": "tunecheck.memory._event_log:AnyRecord",
-    "comparison.json": "tunecheck._files.figures:ComparisonFile",
-    "calibration.json": "tunecheck._files.figures:CalibrationFile",
+    "comparison.json": "tunecheck._files:ComparisonFile",
+    "calibration.json": "tunecheck._files:CalibrationFile",
 }
 """The description of a whole file, or of each line of a `.jsonl`, by its name: it carries a version."""
 

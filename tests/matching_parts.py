@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tunecheck._json import JSON
 from tunecheck.calls._matching.match import Match, match_calls
-from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas.definitions import ToolDefinitions
+from tunecheck.calls._schemas import ToolDefinitions
 
 
 def call(name: str, **arguments: JSON) -> FunctionCall:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
+from tunecheck.calls._formats.reading import once, one_row
 from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._sharing import once, one_row
 
 
 def counting(counts: list[int]) -> int:
@@ -67,7 +67,7 @@ def test_a_row_is_compared_once_for_each_policy(
         compared.append(given)
         return match_calls(*given)
 
-    monkeypatch.setattr("tunecheck.evaluators._calls.comparison.match_calls", counted)
+    monkeypatch.setattr("tunecheck.evaluators._calls.evaluators.match_calls", counted)
     call = {"name": "f", "arguments": {"city": "Paris"}}
     rows = [{"response": {**call}, "ground_truth": {**call}, "tool_definitions": None} for _ in range(4)]
     rows[3]["response"] = {"name": "f", "arguments": {"city": "paris"}}

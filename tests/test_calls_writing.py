@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.calls._bounds import UnreadableError
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._formats.writing import FORMATS, write_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import PythonScanner
-from tunecheck.calls._strict_json import decode
+from tunecheck.calls._strict_json import UnreadableError, decode
 
 MARKS = [
     *("<tool_call>", "</tool_call>", "<|endoftext|>", "<functioncall>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tunecheck._describe import read_fitting
-from tunecheck._files.run import EvaluatorEntry, MetricEntry, RunFile
+from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.cli._main_figures import lines_of, main_figure
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tunecheck import BleuScoreEvaluator
 from tunecheck._json import JSON
-from tunecheck.pipeline._verdicts import VerdictReader, counted_metric, counted_metrics
+from tunecheck.pipeline._aggregate import VerdictReader, counted_metric, counted_metrics
 from tunecheck.runs import _failures as failures_module
 from tunecheck.runs._failures import FailureGroup, read_failures
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from tunecheck._files.run import EvaluatorEntry, MetricEntry
+from tunecheck._files import EvaluatorEntry, MetricEntry
 from tunecheck._json import JSON
 from tunecheck.cli._console import console
 from tunecheck.cli._evaluate.summary import Summary, show

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.endpoint_parts import definition, row
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._paths import MISSING, find, parse_path
+from tunecheck._json import MISSING, find, parse_path
 from tunecheck.endpoints._base import ChatRequest
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._templates import RequestTemplate

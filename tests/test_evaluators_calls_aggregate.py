@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from tests.matching_parts import call
 
-from tunecheck.evaluators._calls.argument_match import FAULTS, ArgumentMatchEvaluator
-from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
+from tunecheck.evaluators._calls.evaluators import FAULTS, ArgumentMatchEvaluator, FunctionCallMatchEvaluator
 
 F, G, H = call("f", x=1), call("g", x=1), call("h", x=1)
 BROKEN = '<tool_call>{"name": "f", "arguments": {</tool_call>'

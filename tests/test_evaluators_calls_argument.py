@@ -10,7 +10,7 @@ from tests.matching_parts import call
 from tunecheck.calls._formats.writing import write_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.evaluators._base import Verdict
-from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
+from tunecheck.evaluators._calls.evaluators import ArgumentMatchEvaluator
 
 WEATHER = call("get_weather", city="Paris", unit="celsius")
 TOOLS = [

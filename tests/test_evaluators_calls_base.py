@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
-from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.evaluators._base import Evaluator, Metric, verdict
-from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
-from tunecheck.evaluators._calls.comparison import CallEvaluator
-from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
-from tunecheck.evaluators._calls.match import MatchEvaluator
+from tunecheck.evaluators._calls.evaluators import (
+    ArgumentMatchEvaluator,
+    CallEvaluator,
+    FunctionCallMatchEvaluator,
+    MatchEvaluator,
+)
 
 EVALUATORS: list[type[CallEvaluator]] = [FunctionCallMatchEvaluator, ArgumentMatchEvaluator, MatchEvaluator]
 CALL = [{"type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}]

@@ -11,7 +11,7 @@ from tunecheck._json import dumps
 from tunecheck.calls._formats.writing import FORMATS, write_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.evaluators._base import Verdict
-from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
+from tunecheck.evaluators._calls.evaluators import FunctionCallMatchEvaluator
 
 WEATHER = FunctionCall("get_weather", {"city": "Paris"})
 BOOK = FunctionCall("book", {"room": "Orion", "hours": 2})

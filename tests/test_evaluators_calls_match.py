@@ -9,7 +9,7 @@ from tests.matching_parts import call
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.evaluators._base import Verdict
-from tunecheck.evaluators._calls.match import MatchEvaluator
+from tunecheck.evaluators._calls.evaluators import MatchEvaluator
 
 WEATHER = call("get_weather", city="Paris")
 

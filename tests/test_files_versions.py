@@ -13,7 +13,7 @@ from tests.cli_parts import environment, here, replay, rows, workspace
 
 from tunecheck import evaluate, score
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.versions import NewerFileError, check_version, read_object, versioned
+from tunecheck._files import NewerFileError, check_version, read_object, versioned
 from tunecheck.runs._store import Run, find_run
 
 COMMANDS = {

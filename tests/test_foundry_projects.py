@@ -95,7 +95,7 @@ def test_only_evaluators_that_the_portal_knows_are_named_to_it() -> None:
         "a": {"type": "azure.ai.evaluation._evaluators._f1_score._f1_score.F1ScoreEvaluator"},
         "b": {"type": "tunecheck.evaluators._text.evaluators.BleuScoreEvaluator"},
         "c": {"type": "mine.F1ScoreEvaluator"},
-        "d": {"type": "tunecheck.evaluators._calls.function_call_match.FunctionCallMatchEvaluator"},
+        "d": {"type": "tunecheck.evaluators._calls.evaluators.FunctionCallMatchEvaluator"},
     }
     assert name_map(evaluators) == {"a": "f1_score", "b": "bleu_score"}
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
-from tunecheck._files.run import EvaluatorEntry
+from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck.cli._evaluate.junit import junit_xml
 from tunecheck.cli._evaluate.summary import Summary

@@ -7,9 +7,9 @@ from tests.matching_parts import matched, passes
 
 from tunecheck._json import JSON
 from tunecheck.calls._matching.match import Match, match_calls
-from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas.definitions import ToolDefinitions
+from tunecheck.calls._schemas import ToolDefinitions
 
 A, B = FunctionCall("f", {"x": "a"}), FunctionCall("f", {"x": "b"})
 

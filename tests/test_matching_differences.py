@@ -7,8 +7,7 @@ from tests.matching_parts import call
 
 from tunecheck._json import JSON
 from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.calls._matching.values import Difference
+from tunecheck.calls._matching.values import Difference, MatchPolicy
 from tunecheck.calls._model import FunctionCall
 
 

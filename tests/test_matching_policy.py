@@ -11,7 +11,7 @@ from tests.matching_parts import matched
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
-from tunecheck.calls._matching.policy import MatchPolicy, PolicyOptions
+from tunecheck.calls._matching.values import MatchPolicy, PolicyOptions
 
 
 def equal(expected: JSON, actual: JSON, **policy: Any) -> bool:

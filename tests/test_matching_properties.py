@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from tests.matching_parts import matched, passes
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.assignment import align, assign
-from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.calls._matching.values import frozen
+from tunecheck.calls._matching.match import align, assign, match_calls
+from tunecheck.calls._matching.values import MatchPolicy, frozen
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._schemas.definitions import ToolDefinitions
+from tunecheck.calls._schemas import ToolDefinitions
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 VALUES: st.SearchStrategy[JSON] = st.recursive(

@@ -9,8 +9,7 @@ from typing import Any
 
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._matching.match import match_calls
-from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
-from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
+from tunecheck.evaluators._calls.evaluators import ArgumentMatchEvaluator, FunctionCallMatchEvaluator
 
 SINGLE_TURN = (
     "simple_python",

@@ -15,8 +15,7 @@ from tests.matching_parts import call, tools
 
 from tunecheck._json import JSON
 from tunecheck.calls._matching.match import match_calls
-from tunecheck.calls._schemas.check import Check
-from tunecheck.calls._schemas.definitions import FunctionDefinition, ToolDefinitions
+from tunecheck.calls._schemas import Check, FunctionDefinition, ToolDefinitions
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -298,7 +297,7 @@ def test_one_definition_is_checked_by_many_threads() -> None:
 
 
 def test_the_same_schema_is_compiled_once() -> None:
-    from tunecheck.calls._schemas import check as schemas_check
+    from tunecheck.calls import _schemas as schemas_check
 
     schemas_check._cached.cache_clear()
     for _ in range(50):
@@ -308,7 +307,7 @@ def test_the_same_schema_is_compiled_once() -> None:
 
 
 def test_time_is_not_spent_on_definitions_that_are_not_called() -> None:
-    from tunecheck.calls._schemas import check as schemas_check
+    from tunecheck.calls import _schemas as schemas_check
 
     schemas_check._cached.cache_clear()
     many = [{"name": f"f{n}", "parameters": PARAMETERS | {"title": str(n)}} for n in range(400)]

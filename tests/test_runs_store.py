@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.pipeline_parts import length, run
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck._files.run import RunFile
+from tunecheck._files import RunFile
 from tunecheck.pipeline._journal import Journal
 from tunecheck.runs._store import Run, create_run, find_run, list_runs, replacing, write_file
 

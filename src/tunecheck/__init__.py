@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TunecheckError,
     )
     from tunecheck._faults import Fault
-    from tunecheck._files.versions import NewerFileError
+    from tunecheck._files import NewerFileError
     from tunecheck._pytest_plugin import assert_no_regression
     from tunecheck._targets import CallContext, Row, Target
     from tunecheck.bfcl._scoring import score_results
@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._calibration.labelled_run import Calibration
     from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, score
     from tunecheck.evaluators._base import Evaluator, Metric, verdict
-    from tunecheck.evaluators._calls.argument_match import ArgumentMatchEvaluator
     from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
-    from tunecheck.evaluators._calls.function_call_match import FunctionCallMatchEvaluator
-    from tunecheck.evaluators._calls.match import MatchEvaluator
+    from tunecheck.evaluators._calls.evaluators import (
+        ArgumentMatchEvaluator,
+        FunctionCallMatchEvaluator,
+        MatchEvaluator,
+    )
     from tunecheck.evaluators._judges.output import JudgeOutput
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError
@@ -99,7 +101,7 @@ _HOMES = {
         "TunecheckError",
     ),
     "tunecheck._faults": ("Fault",),
-    "tunecheck._files.versions": ("NewerFileError",),
+    "tunecheck._files": ("NewerFileError",),
     "tunecheck._pytest_plugin": ("assert_no_regression",),
     "tunecheck._targets": (
         "CallContext",
@@ -136,10 +138,12 @@ _HOMES = {
         "Metric",
         "verdict",
     ),
-    "tunecheck.evaluators._calls.argument_match": ("ArgumentMatchEvaluator",),
     "tunecheck.evaluators._calls.call_check": ("CallCheckEvaluator",),
-    "tunecheck.evaluators._calls.function_call_match": ("FunctionCallMatchEvaluator",),
-    "tunecheck.evaluators._calls.match": ("MatchEvaluator",),
+    "tunecheck.evaluators._calls.evaluators": (
+        "ArgumentMatchEvaluator",
+        "FunctionCallMatchEvaluator",
+        "MatchEvaluator",
+    ),
     "tunecheck.evaluators._judges.output": ("JudgeOutput",),
     "tunecheck.evaluators._judges.prompty": ("PromptyEvaluator",),
     "tunecheck.evaluators._judges.reply": (

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from tunecheck._errors import RunError
-from tunecheck._files.versions import check_first_record
+from tunecheck._files import check_first_record
 from tunecheck._json import dumps_line
 
 _SYNC_EVERY_S = 1.0

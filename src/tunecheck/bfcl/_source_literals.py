@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tunecheck.calls._bounds import MAX_CHARACTERS
+from tunecheck.calls._strict_json import MAX_CHARACTERS
 from tunecheck.conversations._nested import Decoded, NestedCall
 
 _DEEPEST = 50

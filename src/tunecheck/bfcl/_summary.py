@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tunecheck._files.figures import VerdictLine
+from tunecheck._files import VerdictLine
 from tunecheck._json import JSON
 from tunecheck.bfcl._verdicts import Verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tunecheck._faults import Fault
-from tunecheck._files.figures import VerdictLine
+from tunecheck._files import VerdictLine
 
 INVALID_ENTRY = "invalid_entry"
 """The error type of a row that no answer could pass; such a row is not scored."""

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 from tunecheck._json import JSON
-from tunecheck.calls._bounds import MAX_TEXT_DEPTH, UnreadableError, exact, place, quoted
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._strict_json import MAX_TEXT_DEPTH, UnreadableError, exact, place, quoted
 
 _Item = TypeVar("_Item")
 

@@ -182,7 +182,7 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
 
 def write_scores(scores: Scores, folder: Path) -> dict[str, JSON]:
     """Write all verdicts and summaries; gives the summary of the whole."""
-    from tunecheck._files.versions import versioned
+    from tunecheck._files import versioned
     from tunecheck.runs._store import dumps_readably, write_file
 
     mode = "bfcl" if scores.compat else "strict"

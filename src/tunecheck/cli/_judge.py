@@ -128,7 +128,7 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
 
 
 def _report(calibration: Calibration, options: CalibrateOptions) -> None:
-    from tunecheck._files.versions import versioned
+    from tunecheck._files import versioned
     from tunecheck.runs._store import dumps_readably
 
     whole = versioned(calibration.as_json())

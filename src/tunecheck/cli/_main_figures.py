@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tunecheck._files.run import EvaluatorEntry
+from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 
 NOTHING = "–"

@@ -42,7 +42,7 @@ def runs(options: RunsOptions, invocation: Invocation) -> int:
 
 def _described(run: Run) -> dict[str, JSON]:
     """A run as data; one whose manifest is damaged says so and hides no other."""
-    from tunecheck._files.versions import NewerFileError
+    from tunecheck._files import NewerFileError
     from tunecheck.cli._main_figures import main_figure
 
     described: dict[str, JSON] = {"run": run.id, "status": "damaged"}

@@ -16,8 +16,7 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import DataError
-from tunecheck._files.run import EvaluatorEntry, MetricEntry
-from tunecheck._files.versions import read_object
+from tunecheck._files import EvaluatorEntry, MetricEntry, read_object
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.comparison._rows import RawRow
 from tunecheck.datasets._bfcl.categories import CATEGORIES

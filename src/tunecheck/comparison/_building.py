@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 
-from tunecheck._files.run import EvaluatorEntry
+from tunecheck._files import EvaluatorEntry
 from tunecheck.comparison._columns import Shape, Shapes, settle
 from tunecheck.comparison._rows import RawRow, as_text, text_of, value_of
 from tunecheck.comparison._run_table import Items, State

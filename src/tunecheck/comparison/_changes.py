@@ -12,7 +12,7 @@ from tunecheck.comparison._measuring import Sides, item_values
 from tunecheck.comparison._pairing import Pairing
 from tunecheck.comparison._rows import value_of
 from tunecheck.comparison._run_table import Column, RunTable
-from tunecheck.pipeline._verdicts import Verdict, VerdictReader
+from tunecheck.pipeline._aggregate import Verdict, VerdictReader
 
 if TYPE_CHECKING:
     from tunecheck.comparison._measuring import Mask

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunecheck._files.run import EvaluatorEntry, MetricEntry
+from tunecheck._files import EvaluatorEntry, MetricEntry
 from tunecheck._json import dumps, loads
 from tunecheck.comparison._run_table import PASS_RATE, Column, EvaluatorColumns, Kind, State
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
-from tunecheck.pipeline._verdicts import counted_metric
+from tunecheck.pipeline._aggregate import counted_metric
 
 MOST_COLUMNS = 300
 """Most metrics that are read of an evaluator."""

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
-from tunecheck._files.versions import FORMAT_VERSION
+from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._run_table import Kind, RunInfo

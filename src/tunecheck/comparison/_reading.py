@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.run import EvaluatorEntry, RunFile
+from tunecheck._files import EvaluatorEntry, RunFile
 from tunecheck.comparison._bfcl_scores import files_below, find_scores
 from tunecheck.comparison._building import TableBuilder
 from tunecheck.comparison._rows import AzureFile, GivenRows, LinesFile

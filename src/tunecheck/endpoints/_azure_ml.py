@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from tunecheck._json import JSON, loads
-from tunecheck._paths import Missing, find, parse_path
+from tunecheck._json import JSON, Missing, find, loads, parse_path
 from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer
 from tunecheck.endpoints._auth import AuthConfig
 from tunecheck.endpoints._base import ChatRequest, Completion

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, content_hash, loads
+from tunecheck._json import JSON, Missing, ValuePath, content_hash, find, loads, parse_path
 from tunecheck._messages import did_you_mean
-from tunecheck._paths import Missing, ValuePath, find, parse_path
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, MISSING, Missing, ValuePath, dumps, find, parse_path
 from tunecheck._messages import did_you_mean
-from tunecheck._paths import MISSING, Missing, ValuePath, find, parse_path
 from tunecheck.endpoints._base import ChatRequest, time_text
 from tunecheck.endpoints._config import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, resolved

@@ -14,7 +14,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
-from tunecheck._files.run import DatasetEntry, MetricsFile, RunFile
+from tunecheck._files import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressBar, ProgressCallback
@@ -23,7 +23,7 @@ from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.evaluation._loop import Closable, Show, run_engine
-from tunecheck.pipeline._aggregate import Aggregator, Metrics
+from tunecheck.pipeline._aggregate import Aggregator, Metrics, trial_metrics
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine, Plan, Tally
@@ -32,7 +32,6 @@ from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_r
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
-from tunecheck.pipeline._trials import trial_metrics
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
 from tunecheck.runs._manifest import (
     describe_evaluators,

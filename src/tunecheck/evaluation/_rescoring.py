@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tunecheck._errors import EndpointError
-from tunecheck._files.run import DatasetEntry
+from tunecheck._files import DatasetEntry
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
 from tunecheck.datasets._reading import Dataset, Scan

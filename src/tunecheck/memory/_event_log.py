@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files.versions import FORMAT_VERSION, check_first_record
+from tunecheck._files import FORMAT_VERSION, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
 from tunecheck.memory._effects import Effect, Outcome

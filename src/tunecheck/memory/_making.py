@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck._files.versions import NewerFileError, read_object, versioned
+from tunecheck._files import NewerFileError, read_object, versioned
 from tunecheck._json import JSON, plain
 from tunecheck.memory._configuration import Configuration, DataSet, read_configuration
 from tunecheck.memory._definitions import SUFFIX, definition_data, read_definition, write_definitions

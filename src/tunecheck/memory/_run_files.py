@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import RunError
-from tunecheck._files.versions import versioned
+from tunecheck._files import versioned
 from tunecheck._json import JSON, real_number
 from tunecheck.memory._configuration import Configuration
 from tunecheck.memory._definitions import definition_data, definition_path, safe_name

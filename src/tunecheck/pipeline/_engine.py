@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from tunecheck._errors import RunError
-from tunecheck._files.journal import RowVerdicts
+from tunecheck._files import RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator

@@ -1,6 +1,6 @@
 """The journal: an append-only file of everything a run has finished, and what of an earlier run's may be reused.
 
-What its records hold is said in `tunecheck._files.journal`, how they are kept in `tunecheck._records`.
+What its records hold is said in `tunecheck._files`, how they are kept in `tunecheck._records`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.journal import Answer, Error, Header, ModelCall, RowVerdicts, Step, Verdicts
-from tunecheck._files.versions import check_first_record
+from tunecheck._files import Answer, Error, Header, ModelCall, RowVerdicts, Step, Verdicts, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
 from tunecheck._targets import Row

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from tunecheck.calls._sharing import one_row
+from tunecheck.calls._formats.reading import one_row
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Output, Scorer, call, call_async
 

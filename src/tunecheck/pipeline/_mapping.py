@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, plain
+from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
-from tunecheck._paths import MISSING, Missing, ValuePath, find, parse_path
 from tunecheck.calls._formats.reading import read_calls
 
 Source = Literal["data", "target"]

@@ -17,9 +17,8 @@ from typing import Protocol
 
 from tunecheck._describe import shown_value
 from tunecheck._errors import MissingExtraError
-from tunecheck._json import JSON, plain
+from tunecheck._json import JSON, parse_path, plain
 from tunecheck._messages import did_you_mean
-from tunecheck._paths import parse_path
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets
 from tunecheck.prompts._images import ImageFiles

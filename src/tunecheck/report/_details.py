@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tunecheck._json import JSON, dumps
-from tunecheck.pipeline._verdicts import Verdict
+from tunecheck.pipeline._aggregate import Verdict
 from tunecheck.report._blocks import Shared
 from tunecheck.report._calls import JudgedCalls, SideBySide, Sides, side_by_side
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunecheck._json import JSON, dumps
-from tunecheck.pipeline._verdicts import Verdict, Word
+from tunecheck.pipeline._aggregate import Verdict, Word
 from tunecheck.report._calls import SideBySide
 from tunecheck.report._details import Details
 from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, ReportedRun

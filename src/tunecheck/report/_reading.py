@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.run import EvaluatorEntry, MetricEntry, RunFile
+from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
-from tunecheck.calls._matching.policy import MatchPolicy
+from tunecheck.calls._matching.values import MatchPolicy
+from tunecheck.pipeline._aggregate import Verdict, VerdictReader, counted_metrics
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
-from tunecheck.pipeline._verdicts import Verdict, VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
 
 ValueReader: TypeAlias = Callable[[Mapping[str, JSON], Mapping[str, JSON]], JSON]

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from aiohttp import web
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.versions import NewerFileError
+from tunecheck._files import NewerFileError
 from tunecheck._json import JSON
 from tunecheck.endpoints._serving.server import running
 from tunecheck.report._page import RUNS, as_data, embedded, page

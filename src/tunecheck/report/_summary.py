@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tunecheck._files.run import MetricEntry
+from tunecheck._files import MetricEntry
 from tunecheck._json import JSON
 from tunecheck.report._index import ERROR, FAIL, NOT_APPLICABLE, PASS, Coded, Outcomes, Table
 from tunecheck.report._reading import Evaluated, ReportedRun

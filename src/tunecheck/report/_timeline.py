@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from tunecheck._files.versions import check_version
+from tunecheck._files import check_version
 from tunecheck._json import JSON, loads
 from tunecheck.report._session_log import is_test_log, moment_of
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
 from tunecheck._messages import clean
-from tunecheck.pipeline._verdicts import VerdictReader, counted_metrics
+from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
 
 MAX_GROUPS = 2_000
 """Most groups kept for one evaluator; what comes after them is counted as another reason."""

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from msgspec import structs
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.run import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
+from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
 from tunecheck._json import JSON
 from tunecheck._targets import Target

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._describe import read_fitting
 from tunecheck._errors import ConfigurationError
-from tunecheck._files.run import RunFile
-from tunecheck._files.versions import NewerFileError, read_object
+from tunecheck._files import NewerFileError, RunFile, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._records import is_held

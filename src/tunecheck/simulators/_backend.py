@@ -18,9 +18,9 @@ from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import Plugin, discover, find
-from tunecheck.calls._bounds import quoted
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import positional_count
+from tunecheck.calls._strict_json import quoted
 from tunecheck.simulators._base import ArgumentError, Operation, Simulator, SimulatorError
 from tunecheck.simulators._long_context import LongContext
 

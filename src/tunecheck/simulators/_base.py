@@ -36,7 +36,7 @@ from typing import ClassVar, TypeVar
 from tunecheck._errors import PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._bounds import quoted
+from tunecheck.calls._strict_json import quoted
 from tunecheck.simulators._long_context import LongContext
 
 TOOL_MARK = "__tunecheck_tool__"

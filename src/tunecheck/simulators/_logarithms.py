@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tunecheck._json import JSON
-from tunecheck.calls._bounds import quoted
+from tunecheck.calls._strict_json import quoted
 from tunecheck.simulators._base import SimulatorError
 
 MAX_PRECISION = 1_000

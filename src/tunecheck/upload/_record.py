@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._files.versions import FORMAT_VERSION, check_version
+from tunecheck._files import FORMAT_VERSION, check_version
 from tunecheck._json import dumps, loads
 from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
 from tunecheck.upload._calls import Step

@@ -16,15 +16,17 @@ Everything else is prose, and no call.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar, cast
 
 from tunecheck import _json as jsontext
-from tunecheck.calls._bounds import MAX_CHARACTERS, UnreadableError, check_size, exact, place
-from tunecheck.calls._formats.collector import CallCollector, without_end_marks
-from tunecheck.calls._formats.json_formats import take_shape
+from tunecheck.calls._formats.json_formats import CallCollector, take_shape, without_end_marks
 from tunecheck.calls._formats.tagged import MARKS, first_mark, take_tagged
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._python_text import NAME, PythonScanner
-from tunecheck.calls._strict_json import decode, decode_at
+from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at, exact, place
 
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 
@@ -314,3 +316,48 @@ def _take_embedded(body: str, limit: int, collector: CallCollector) -> bool:
     held.add_text(body[position:])
     collector.add_reading(held.reading())
     return True
+
+
+_Made = TypeVar("_Made")
+_NOTHING = object()
+
+
+class _Row:
+    __slots__ = ("made", "values")
+
+    def __init__(self, values: Iterable[object]) -> None:
+        self.values = {id(value): value for value in values}  # held, so that no other object gets their ids
+        self.made: dict[Hashable, object] = {}
+
+
+_row: ContextVar[_Row | None] = ContextVar("row", default=None)
+
+
+@contextmanager
+def one_row(values: Iterable[object]) -> Iterator[None]:
+    """Within, evaluators that change none of these values share what they work out from them."""
+    token = _row.set(_Row(values))
+    try:
+        yield
+    finally:
+        _row.reset(token)
+
+
+def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) -> _Made:
+    """What `make` gives for these values, worked out once a row for each `task`; anew where they are not the row's."""
+    row = _row.get()
+    if row is None:
+        return make()
+    for value in values:
+        if value is not None and id(value) not in row.values:
+            return make()
+    key = (task, *map(id, values))
+    made = row.made.get(key, _NOTHING)
+    if made is _NOTHING:
+        made = row.made[key] = make()
+    return cast("_Made", made)
+
+
+def read_once(value: object) -> Reading:
+    """`read_calls`, once a row."""
+    return once("read", (value,), lambda: read_calls(value))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from tunecheck._faults import MOST_VALUE, Fault, cut
 from tunecheck._json import JSON
 from tunecheck.calls._matching.match import Match
-from tunecheck.calls._matching.policy import MatchPolicy
-from tunecheck.calls._matching.values import Difference
+from tunecheck.calls._matching.values import Difference, MatchPolicy
 from tunecheck.calls._model import FunctionCall
 
 

@@ -1,15 +1,23 @@
-"""How a wrong value is wrong: one of a few kinds, decided by rules, without a model."""
+"""How a wrong value is wrong: one of a few kinds, decided by rules, without a model.
+
+Numbers and dates are read as people and models write them, only for saying how an argument is wrong, never for deciding
+that it is. A text may mean several (`1,000` is a thousand or one, 05/01/2024 is in January or in May): every reading
+counts. What depends on today (`tomorrow`) is not read.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
 
 from rapidfuzz import fuzz
 
 from tunecheck._json import JSON
-from tunecheck.calls._matching.dates import same_moment
-from tunecheck.calls._matching.numbers import same_number_in_text, same_quantity
 
 KINDS = (
     "number_as_text",
@@ -86,3 +94,423 @@ def _close_wording(expected: str, actual: str) -> bool:
     words = set(_WORD.findall(one)), set(_WORD.findall(other))
     common = words[0] & words[1]  # `Paris` and `Paris, France`
     return common in words and any(len(word) > 2 for word in common)
+
+
+_MOST_NUMBER_CHARACTERS = 48
+_LARGEST = 10**30
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
+_LEADING = re.compile(r"^(?:\+|(-)?0+(?=\d))")
+_QUANTITY = re.compile(
+    r"(?P<sign>[-+−]?)\s*[$€£¥₹]?\s*(?P<digits>(?:\d[\d.,'’_\u00a0\u202f ]*)?\d|\.\d+)(?:[eE](?P<power>[+-]?\d{1,2}))?"
+    r"\s*[$€£¥₹]?\s*(?P<unit>[^\W\d_]+\.?|%|°\s?[cCfF]?|°)?"
+)
+_GROUPED = re.compile(r"\d{1,3}(?P<mark>[,.'’_\u00a0\u202f ])(?:\d{2,3}(?P=mark))*\d{3}(?:[.,]\d+)?")
+_SPACES = re.compile(r"[\s\u00a0\u202f]+")
+
+_SCALES = {
+    "k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6, "millions": 10**6,
+    "b": 10**9, "bn": 10**9, "billion": 10**9, "billions": 10**9, "t": 10**12, "trillion": 10**12, "hundred": 100,
+}  # fmt: skip
+_PERCENT = ("%", "percent", "pct")
+_CLOCK = ("am", "pm")  # a time of day, no unit
+_NO_UNIT = frozenset(("usd", "eur", "gbp", "dollar", "dollars", "euro", "euros", "pound", "pounds"))
+
+# Exact by definition (SI brochure; international yard and pound, 1959; US gallon), in metres, grams, seconds, litres
+# and bytes.
+_UNITS: dict[str, dict[str, Fraction]] = {
+    "length": {
+        "m": Fraction(1), "metre": Fraction(1), "meter": Fraction(1), "km": Fraction(1000), "kilometre": Fraction(1000),
+        "kilometer": Fraction(1000), "cm": Fraction(1, 100), "centimetre": Fraction(1, 100),
+        "centimeter": Fraction(1, 100), "mm": Fraction(1, 1000), "millimetre": Fraction(1, 1000),
+        "millimeter": Fraction(1, 1000), "mi": Fraction("1609.344"), "mile": Fraction("1609.344"),
+        "yd": Fraction("0.9144"), "yard": Fraction("0.9144"), "ft": Fraction("0.3048"), "foot": Fraction("0.3048"),
+        "feet": Fraction("0.3048"), "in": Fraction("0.0254"), "inch": Fraction("0.0254"), "inche": Fraction("0.0254"),
+    },
+    "mass": {
+        "g": Fraction(1), "gram": Fraction(1), "kg": Fraction(1000), "kilo": Fraction(1000), "kilogram": Fraction(1000),
+        "mg": Fraction(1, 1000), "milligram": Fraction(1, 1000), "t": Fraction(10**6), "tonne": Fraction(10**6),
+        "ton": Fraction(10**6), "lb": Fraction("453.59237"), "pound": Fraction("453.59237"),
+        "oz": Fraction("28.349523125"), "ounce": Fraction("28.349523125"),
+    },
+    "time": {
+        "s": Fraction(1), "sec": Fraction(1), "second": Fraction(1), "ms": Fraction(1, 1000),
+        "millisecond": Fraction(1, 1000), "min": Fraction(60), "minute": Fraction(60), "h": Fraction(3600),
+        "hr": Fraction(3600), "hour": Fraction(3600), "d": Fraction(86400), "day": Fraction(86400),
+        "week": Fraction(604800), "wk": Fraction(604800),
+    },
+    "volume": {
+        "l": Fraction(1), "litre": Fraction(1), "liter": Fraction(1), "ml": Fraction(1, 1000),
+        "millilitre": Fraction(1, 1000), "milliliter": Fraction(1, 1000), "gal": Fraction("3.785411784"),
+        "gallon": Fraction("3.785411784"),
+    },
+    "data": {
+        "byte": Fraction(1), "kb": Fraction(10**3), "mb": Fraction(10**6), "gb": Fraction(10**9),
+        "tb": Fraction(10**12),
+        "kib": Fraction(2**10), "mib": Fraction(2**20), "gib": Fraction(2**30), "tib": Fraction(2**40),
+    },
+}  # fmt: skip
+_CELSIUS = ("c", "celsius", "°c")
+_FAHRENHEIT = ("f", "fahrenheit", "°f")
+
+_EXACT_FACTORS = tuple(map(Fraction, (100, 10**3, 10**6, 10**9, 60, 3600, 24, 1440, 86400)))
+"""Percent, thousands, and the steps of time: a pair of bare numbers that differ by one of these."""
+_UNIT_FACTORS = tuple(
+    map(Fraction, ("1.609344", "3.280839895", "2.2046226218", "2.54", "30.48", "3.785411784", "28.349523125"))
+)
+"""Kilometres a mile, feet a metre, pounds a kilo, centimetres an inch and a foot, litres a gallon, grams an ounce."""
+_ROUNDED = Fraction(5, 1000)
+_FLOAT = Fraction(1, 10**9)
+
+_ONES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred")
+_WORDS = {word: number for number, word in enumerate(_ONES + _TEENS)} | {
+    word: 10 * tens for tens, word in enumerate(_TENS, 2)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantity:
+    value: Fraction
+    unit: str = ""
+
+
+def number_of_text(text: str) -> int | float | None:
+    """The number whose JSON text this is, white space around it aside; None where it is none.
+
+    The length is bounded, since a hostile text of digits takes time to read.
+    """
+    if len(text) > 400:
+        return None
+    found = _JSON_NUMBER.fullmatch(text.strip())
+    if found is None:
+        return None
+    number = float(found[0]) if found[1] or found[2] else int(found[0])
+    return number if isinstance(number, int) or math.isfinite(number) else None
+
+
+def same_number_in_text(number: float, text: str) -> bool:
+    """Whether the text is that number in digits or as a word: `5` and `"5"`, `"05"`, `"5.0"`, `"five"`."""
+    digits = _LEADING.sub(r"\1", text.strip())
+    found = number_of_text(digits)
+    return number == (found if found is not None else _WORDS.get(digits.lower()))
+
+
+def same_quantity(expected: float | str, actual: float | str) -> bool:
+    """Whether one is the other converted: another unit, percent (×100), thousands (×1000), `10k`, `1,000`.
+
+    Bare numbers count as converted where their ratio is one of the usual factors, exactly for the round ones and
+    within half a percent for physical units, or where one is the other in degrees Fahrenheit, to half a degree.
+    """
+    pairs = ((one, other) for one in _quantities(expected) for other in _quantities(actual))
+    return any(_converted(one, other) for one, other in pairs)
+
+
+def _quantities(value: float | str) -> tuple[_Quantity, ...]:
+    if isinstance(value, str):
+        return tuple(_read(value))
+    return (_Quantity(Fraction(value)),) if abs(value) < _LARGEST else ()
+
+
+def _read(text: str) -> Iterator[_Quantity]:
+    found = _QUANTITY.fullmatch(text.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
+    if found is None:
+        return
+    unit = (found["unit"] or "").lower().rstrip(".").replace(" ", "")
+    if unit in _CLOCK:
+        return
+    sign = -1 if found["sign"] in ("-", "−") else 1
+    power = Fraction(10) ** int(found["power"] or 0)
+    for value in _values(found["digits"]):
+        yield from _with_unit(sign * value * power, unit)
+
+
+def _values(digits: str) -> Iterator[Fraction]:
+    """The readings of digits with marks in them: as a decimal number, and with the marks as thousands separators."""
+    plain = digits.replace(",", ".")
+    if re.fullmatch(r"\d*\.?\d+", plain, re.ASCII):
+        yield Fraction(plain)
+    grouped = _GROUPED.fullmatch(digits)
+    if grouped:
+        whole, _, rest = (
+            _SPACES.sub("", digits).replace(grouped["mark"].strip() or " ", "").replace(",", ".").partition(".")
+        )
+        yield Fraction(f"{whole}.{rest or 0}")
+
+
+def _with_unit(value: Fraction, unit: str) -> Iterator[_Quantity]:
+    if unit in _PERCENT:
+        yield from (_Quantity(value), _Quantity(value / 100))
+        return
+    if unit in _SCALES:
+        yield _Quantity(value * _SCALES[unit])
+    if unit in _NO_UNIT or not unit:
+        yield _Quantity(value)
+    if unit not in _SCALES or _dimension(unit):
+        yield _Quantity(value, unit)
+
+
+def _dimension(unit: str) -> tuple[str, Fraction] | None:
+    for dimension, units in _UNITS.items():
+        factor = units.get(unit) or units.get(unit.removesuffix("s"))
+        if factor is not None:
+            return dimension, factor
+    return None
+
+
+def _converted(one: _Quantity, other: _Quantity) -> bool:
+    if not one.unit and not other.unit:
+        return _bare_converted(one.value, other.value)
+    if one.unit and other.unit:
+        return _units_converted(one, other)
+    with_unit, bare = (one, other) if one.unit else (other, one)
+    if _equal(with_unit.value, bare.value):
+        return True
+    place = _dimension(with_unit.unit)
+    if place is None:
+        return _is_temperature(with_unit.unit) and _degrees(with_unit.value, bare.value)
+    return any(_close(with_unit.value * place[1], bare.value * factor) for factor in _UNITS[place[0]].values())
+
+
+def _units_converted(one: _Quantity, other: _Quantity) -> bool:
+    if one.unit == other.unit:
+        return _equal(one.value, other.value)
+    places = _dimension(one.unit), _dimension(other.unit)
+    if places[0] and places[1]:
+        return places[0][0] == places[1][0] and _close(one.value * places[0][1], other.value * places[1][1])
+    return _is_temperature(one.unit) and _is_temperature(other.unit) and _same_temperature(one, other)
+
+
+def _bare_converted(one: Fraction, other: Fraction) -> bool:
+    if _equal(one, other) or _degrees(one, other):
+        return True
+    if one == 0 or other == 0 or (one < 0) != (other < 0):
+        return False
+    ratio = max(one / other, other / one)
+    return any(_equal(ratio, factor) for factor in _EXACT_FACTORS) or any(
+        _close(ratio, factor) for factor in _UNIT_FACTORS
+    )
+
+
+def _close(one: Fraction, other: Fraction) -> bool:
+    return abs(one - other) <= _ROUNDED * max(abs(one), abs(other))
+
+
+def _equal(one: Fraction, other: Fraction) -> bool:
+    """Equal but for what a binary float cannot hold of a decimal fraction."""
+    return abs(one - other) <= _FLOAT * max(abs(one), abs(other))
+
+
+def _is_temperature(unit: str) -> bool:
+    return unit in _CELSIUS or unit in _FAHRENHEIT or unit in ("°", "degrees", "degree")
+
+
+def _same_temperature(one: _Quantity, other: _Quantity) -> bool:
+    scales = [(unit in _CELSIUS) - (unit in _FAHRENHEIT) for unit in (one.unit, other.unit)]
+    same_scale = scales[0] == scales[1] or 0 in scales
+    return _equal(one.value, other.value) if same_scale else _degrees(one.value, other.value)
+
+
+def _degrees(one: Fraction, other: Fraction) -> bool:
+    """Whether one is the other in degrees Fahrenheit: F = C × 9/5 + 32, rounded to whole degrees at most."""
+    return any(
+        abs(celsius * 9 / 5 + 32 - other_way) <= Fraction(1, 2) for celsius, other_way in ((one, other), (other, one))
+    )
+
+
+_MOST_DATE_CHARACTERS = 64
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+            "september sep sept", "october oct", "november nov", "december dec",
+        ),
+        1,
+    )
+    for name in names.split()
+}  # fmt: skip
+_MONTH = "(?P<name>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
+_NOISE = re.compile(
+    r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b\.?|\bthe\b|\bof\b|,|(?<=\d)(?:st|nd|rd|th)\b"
+)
+_TIME = re.compile(
+    r"(?<![\d:.])(?:"
+    r"(?P<hour>\d{1,2})(?:(?::|h)(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d{1,9})?)?|(?=\s*[ap]\.?m\b))"
+    r"(?:\s*(?P<half>[ap])\.?m\b\.?)?"
+    r"|(?P<word>noon|midnight))"
+    r"\s*(?P<zone>z\b|utc|gmt|[+-]\d{2}:?\d{2}(?!\d)|[+-]\d{2}(?![\d:]))?"
+)
+_COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})[t ]?(\d{2})(\d{2})(\d{2})?(z?)")
+_SEPARATORS = re.compile(r"\s+(?:at|on|@)\s*$|^\s*(?:at|on|@)\s+|(?<=\d)t\s*$|[\s,@-]+$|^[\s,@-]+")
+
+_Part = str
+_DATE_FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), orders)
+    for pattern, orders in (
+        (r"(\d{4})[-/. ](\d{1,2})[-/. ](\d{1,2})", ("ymd",)),
+        (r"(\d{4})(\d{2})(\d{2})", ("ymd",)),
+        (r"(\d{1,2})[-/. ](\d{1,2})[-/. ](\d{4})", ("dmy", "mdy")),
+        (r"(\d{1,2})[-/.](\d{1,2})[-/.](\d{2})", ("dmy", "mdy", "ymd")),
+        (r"(\d{4})[-/](\d{1,2})", ("ym",)),
+        (r"(\d{1,2})[-/](\d{4})", ("my",)),
+        (r"(\d{1,2})[-/](\d{1,2})", ("md", "dm")),
+    )
+)
+_NAMED_FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), orders)
+    for pattern, orders in (
+        (rf"{_MONTH}[-/ ]?(\d{{1,2}})(?:[-/ ]+(\d{{4}}|\d{{2}}))?", ("dy",)),
+        (rf"(\d{{1,2}})[-/ ]?{_MONTH}(?:[-/ ]?(\d{{4}}|\d{{2}}))?", ("dy",)),
+        (rf"(\d{{4}})[-/ ]{_MONTH}[-/ ](\d{{1,2}})", ("yd",)),
+        (rf"{_MONTH}[-/ ](\d{{4}})", ("y",)),
+        (rf"(\d{{4}})[-/ ]{_MONTH}", ("y",)),
+        (_MONTH, ("",)),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What a text says, and None for what it leaves open; `seconds` of the day, `offset` from UTC in minutes."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    seconds: int | None = None
+    offset: int | None = None
+
+    @property
+    def has_date(self) -> bool:
+        return self.month is not None
+
+
+def same_moment(expected: str | float, actual: str | float) -> bool:
+    """Whether both are the same date, time, or both, written differently; a number is Unix time, or YYYYMMDD.
+
+    At least one of the two must be a text. A date alone equals its midnight; where only one names a time zone, the
+    clock times are compared.
+    """
+    if not isinstance(expected, str) and not isinstance(actual, str):
+        return False
+    readings = list(_moments(actual))
+    return any(_same(one, other) for one in _moments(expected) for other in readings)
+
+
+def _moments(value: str | float) -> Iterator[_Moment]:
+    text = value if isinstance(value, str) else f"{value:.0f}" if abs(value) < 1e15 else ""
+    if not 1 < len(text) <= _MOST_DATE_CHARACTERS or not text.isascii():
+        return
+    text = text.strip().lower()
+    if text.isdecimal() and len(text) in (10, 13):
+        yield _from_unix(int(text) // (1 if len(text) == 10 else 1000))
+    compact = _COMPACT.fullmatch(text)
+    if compact:
+        year, month, day, hour, minute, second = (int(part or 0) for part in compact.groups()[:6])
+        if hour < 24 and minute < 60 and second < 61:
+            clock = _Moment(seconds=hour * 3600 + minute * 60 + second, offset=0 if compact[7] else None)
+            yield from _with_date(clock, year, month, day)
+    yield from _from_words(text)
+
+
+def _from_unix(seconds: int) -> _Moment:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return _Moment(
+        moment.year, moment.month, moment.day, moment.hour * 3600 + moment.minute * 60 + moment.second, offset=0
+    )
+
+
+def _from_words(text: str) -> Iterator[_Moment]:
+    found = _TIME.search(text)
+    clock = _clock(found) if found else _Moment()
+    if clock is None:
+        return
+    rest = text if found is None else _joined(text[: found.start()], text[found.end() :])
+    if rest is None:
+        return
+    if rest:
+        yield from _dates(rest, clock)
+    elif found:
+        yield clock
+
+
+def _joined(before: str, after: str) -> str | None:
+    """What stands beside the time: a date before it or after it, but not both."""
+    before, after = _bare(before), _bare(after)
+    return None if before and after else before or after
+
+
+def _bare(text: str) -> str:
+    while (shorter := _SEPARATORS.sub("", text)) != text:
+        text = shorter
+    return text
+
+
+def _clock(found: re.Match[str]) -> _Moment | None:
+    if found["word"]:
+        hour, minute, second = (12 if found["word"] == "noon" else 0), 0, 0
+    else:
+        hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    if hour > 24 or minute > 59 or second > 60 or (found["half"] and not 1 <= hour <= 12):
+        return None
+    if found["half"]:
+        hour = hour % 12 + (12 if found["half"] == "p" else 0)
+    return _Moment(seconds=hour % 24 * 3600 + minute * 60 + second, offset=_offset(found["zone"]))
+
+
+def _offset(zone: str | None) -> int | None:
+    if zone is None:
+        return None
+    if zone[0] not in "+-":
+        return 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    return (-1 if zone[0] == "-" else 1) * (int(digits[:2]) * 60 + int(digits[2:]))
+
+
+def _dates(text: str, clock: _Moment) -> Iterator[_Moment]:
+    text = " ".join(_NOISE.sub(" ", text).split())
+    for form, orders in _DATE_FORMS:
+        found = form.fullmatch(text)
+        for order in orders if found else ():
+            parts = dict(zip(order, found.groups(), strict=True)) if found else {}
+            yield from _with_parts(clock, parts.get("y"), parts.get("m"), parts.get("d"))
+    for form, orders in _NAMED_FORMS:
+        found = form.fullmatch(text)
+        for order in orders if found else ():
+            numbers = [part for part in found.groups() if part != found["name"]] if found else []
+            parts = dict(zip(order, numbers, strict=True))
+            yield from _with_parts(clock, parts.get("y"), str(_MONTHS[found["name"]]) if found else "", parts.get("d"))
+
+
+def _with_parts(clock: _Moment, year: _Part | None, month: _Part | None, day: _Part | None) -> Iterator[_Moment]:
+    years = [None] if year is None else [int(year)] if len(year) > 2 else [1900 + int(year), 2000 + int(year)]
+    for number in years:
+        yield from _with_date(clock, number, int(month or 0), None if day is None else int(day))
+
+
+def _with_date(clock: _Moment, year: int | None, month: int, day: int | None) -> Iterator[_Moment]:
+    try:
+        date(2000 if year is None else year, month, 1 if day is None else day)
+    except ValueError:
+        return
+    yield replace(clock, year=year, month=month, day=day)
+
+
+def _same(one: _Moment, other: _Moment) -> bool:
+    if one.has_date != other.has_date:
+        return False
+    if one.has_date:  # a date alone is its midnight
+        one, other = replace(one, seconds=one.seconds or 0), replace(other, seconds=other.seconds or 0)
+    if replace(one, offset=None) == replace(other, offset=None):
+        return one.offset == other.offset or None in (one.offset, other.offset)
+    if one.offset is None or other.offset is None or one.offset == other.offset:
+        return False
+    return _utc(one) == _utc(other)
+
+
+def _utc(moment: _Moment) -> tuple[int, ...] | int:
+    shift = (moment.seconds or 0) - 60 * (moment.offset or 0)
+    if moment.year is None or moment.month is None or moment.day is None:
+        return shift % 86400
+    day = date(moment.year, moment.month, moment.day).toordinal() + shift // 86400
+    return (day, shift % 86400)

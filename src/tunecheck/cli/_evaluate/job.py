@@ -22,7 +22,7 @@ from tunecheck.cli._stored_options import command_of, read_config, recorded_opti
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
-    from tunecheck._files.run import RunFile
+    from tunecheck._files import RunFile
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tunecheck._files.run import EvaluatorEntry
+from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck.cli._console import SIMULATED, grid

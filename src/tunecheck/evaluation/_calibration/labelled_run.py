@@ -11,8 +11,8 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
+from tunecheck.pipeline._aggregate import RESULT, WORDS, counted_metric
 from tunecheck.pipeline._results import ResultRow
-from tunecheck.pipeline._verdicts import RESULT, WORDS, counted_metric
 from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion

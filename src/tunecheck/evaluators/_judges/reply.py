@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON, canonical, dumps, plain
 from tunecheck._messages import clean
-from tunecheck.calls._schemas.check import check
+from tunecheck.calls._schemas import check
 from tunecheck.evaluators._judges.output import ResolvedOutput
 from tunecheck.prompts._judge_section import is_number
 

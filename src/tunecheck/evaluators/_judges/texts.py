@@ -13,7 +13,7 @@ from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import FunctionCall
 
 if TYPE_CHECKING:
-    from tunecheck.calls._schemas.definitions import ToolDefinitions
+    from tunecheck.calls._schemas import ToolDefinitions
 
 _MOST_TOOLS = 20_000
 """Characters of tool definitions that a prompt shows."""

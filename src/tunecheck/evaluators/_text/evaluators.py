@@ -16,9 +16,9 @@ from typing import ClassVar, NamedTuple
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
+from tunecheck.calls._formats.reading import read_once
 from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import Reading
-from tunecheck.calls._sharing import read_once
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._text import overlap
 from tunecheck.evaluators._text.meteor import meteor

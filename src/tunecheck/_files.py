@@ -1,0 +1,337 @@
+"""The description of every file that Tunecheck writes, and the check of its version when it is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import loads
+
+if TYPE_CHECKING:
+    from tunecheck._json import JSON
+else:
+    JSON = Any  # msgspec reads no type that stands in itself
+
+FORMAT_VERSION = 1
+"""Of every file that this version writes, under the key `format_version`."""
+
+_KEYS = ("format_version", "format")
+"""Where the version stands; `format` in files written before it was called `format_version`."""
+
+
+class NewerFileError(ConfigurationError):
+    """A file that a later version of Tunecheck wrote."""
+
+
+def check_version(content: Mapping[str, JSON], path: Path | str) -> None:
+    """Refuse what this version cannot read. Content without a version was written before there were versions.
+
+    Raises:
+        NewerFileError: a later version wrote it.
+        ConfigurationError: its version is none.
+    """
+    for key in _KEYS:
+        version = content.get(key, FORMAT_VERSION)
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise ConfigurationError(f"{path}: cannot be read: {key} must be a whole number of at least 1")
+        if version > FORMAT_VERSION:
+            raise NewerFileError(
+                f"{path}: written by a newer Tunecheck ({key} {version}; this one reads {FORMAT_VERSION}): "
+                "update tunecheck"
+            )
+
+
+def versioned(content: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The content of a file as it is written: its version first, under its present name."""
+    return {"format_version": FORMAT_VERSION, **{key: value for key, value in content.items() if key not in _KEYS}}
+
+
+def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
+    """The JSON object that a file of ours holds.
+
+    Raises:
+        ConfigurationError: it cannot be read, is no object, or a later version wrote it; with the text `missing` where
+            there is no such file.
+    """
+    try:
+        content = loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ConfigurationError(missing or f"{path}: cannot be read: no such file") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{path}: expected a JSON object")
+    check_version(content, path)
+    return content
+
+
+def check_first_record(path: Path) -> None:
+    """Refuse an append-only file whose first record is of a later version; one that is not there yet is fine.
+
+    Raises:
+        NewerFileError: a later version wrote it.
+    """
+    try:
+        with path.open("rb") as file:
+            first = loads(file.readline(1 << 20))
+    except (OSError, ValueError):  # not there, empty or torn: for its reader to say
+        return
+    if isinstance(first, dict) and isinstance(first.get("k"), str):
+        check_version(first, path)
+
+
+class MetricEntry(msgspec.Struct, frozen=True):
+    """What one metric's numbers mean: `range` is its lowest and highest value, where it declares them."""
+
+    name: str
+    kind: str = "score"
+    range: list[float | None] | None = None
+    higher_is_better: bool = True
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and the highest value, where both are declared and make sense."""
+        low, high = self.range if self.range is not None and len(self.range) == 2 else (None, None)
+        return (low, high) if low is not None and high is not None and -1e100 < low < high < 1e100 else None
+
+
+class EvaluatorEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An evaluator of a run: its class or function, and by what a later run tells whether it is the same."""
+
+    type: str | None = None
+    arguments: dict[str, JSON] | None = None
+    fingerprint: str | None = None
+    primary: str | None = None
+    metrics: list[MetricEntry] = []
+
+    def metric(self, name: str | None) -> MetricEntry | None:
+        """What is declared of a metric."""
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
+
+class DatasetEntry(msgspec.Struct, frozen=True):
+    """The data of a run."""
+
+    name: str | None = None
+    path: str | None = None
+    sha256: str | None = None
+    rows: int | None = None
+
+
+class RunFile(msgspec.Struct, frozen=True, kw_only=True):
+    """`run.json`: what was run, and how it ended.
+
+    `target` holds the settings that the target describes itself by, its `fingerprint`, and whether it is `simulated`;
+    null where nobody was asked. `parent` is the run whose answers and verdicts were reused: its id, or its folder where
+    it lies elsewhere. `command` is what a command line needs to resume the run.
+    """
+
+    format_version: int = FORMAT_VERSION
+    name: str | None = None
+    status: str | None = None
+    dataset: DatasetEntry = DatasetEntry()
+    target: dict[str, JSON] | None = {}
+    evaluators: dict[str, EvaluatorEntry] = {}
+    mapping: dict[str, dict[str, JSON]] = {}
+    group_by: list[str] = []
+    simulated: bool = False
+    tags: dict[str, str] = {}
+    command: dict[str, JSON] = {}
+    versions: dict[str, str] = {}
+    id: str | None = None
+    created: str | None = None
+    created_ns: int | None = None
+    parent: str | None = None
+    started: str | UnsetType = UNSET
+    ended: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    row_count: int | UnsetType = UNSET
+
+
+class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
+    """`metrics.json`: the metrics over all rows, and `by` each value of `row_kind` and of the grouping columns."""
+
+    format_version: int = FORMAT_VERSION
+    metrics: dict[str, JSON]
+    by: dict[str, dict[str, dict[str, JSON]]]
+    rows: int
+    failed_rows: int
+    usage: dict[str, JSON]
+    simulated: bool
+    notes: list[str]
+
+
+class ErrorEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands under `error.<stage>`."""
+
+    type: str
+    message: str
+    request_id: str | UnsetType = UNSET
+
+
+class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of `eval_results.jsonl`, of the version that `run.json` says.
+
+    Beside these keys it has `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and `error.<stage>`.
+    """
+
+    row_id: str
+    row_fingerprint: str
+    row_kind: Literal["call", "answer"] | UnsetType = UNSET
+
+
+RowVerdicts: TypeAlias = dict[str, tuple[str | None, dict[str, JSON]]]
+"""The verdicts of one row in a chunk: by evaluator, the hash of its inputs and its output."""
+
+
+class Header(msgspec.Struct, tag_field="k", tag="journal", frozen=True):
+    """The first record: the version of them all."""
+
+    format_version: int = FORMAT_VERSION
+
+
+class Answer(msgspec.Struct, tag_field="k", tag="answer", frozen=True):
+    """A target's answer to the row of index `i`, from inputs of the hash `h`."""
+
+    i: int
+    id: str
+    h: str | None
+    out: dict[str, JSON]
+
+
+class Step(msgspec.Struct, tag_field="k", tag="step", frozen=True):
+    """A finished part `p` of an answer that takes several calls."""
+
+    i: int
+    id: str
+    h: str | None
+    p: str
+    out: JSON
+
+
+class Verdicts(msgspec.Struct, tag_field="k", tag="verdicts", frozen=True):
+    """The verdicts of some evaluators on a chunk of rows, by the rows' index."""
+
+    rows: list[tuple[int, RowVerdicts]]
+
+
+class ModelCall(msgspec.Struct, tag_field="k", tag="call", frozen=True):
+    """A model's answer to an evaluator `e`, and its cost; `e` is null where another run paid for it."""
+
+    e: str | None
+    h: str
+    cost: float | None
+    cur: str | None
+    out: dict[str, JSON]
+
+
+class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True):
+    """A failure, noted for people: what failed is tried again, never replayed."""
+
+    i: int
+    id: str
+    stage: str
+    type: str
+    message: str
+    request_id: str | UnsetType = UNSET
+
+
+Record: TypeAlias = Header | Answer | Step | Verdicts | ModelCall | Error
+
+
+class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One data set of a memory run."""
+
+    tests: int
+    scored: int
+    mean: float | None
+    std: float | None
+
+
+class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """`memory/summary.json`: the figures of a memory run; spans and verbosity in tokens."""
+
+    format_version: int = FORMAT_VERSION
+    score: float
+    max_score: int
+    std: float
+    accuracy: float | None
+    tokens_per_second: float | None
+    verbosity: float
+    memory_span: float | None
+    longest_span: int
+    tokens: float
+    messages: float
+    fillers: float
+    sessions: int
+    datasets: dict[str, MemoryFigures]
+    usage: dict[str, JSON]
+
+
+class VerdictLine(msgspec.Struct, frozen=True):
+    """A line of `<category>.verdicts.jsonl`, of the version that `summary.json` beside it says.
+
+    `valid` is null for a row that is not scored.
+    """
+
+    id: str
+    valid: bool | None
+    error_type: str | None
+    turn: int | None
+    message: str | None
+
+
+class CategorySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One category of BFCL; `missing` rows are in the data and not in the results."""
+
+    accuracy: float | None
+    correct: int
+    total: int
+    not_scored: int
+    missing: int
+    error_types: dict[str, int]
+
+
+class ModelSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """`summary.json` of one model: categories, and the leaderboard's figures of its versions 3 and 4."""
+
+    format_version: int = FORMAT_VERSION
+    compat: str
+    model: str
+    categories: dict[str, CategorySummary]
+    v3: dict[str, float | None]
+    v4: dict[str, float | None]
+
+
+class ComparisonFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What `tunecheck compare --out FILE.json` writes."""
+
+    format_version: int = FORMAT_VERSION
+    base: dict[str, JSON]
+    against: list[dict[str, JSON]]
+    history: list[dict[str, JSON]]
+    confidence: float
+    margin: float | None
+    cluster: str | None
+    simulated: bool
+
+
+class CalibrationFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What `tunecheck judge calibrate --out FILE` writes, at least."""
+
+    format_version: int = FORMAT_VERSION
+    evaluator: str
+    metric: str | None
+    label_column: str
+    run: str
+    rows: int
+    compared: int
+    errors: int
+    accuracy: dict[str, JSON]
+    kappa: dict[str, JSON]
+    differences: list[dict[str, JSON]]

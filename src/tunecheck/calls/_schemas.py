@@ -1,0 +1,449 @@
+"""Tool definitions: which functions there are, what they take, and whether the arguments of a call keep to it.
+
+Definitions come with data sets and arguments from models, so both may be hostile. References out of a schema are never
+followed, patterns run on a linear-time engine, and a schema whose references multiply (a few lines can ask for more
+work than there is time) is estimated before the native validator sees it, since that cannot be interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import NoReturn
+from urllib.parse import unquote
+
+import jsonschema_rs
+
+from tunecheck._json import JSON, canonical, loads
+
+_WRAPPERS = ("tools", "functions", "tool_definitions")
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+_CACHED_CHARACTERS = 262_144  # a longer text is read anew for each row, so that the cache stays small
+_MOST_NESTED = 4  # wrappers in wrappers, JSON text in JSON text
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionDefinition:
+    """One function: its name and the JSON Schema of its parameters, as given."""
+
+    name: str
+    parameters: Mapping[str, JSON]
+
+    @property
+    def schema(self) -> Schema:
+        """The schema as something that can be walked with a value."""
+        return Schema(self.parameters, self.parameters)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The parameters in the order of their definition."""
+        properties = self.parameters.get("properties")
+        return tuple(properties) if isinstance(properties, dict) else ()
+
+    def check(self, arguments: Mapping[str, JSON]) -> Check:
+        """Whether these arguments keep to the schema. Never raises; equal schemas are compiled once."""
+        if not self.parameters:
+            return Check()
+        try:
+            text = canonical(self.parameters)
+        except (TypeError, ValueError) as error:
+            return Check(problem=f"the schema of {self.name} cannot be used: {error}"[:300])
+        return check(self.name, text, arguments)
+
+
+class ToolDefinitions:
+    """The functions a model was offered, by name.
+
+    Definitions are looked at when they are asked for, never copied; an instance is read-only and can be shared.
+    """
+
+    __slots__ = ("_tools",)
+
+    def __init__(self, tools: Mapping[str, Mapping[str, JSON]]) -> None:
+        self._tools = tools
+
+    @classmethod
+    def read(cls, value: object) -> ToolDefinitions:
+        """Read OpenAI `tools`, bare function schemas (`{"name", "description", "parameters"}`), one or a list of them,
+        or the JSON text of any of these. None and empty values are no definitions.
+
+        Raises:
+            ValueError: it is not JSON, or something in it is no definition of a function; the message says where.
+        """
+        if value is None or (isinstance(value, (str, list, tuple, dict)) and not value):
+            return _NONE
+        if isinstance(value, str) and len(value) <= _CACHED_CHARACTERS:
+            return _read_text(value)
+        return cls(_by_name(value))
+
+    def __bool__(self) -> bool:
+        return bool(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def get(self, name: str) -> FunctionDefinition | None:
+        """The definition of that function, if there is one."""
+        tool = self._tools.get(name)
+        return None if tool is None else FunctionDefinition(name, _parameters(tool))
+
+
+_NONE = ToolDefinitions({})
+
+
+@functools.lru_cache(maxsize=32)  # most data sets repeat the same few tool sets
+def _read_text(text: str) -> ToolDefinitions:
+    return ToolDefinitions(_by_name(text))
+
+
+def _by_name(value: object) -> dict[str, Mapping[str, JSON]]:
+    tools: dict[str, Mapping[str, JSON]] = {}
+    for place, tool in _flat(value, "tool_definitions", _MOST_NESTED):
+        name = tool.get("name")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{place} has no name: a definition is a tool, or an object with name and parameters")
+        tools.setdefault(name, tool)
+    return tools
+
+
+def _flat(value: object, place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    if nested < 0:
+        raise ValueError(f"{place} is nested too deeply for tool definitions")
+    if isinstance(value, str):
+        yield from _flat(_json(value, place), place, nested - 1)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _flat(item, f"{place}[{index}]", nested - 1)
+    elif isinstance(value, dict):
+        yield from _tool(value, place, nested)
+    else:
+        raise ValueError(f"{place} is no tool definition but {type(value).__name__}")
+
+
+def _tool(value: dict[str, JSON], place: str, nested: int) -> Iterator[tuple[str, Mapping[str, JSON]]]:
+    function = value.get("function")
+    if isinstance(function, dict):
+        yield f"{place}.function", function
+        return
+    wrapper = next((key for key in _WRAPPERS if "name" not in value and isinstance(value.get(key), list)), None)
+    if wrapper is not None:
+        yield from _flat(value[wrapper], f"{place}.{wrapper}", nested - 1)
+    else:
+        yield place, value
+
+
+def _json(text: str, place: str) -> JSON:
+    try:
+        return loads(text)
+    except ValueError as error:
+        raise ValueError(f"{place} is not JSON: {error}") from None
+
+
+def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    for key in _SCHEMA_KEYS:
+        schema = tool.get(key)
+        if isinstance(schema, dict):
+            return schema
+        if isinstance(schema, str):  # JSON text inside JSON, as some data sets have it
+            try:
+                inner = loads(schema)
+            except ValueError:
+                continue
+            if isinstance(inner, dict):
+                return inner
+    return {}
+
+
+_MOST_STEPS = 6
+_BRANCHES = ("anyOf", "oneOf", "allOf")
+_NUMBER_NAMES = frozenset(("number", "float", "double"))
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A place in a schema document; `root` is the document, which references are looked up in."""
+
+    node: Mapping[str, JSON]
+    root: Mapping[str, JSON]
+
+    def property(self, name: str) -> Schema | None:
+        """What is said of the property of that name."""
+        for node in self._variants():
+            properties = node.get("properties")
+            inner = properties.get(name) if isinstance(properties, dict) else None
+            if isinstance(inner, dict):
+                return Schema(inner, self.root)
+        return self._first("additionalProperties")
+
+    def item(self, index: int) -> Schema | None:
+        """What is said of the list's item at this index."""
+        for node in self._variants():
+            for key in ("prefixItems", "items"):
+                listed = node.get(key)
+                inner = listed[index] if isinstance(listed, list) and index < len(listed) else None
+                if isinstance(inner, dict):
+                    return Schema(inner, self.root)
+        return self._first("items")
+
+    def says_number(self) -> bool:
+        """Whether a `number` is accepted here, so that `5` and `5.0` are the same."""
+        for node in self._variants():
+            kind = node.get("type")
+            names = kind if isinstance(kind, list) else [kind]
+            if any(isinstance(name, str) and name.lower() in _NUMBER_NAMES for name in names):
+                return True
+        return False
+
+    def default(self, name: str) -> tuple[JSON] | None:
+        """The default of the optional property of that name, in a tuple of one; None where it has none."""
+        for node in self._variants():
+            required = node.get("required")
+            if isinstance(required, list) and name in required:
+                return None
+        place = self.property(name)
+        return place.own_default() if place else None
+
+    def own_default(self) -> tuple[JSON] | None:
+        """The default of the value described here, in a tuple of one; None where it has none."""
+        for node in self._variants():
+            if "default" in node:
+                return (node["default"],)
+        return None
+
+    def _first(self, key: str) -> Schema | None:
+        for node in self._variants():
+            inner = node.get(key)
+            if isinstance(inner, dict):
+                return Schema(inner, self.root)
+        return None
+
+    def _variants(self) -> Iterator[Mapping[str, JSON]]:
+        """This node, what it refers to, and the branches of both; at most some dozens."""
+        waiting: list[tuple[Mapping[str, JSON], int]] = [(self.node, 0)]
+        for node, steps in waiting:
+            yield node
+            if steps >= _MOST_STEPS or len(waiting) > 50:
+                continue
+            target = node.get("$ref")
+            inner = at_pointer(self.root, target) if isinstance(target, str) else None
+            if isinstance(inner, dict):
+                waiting.append((inner, steps + 1))
+            for key in _BRANCHES:
+                branches = node.get(key)
+                if isinstance(branches, list):
+                    waiting.extend((branch, steps + 1) for branch in branches[:20] if isinstance(branch, dict))
+
+
+def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
+    """What a local reference (`#`, `#/$defs/x`) points to; None where there is nothing, or it is not local."""
+    if reference == "#":
+        return dict(root)
+    if not reference.startswith("#/"):
+        return None
+    place: JSON = dict(root)
+    for part in unquote(reference[2:]).split("/"):
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, dict):
+            place = place.get(key)
+        elif isinstance(place, list) and key.isdecimal() and key.isascii() and int(key[:9]) < len(place):
+            place = place[int(key[:9])]
+        else:
+            return None
+    return place
+
+
+_MOST_BYTES = 262_144
+_CACHED_BYTES = 16_384  # 512 compiled schemas stay small
+_MOST_PLACES = 20_000  # places of a schema with its references written out
+_DEEPEST = 100  # the native validator's stack must do in any thread
+_DEEPEST_RECURSION = 600
+_MOST_VISITS = 10_000_000  # about a second of validation
+_EXPLAINED_VISITS = 20_000  # collecting errors costs a thousand times more than finding that there are some
+_MOST_VIOLATIONS = 3
+_MOST_CHARACTERS = 160
+_REGEX_BYTES = 1 << 20
+_MULTIPLYING = (b'"$ref"', b'Of"', b'"not"', b'"if"', b'"patternProperties"', b'"contains"', b'"depend', b'"property')
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_DEFINITIONS = ("$defs", "definitions")
+_IN_PLACE = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else"))
+_TYPE_NAMES = {"dict": "object", "float": "number", "double": "number", "tuple": "array", "list": "array"}
+"""Type names of the Berkeley Function Calling Leaderboard's definitions, which are no JSON Schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What came of a validation: the first few violations, or the problem why there was none."""
+
+    violations: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A validator and its cost: `places` per value (0: each value is seen once), `ways` back into itself, `depth`."""
+
+    validator: jsonschema_rs.Validator | None
+    problem: str | None = None
+    places: int = 0
+    ways: int = 0
+    depth: int = 0
+
+
+def check(name: str, schema: bytes, arguments: Mapping[str, JSON]) -> Check:
+    """Validate a call's arguments against its function's schema, given as canonical JSON. Never raises."""
+    compiled = (_cached if len(schema) <= _CACHED_BYTES else _compile)(schema)
+    if compiled.validator is None:
+        return Check(problem=f"the schema of {name} cannot be used: {compiled.problem}")
+    size, depth = _measure(arguments)
+    visits = size * compiled.places * max(compiled.ways, 1) ** min(depth, 64) if compiled.places else size
+    recursion = depth * compiled.depth if compiled.ways else compiled.depth
+    if visits > _MOST_VISITS or depth > _DEEPEST or recursion > _DEEPEST_RECURSION:
+        return Check(problem=f"the arguments of {name} are too large to be checked against its schema")
+    try:
+        return _validate(compiled.validator, dict(arguments), explain=visits <= _EXPLAINED_VISITS)
+    except (ValueError, TypeError, OverflowError) as error:  # a lone surrogate, a number the validator cannot hold
+        return Check(problem=f"the arguments of {name} cannot be checked: {error}"[:_MOST_CHARACTERS])
+
+
+def _validate(validator: jsonschema_rs.Validator, arguments: dict[str, JSON], *, explain: bool) -> Check:
+    if validator.is_valid(arguments):
+        return Check()
+    if not explain:
+        return Check(violations=("the arguments do not fit the schema",))
+    return Check(violations=tuple(islice(map(_violation, validator.iter_errors(arguments)), _MOST_VIOLATIONS)))
+
+
+def _violation(error: jsonschema_rs.ValidationError) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
+    text = f"{path.removeprefix('.')}: {error.message}" if path else error.message
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+
+
+def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
+    """How many values there are, long texts counting more, and how deep they are nested."""
+    size, depth = 0, 0
+    level: list[JSON] = [dict(value)]
+    while level and depth <= _DEEPEST:
+        size += len(level)
+        depth += 1
+        deeper: list[JSON] = []
+        for item in level:
+            if isinstance(item, str):
+                size += len(item) >> 6
+            elif isinstance(item, dict):
+                deeper.extend(item.values())
+            elif isinstance(item, list):
+                deeper.extend(item)
+        level = deeper
+    return size, depth
+
+
+@functools.lru_cache(maxsize=512)
+def _cached(schema: bytes) -> _Compiled:
+    return _compile(schema)
+
+
+def _compile(schema: bytes) -> _Compiled:
+    if len(schema) > _MOST_BYTES:
+        return _Compiled(None, f"it is longer than {_MOST_BYTES:,} bytes")
+    root = loads(schema)
+    assert isinstance(root, dict)
+    extent = _Extent(root)
+    try:
+        extent.visit(root, frozenset(), 0)
+        validator = jsonschema_rs.validator_for(
+            _plain_types(root),  # type: ignore[arg-type]
+            retriever=_fetch_nothing,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=_REGEX_BYTES, dfa_size_limit=_REGEX_BYTES),
+            validate_formats=False,
+        )
+    except jsonschema_rs.ValidationError as error:
+        return _Compiled(None, error.message[:_MOST_CHARACTERS])
+    except (ValueError, TypeError, OverflowError) as error:
+        return _Compiled(None, str(error)[:_MOST_CHARACTERS])
+    places = extent.places if any(word in schema for word in _MULTIPLYING) else 0
+    return _Compiled(validator, None, places, extent.ways, extent.depth)
+
+
+def _fetch_nothing(uri: str) -> NoReturn:
+    raise ValueError(f"references out of a schema are not followed ({uri[:80]})")
+
+
+class _Extent:
+    """The size of a schema with its references written out, each up to where it comes back to itself.
+
+    A way back leads through a property, or through a list or pattern (""). A value below property `b` is reached only
+    by ways through `b` or "", so it is seen at most `ways` times as often as the value it stands in: `ways` to the
+    power of the nesting bounds the work. References that are not inside each other do not add to each other's ways.
+    """
+
+    def __init__(self, root: dict[str, JSON]) -> None:
+        self.root = root
+        self.id_key = "id" if "draft-04" in str(root.get("$schema")) else "$id"
+        self.places = 0
+        self.depth = 0
+        self.ways = 0
+        self._back: Counter[str] = Counter()
+
+    def visit(self, node: JSON, followed: frozenset[str], depth: int, name: str = "") -> None:
+        if not isinstance(node, (dict, list)):
+            return
+        self.places += 1
+        self.depth = max(self.depth, depth)
+        if self.places > _MOST_PLACES or depth > _DEEPEST:
+            raise ValueError("it is too large or nested too deeply, with its references written out")
+        if isinstance(node, list):
+            for item in node:
+                self.visit(item, followed, depth + 1, name)
+            return
+        if depth and isinstance(node.get(self.id_key), str):
+            raise ValueError(f"it has an {self.id_key!r} inside, which changes what its references mean")
+        for key, inner in node.items():
+            self._visit_part(key, inner, followed, depth + 1, name)
+
+    def _visit_part(self, key: str, inner: JSON, followed: frozenset[str], depth: int, name: str) -> None:
+        if key in _REFERENCES and isinstance(inner, str):
+            self._follow(inner, followed, depth, name)
+        elif key == "properties" and isinstance(inner, dict):
+            for property_name, schema in inner.items():
+                self.visit(schema, followed, depth + 1, property_name)
+        elif key not in _DEFINITIONS:  # those count where they are referred to
+            self.visit(inner, followed, depth, name if key in _IN_PLACE else "")
+
+    def _follow(self, reference: str, followed: frozenset[str], depth: int, name: str) -> None:
+        if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
+            raise ValueError(f"it refers to {reference[:80]!r}; only references such as '#/$defs/x' are followed")
+        if reference in followed:
+            self._back[name] += 1
+            return
+        self.visit(at_pointer(self.root, reference), followed | {reference}, depth, name)
+        if not followed:
+            named = max((count for way, count in self._back.items() if way), default=0)
+            self.ways = max(self.ways, named + self._back[""])
+            self._back.clear()
+
+
+def _plain_types(node: JSON) -> JSON:
+    """The schema with foreign type names replaced; values that are data (enum, default, …) stay as they are."""
+    if isinstance(node, list):
+        return [_plain_types(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _type_name(key, value) for key, value in node.items() if (key, value) != ("type", "any")}
+
+
+def _type_name(key: str, value: JSON) -> JSON:
+    if key == "type" and isinstance(value, str):
+        return _TYPE_NAMES.get(value, value)
+    if key in ("enum", "const", "default", "examples"):
+        return value
+    return _plain_types(value)

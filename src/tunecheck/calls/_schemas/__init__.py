@@ -1,1 +1,0 @@
-"""Tool definitions, and checking a call's arguments against them."""

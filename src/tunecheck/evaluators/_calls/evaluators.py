@@ -1,0 +1,447 @@
+"""The evaluators of function calls: right functions, right arguments, and both in one verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Unpack
+
+from tunecheck import _json as jsontext
+from tunecheck._errors import ConfigurationError
+from tunecheck._faults import Fault
+from tunecheck._json import JSON
+from tunecheck.calls._formats.reading import once, read_calls, read_once
+from tunecheck.calls._matching.faults import argument_faults, call_faults, schema_faults
+from tunecheck.calls._matching.kinds import KINDS
+from tunecheck.calls._matching.match import Match, Pair, match_calls
+from tunecheck.calls._matching.values import MatchPolicy, PolicyOptions
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class CallComparison:
+    """A response beside its ground truth: what was read, and how the calls match; evaluators of one row share it."""
+
+    policy: MatchPolicy
+    response: Reading
+    ground_truth: Reading
+    match: Match
+
+    @property
+    def expects_call(self) -> bool:
+        """Whether the ground truth is a call (else an answer)."""
+        return bool(self.ground_truth.calls)
+
+    @property
+    def has_call(self) -> bool:
+        """Whether a call was made, readable or not."""
+        return bool(self.response.calls) or self.response.problem is not None
+
+    @property
+    def functions_match(self) -> bool:
+        """Whether the right functions were called: all, in order and nothing else where the policy wants that."""
+        if self.has_call != self.expects_call or self.response.problem is not None:
+            return False
+        if self.match.extra and not self.policy.allow_extra_calls:
+            return False
+        return self.match.complete and not (self.policy.validate_schema and self.match.unknown)
+
+    @property
+    def arguments_match(self) -> bool:
+        """Whether each call has a partner whose arguments are right."""
+        if self.policy.validate_schema and self.match.violations:
+            return False
+        return self.functions_match and self.match.arguments_right
+
+    @cached_property
+    def function_faults(self) -> list[Fault]:
+        """What is wrong with which functions were called."""
+        return self._plain_faults() or [*call_faults(self.match, self.policy), *self._schema_faults()]
+
+    @cached_property
+    def faults(self) -> list[Fault]:
+        """What is wrong with the calls, arguments included."""
+        listed = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
+        return self._plain_faults() or [*listed]
+
+    def _schema_faults(self) -> Iterator[Fault]:
+        return schema_faults(self.match) if self.policy.validate_schema else iter(())
+
+    def _plain_faults(self) -> list[Fault]:
+        """What is wrong where the two are not of a sort, or there is nothing to match."""
+        if self.response.problem is not None:
+            words = f"the response's call cannot be read: {self.response.problem}"
+            return [Fault(code="unreadable_call", message=words)]
+        if self.has_call and not self.expects_call:
+            return [
+                Fault(code="called_instead_of_answering", call=call.name, actual=call.arguments)
+                for call in self.response.calls
+            ]
+        if self.expects_call and not self.has_call:
+            any_of = self.policy.alternatives
+            return [
+                Fault(code="answered_instead_of_calling", call=call.name, expected=call.arguments, any_of=any_of)
+                for call in self.ground_truth.calls
+            ]
+        return []
+
+
+class CallEvaluator(Evaluator):
+    """An evaluator of function calls; takes every policy of `MatchPolicy` by its name.
+
+    Raises:
+        ConfigurationError: there is no policy of that name, or its value is not of its kind.
+    """
+
+    pure: ClassVar[bool] = True
+
+    def __init__(self, **policies: Unpack[PolicyOptions]) -> None:
+        self._policy = MatchPolicy.of(policies)
+        self._task = f"compare by {self._policy}"
+        super().__init__(**self._policy.options())
+
+    @property
+    def policy(self) -> MatchPolicy:
+        """What counts as the same call."""
+        return self._policy
+
+    def compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
+        """Read both sides, in whatever format each is, and match their calls.
+
+        Raises:
+            ValueError: the ground truth or the tool definitions cannot be read.
+        """
+        values = (response, ground_truth, tool_definitions)
+        return once(self._task, values, lambda: self._compare(*values))
+
+    def _compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
+        made = _read(response)
+        wanted = _read_ground_truth(ground_truth, alternatives=self._policy.alternatives)
+        definitions = ToolDefinitions.read(_given(tool_definitions))
+        match = match_calls(made.calls, wanted.calls, self._policy, definitions)
+        return CallComparison(self._policy, made, wanted, match)
+
+
+def _read(value: object) -> Reading:
+    value = _given(value)
+    reading = read_once(value)
+    if isinstance(value, dict) and not reading.calls and reading.problem is None and _is_single(value):
+        return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
+    return reading
+
+
+def _read_ground_truth(value: object, *, alternatives: bool) -> Reading:
+    value = _given(value)
+    if alternatives and (answers := _possible_answers(_as_data(value))):
+        return Reading(calls=answers, format="bfcl")
+    reading = _read(value)
+    if reading.problem is not None:
+        raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
+    if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == _json(value):
+        raise ValueError(f"the ground truth is data in which there is no call: {reading.text[:_MOST_SHOWN]}")
+    return reading
+
+
+def _as_data(value: object) -> object:
+    """The value, or the data whose JSON text it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return jsontext.loads(value)
+    except ValueError:
+        return None
+
+
+def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
+    """The calls of `[{"f": {…}}, …]` or of one such object, as they stand; empty where it is anything else."""
+    items = value if isinstance(value, list) else [value]
+    calls = [FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single(item)]
+    return tuple(calls) if len(calls) == len(items) else ()
+
+
+def _is_single(value: dict[str, JSON]) -> bool:
+    return len(value) == 1 and all(isinstance(key, str) and isinstance(item, dict) for key, item in value.items())
+
+
+def _json(value: object) -> str:
+    try:
+        return jsontext.dumps(value).decode("utf-8")
+    except (TypeError, ValueError):
+        return ""
+
+
+def _given(value: object) -> object:
+    """The value; None for an empty list or object, and for the NaN that pandas puts where a column has nothing."""
+    empty = isinstance(value, (list, tuple, dict)) and not value
+    return None if empty or (isinstance(value, float) and value != value) else value
+
+
+_FUNCTIONS = "function_call_match"
+_COUNTS = ("expected", "called", "matched", "unreadable", "checked", "schema_invalid", "unknown")
+_MOST_LISTED = 3
+_MOST_CHARACTERS = 300
+
+
+class FunctionCallMatchEvaluator(CallEvaluator):
+    """Right functions called: each expected one as often as expected, and none else; arguments do not count.
+
+    A ground truth without a call asks for an answer: then a response without a call passes, and one with a call fails,
+    with `allow_extra_calls` too. The score is 1.0 or 0.0. `function_call_match_properties` holds the counts of calls
+    `expected`, `called` and `matched`, `precision` and `recall` where the row fails, `unreadable` (1) where the
+    response announces a call that cannot be read, and with tool definitions how many calls were `checked` against
+    their schema, how many are `schema_invalid` and how many call an `unknown` function, with the first few
+    `schema_violations` and `unknown_functions` by name. What is zero or empty is left out.
+
+    Keyword arguments are the policies of `tunecheck.calls._matching.values.MatchPolicy`.
+
+    Raises:
+        ConfigurationError: there is no policy of that name, or its value is not of its kind.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric(_FUNCTIONS, kind="binary"),)
+    primary: ClassVar[str] = _FUNCTIONS
+
+    def __call__(self, *, response: object, ground_truth: object, tool_definitions: object = None) -> Verdict:
+        """Judge one row.
+
+        Args:
+            response: what the model answered, in any format that `tunecheck.calls.read_calls` reads.
+            ground_truth: the calls it should have made, or the answer it should have given, likewise.
+            tool_definitions: OpenAI tools, bare function schemas, or JSON text of either.
+
+        Raises:
+            ValueError: the ground truth or the tool definitions cannot be read.
+        """
+        comparison = self.compare(response, ground_truth, tool_definitions)
+        passed = comparison.functions_match
+        return verdict(
+            _FUNCTIONS,
+            score=float(passed),
+            passed=passed,
+            properties=_function_properties(comparison, passed=passed),
+            faults=() if passed else comparison.function_faults,
+        )
+
+    def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
+        """Over all calls of the run: precision, recall and F1 by function name, and the rates of broken calls.
+
+        `unreadable_call_rate` is of all calls that were tried, `schema_invalid_call_rate` of those that were checked.
+        What has no denominator is left out.
+        """
+        total: Counter[str] = Counter()
+        for row in rows:
+            properties = row.get(f"{_FUNCTIONS}_function_properties")
+            for name, value in properties.items() if isinstance(properties, dict) else ():
+                if name in _COUNTS and isinstance(value, (int, float)):
+                    total[name] += int(value)
+        return _rates(total)
+
+
+def _function_properties(comparison: CallComparison, *, passed: bool) -> dict[str, JSON]:
+    match = comparison.match
+    expected, called, matched = len(comparison.ground_truth.calls), len(comparison.response.calls), len(match.pairs)
+    properties: dict[str, JSON] = {}
+    if expected or called:
+        properties |= {"expected": expected, "called": called, "matched": matched}
+    if not passed:
+        properties |= {"precision": matched / called} if called else {}
+        properties |= {"recall": matched / expected} if expected else {}
+    return properties | _from_schemas(comparison)
+
+
+def _from_schemas(comparison: CallComparison) -> dict[str, JSON]:
+    match = comparison.match
+    counts = {
+        "unreadable": int(comparison.response.problem is not None),
+        "checked": match.checked,
+        "schema_invalid": len(match.violations),
+        "unknown": len(match.unknown),
+    }
+    properties: dict[str, JSON] = {name: count for name, count in counts.items() if count}
+    if match.violations:
+        properties["schema_violations"] = [
+            f"{one.call.name}: {'; '.join(one.messages)}"[:_MOST_CHARACTERS] for one in match.violations[:_MOST_LISTED]
+        ]
+    if match.unknown:
+        properties["unknown_functions"] = [call.name[:_MOST_CHARACTERS] for call in match.unknown[:_MOST_LISTED]]
+    if match.notes:
+        properties["notes"] = "; ".join(match.notes)[:_MOST_CHARACTERS]
+    return properties
+
+
+def _rates(total: Counter[str]) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    if total["called"]:
+        rates["call_precision"] = total["matched"] / total["called"]
+    if total["expected"]:
+        rates["call_recall"] = total["matched"] / total["expected"]
+    if total["called"] + total["expected"]:
+        rates["call_f1"] = 2 * total["matched"] / (total["called"] + total["expected"])
+    if total["called"] + total["unreadable"]:
+        rates["unreadable_call_rate"] = total["unreadable"] / (total["called"] + total["unreadable"])
+    if total["checked"]:
+        rates["schema_invalid_call_rate"] = total["schema_invalid"] / total["checked"]
+    if total["checked"] or total["unknown"]:
+        rates["unknown_function_count"] = total["unknown"]
+    return rates
+
+
+_ARGUMENTS = "argument_match"
+
+FAULTS = (*KINDS, "missing", "unexpected")
+"""How an argument can be wrong, in the run's counts `wrong_arguments.<kind>`."""
+
+
+class ArgumentMatchEvaluator(CallEvaluator):
+    """Right arguments: every call has its partner on the other side, and their arguments match.
+
+    Not applicable where neither side has a call; fails where a call on either side has no partner (an extra one does
+    no harm with `allow_extra_calls`). The score is 1.0 or 0.0. `argument_match_properties` holds, for calls with a
+    partner, how many arguments are `right` of the `total` on either side, and how many are wrong in which way
+    (`wrong`: counts by `FAULTS`; an argument wrong in two places in two ways counts for both).
+
+    Keyword arguments are the policies of `tunecheck.calls._matching.values.MatchPolicy`.
+
+    Raises:
+        ConfigurationError: there is no policy of that name, or its value is not of its kind.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric(_ARGUMENTS, kind="binary"),)
+    primary: ClassVar[str] = _ARGUMENTS
+
+    def __call__(self, *, response: object, ground_truth: object, tool_definitions: object = None) -> Verdict:
+        """Judge one row; the parameters are those of `FunctionCallMatchEvaluator`.
+
+        Raises:
+            ValueError: the ground truth or the tool definitions cannot be read.
+        """
+        comparison = self.compare(response, ground_truth, tool_definitions)
+        if not comparison.has_call and not comparison.expects_call:
+            return verdict(_ARGUMENTS, not_applicable=True)
+        passed = comparison.arguments_match
+        return verdict(
+            _ARGUMENTS,
+            score=float(passed),
+            passed=passed,
+            properties=_argument_properties(comparison.match),
+            faults=() if passed else comparison.faults,
+        )
+
+    def __aggregate__(self, rows: Iterable[Mapping[str, JSON]]) -> dict[str, float]:
+        """Over all calls with a partner: the share of right arguments, and how many are wrong in which way."""
+        right = total = 0
+        wrong: Counter[str] = Counter()
+        for row in rows:
+            properties = row.get(f"{_ARGUMENTS}_argument_properties")
+            if isinstance(properties, Mapping):
+                right += _count(properties.get("right"))
+                total += _count(properties.get("total"))
+                kinds = properties.get("wrong")
+                if isinstance(kinds, Mapping):
+                    wrong.update({name: _count(count) for name, count in kinds.items()})
+        metrics: dict[str, float] = {"argument_accuracy": right / total} if total else {}
+        return metrics | {f"wrong_arguments.{name}": wrong[name] for name in FAULTS}
+
+
+def _argument_properties(match: Match) -> dict[str, JSON]:
+    total = right = 0
+    wrong: Counter[str] = Counter()
+    for pair in match.pairs:
+        names = pair.expected.arguments.keys() | pair.actual.arguments.keys()
+        faults = _faults(pair)
+        total += len(names)
+        right += len(names) - len({name for name, _ in faults})
+        wrong.update(kind for _, kind in faults)
+    if not total:
+        return {}
+    return {"right": right, "total": total} | ({"wrong": dict(wrong)} if wrong else {})
+
+
+def _faults(pair: Pair) -> set[tuple[str | int, str]]:
+    """The arguments that are not right, each once for every way in which it is wrong."""
+    return {(one.place[0], one.kind or one.fault) for one in pair.differences}
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, (int, float)) else 0
+
+
+_MATCH = "match"
+
+
+class MatchEvaluator(CallEvaluator):
+    """Where the ground truth is a call, functions and arguments must match; where it is an answer, its wording.
+
+    `fcall_match` and `fcall_args_match` are the two verdicts on a call row, and null on an answer row. `match_score`
+    is 1.0 or 0.0 on a call row, and on an answer row the F measure of ROUGE-L with Porter's stemmer (Lin 2004), 0.0
+    where a call was made instead; the row passes from `threshold` on. Other keyword arguments are the policies of
+    `tunecheck.calls._matching.values.MatchPolicy`.
+
+    Raises:
+        ConfigurationError: the threshold is no number from 0 to 1, there is no policy of that name, or its value is
+            not of its kind.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric(_MATCH),
+        Metric("fcall_match", kind="binary"),
+        Metric("fcall_args_match", kind="binary"),
+    )
+    primary: ClassVar[str] = _MATCH
+
+    def __init__(self, *, threshold: float = 0.75, **policies: Unpack[PolicyOptions]) -> None:
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+            raise ConfigurationError(f"the threshold of match is a number from 0 to 1; not {threshold!r}")
+        super().__init__(**policies)
+        self._threshold = threshold
+        self._arguments = {"threshold": threshold, **self._arguments}
+
+    def __call__(self, *, response: object, ground_truth: object, tool_definitions: object = None) -> Verdict:
+        """Judge one row; the parameters are those of `FunctionCallMatchEvaluator`.
+
+        Raises:
+            ValueError: the ground truth or the tool definitions cannot be read, or there is no ground truth.
+        """
+        comparison = self.compare(response, ground_truth, tool_definitions)
+        if comparison.expects_call:
+            return self._judge_calls(comparison)
+        if comparison.has_call:
+            return self._judged(0.0, False, comparison.faults)
+        return self._judge_answer(comparison)
+
+    def _judge_calls(self, comparison: CallComparison) -> Verdict:
+        functions, arguments = comparison.functions_match, comparison.arguments_match
+        passed = functions and arguments
+        faults = () if passed else comparison.faults
+        return self._judged(float(passed), passed, faults, functions=functions, arguments=arguments)
+
+    def _judge_answer(self, comparison: CallComparison) -> Verdict:
+        from tunecheck.evaluators._text.evaluators import rouge_l_f  # rouge is loaded for answers only
+
+        if not comparison.ground_truth.text.strip():
+            raise ValueError("there is no ground truth: neither a call nor a text to compare the answer with")
+        score = rouge_l_f(comparison.ground_truth.text, comparison.response.text, stemmer=True)
+        if score >= self._threshold:
+            return self._judged(score, True)
+        return self._judged(
+            score, False, [Fault(code="below_threshold.rouge_l", expected=self._threshold, actual=score)]
+        )
+
+    def _judged(
+        self,
+        score: float,
+        passed: bool,
+        faults: Iterable[Fault] = (),
+        *,
+        functions: bool | None = None,
+        arguments: bool | None = None,
+    ) -> Verdict:
+        return {"fcall_match": functions, "fcall_args_match": arguments} | verdict(
+            _MATCH, score=score, passed=passed, threshold=self._threshold, faults=faults
+        )
