@@ -223,11 +223,9 @@ def find(value: object, path: ValuePath) -> JSON | Missing:
 def _step(value: object, step: str | int) -> object:
     if isinstance(value, Mapping):
         return value.get(step, MISSING) if isinstance(step, str) else value.get(str(step), MISSING)
-    if isinstance(value, (list, tuple)) and (isinstance(step, int) or _is_index(step)):
+    if isinstance(value, (list, tuple)) and (
+        isinstance(step, int) or (step.isascii() and step.isdigit() and len(step) < 10)
+    ):
         index = int(step)
         return value[index] if index < len(value) else MISSING
     return MISSING
-
-
-def _is_index(step: str) -> bool:
-    return step.isascii() and step.isdigit() and len(step) < 10

@@ -22,11 +22,11 @@ def clean(text: object, most: int = 400) -> str:
 
 def printable(text: str) -> str:
     """The same without a limit, and with its spaces as they are: for lines that were laid out."""
-    return "".join(" " if letter.isspace() else letter for letter in text if _visible(letter))
-
-
-def _visible(letter: str) -> bool:
-    return letter.isspace() or unicodedata.category(letter) not in _HIDDEN
+    return "".join(
+        " " if letter.isspace() else letter
+        for letter in text
+        if (letter.isspace() or unicodedata.category(letter) not in _HIDDEN)
+    )
 
 
 def counted(number: int, word: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -65,19 +65,17 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
     left = dict(primaries)
     for row in rows:
         for name, primary in list(left.items()):
-            known[name] |= dict.fromkeys(_with_result(row, name))
+            own = f"outputs.{name}."
+            known[name] |= dict.fromkeys(
+                key[len(own) : -len(RESULT)]
+                for key, value in row.items()
+                if key.startswith(own) and key.endswith(RESULT) and isinstance(value, str) and value in WORDS
+            )
             if (primary or name) in known[name]:
                 del left[name]
         if not left:
             break
     return {name: counted_metric(known[name], name, primary) for name, primary in primaries.items()}
-
-
-def _with_result(row: Mapping[str, JSON], name: str) -> Iterable[str]:
-    own = f"outputs.{name}."
-    for key, value in row.items():
-        if key.startswith(own) and key.endswith(RESULT) and isinstance(value, str) and value in WORDS:
-            yield key[len(own) : -len(RESULT)]
 
 
 class VerdictReader:
@@ -101,14 +99,16 @@ class VerdictReader:
         word = self.word(row)
         if self.metric is None or word == "error":
             return Verdict(word)
-        score, threshold = row.get(self._score, row.get(self._other_score)), _number(row.get(self._threshold))
+        score, limit = row.get(self._score, row.get(self._other_score)), row.get(self._threshold)
+        is_nan = limit != limit
+        threshold = limit if isinstance(limit, (int, float)) and not isinstance(limit, bool) and not is_nan else None
         said = row.get(self._reason)
         reason = said if isinstance(said, str) else ""
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
         return Verdict(word, score, threshold, reason, faults)
 
     def word(self, row: Mapping[str, JSON]) -> Word:
-        """Only what became of the row."""
+        """What became of the row, without the rest of the verdict."""
         result = row.get(self._result)
         if self.metric is not None and isinstance(result, str) and result in WORDS:
             return WORDS[result]
@@ -120,11 +120,6 @@ class VerdictReader:
         return named[:_MOST_FAULTS] or (
             Fault(code="below_threshold" if threshold is not None and not reason else "own"),
         )
-
-
-def _number(value: JSON) -> float | None:
-    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    return None if number is None or number != number else number
 
 
 def _judged(differences: JSON) -> tuple[Fault, ...]:
@@ -152,7 +147,7 @@ class _Tally:
 
     outputs: int = 0
     errors: int = 0
-    results: dict[str, Counter[str]] = field(default_factory=dict)
+    results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     numbers: dict[str, array[float]] = field(default_factory=dict)
     shapes: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Which keys outputs had, and the first row that had them."""
@@ -169,7 +164,7 @@ class _Tally:
         for key, value in output.items():
             if isinstance(value, str):
                 if value in WORDS and key.endswith(RESULT):
-                    self._result(key.removesuffix(RESULT), WORDS[value])
+                    self.results[key.removesuffix(RESULT)][WORDS[value]] += 1
             elif isinstance(value, (int, float)) and key not in without_mean:
                 self._number(key, value)
 
@@ -180,12 +175,6 @@ class _Tally:
             self.numbers[key] = array("d", [_as_float(value)])
         except OverflowError:
             self.numbers[key].append(_as_float(value))
-
-    def _result(self, metric: str, word: str) -> None:
-        counter = self.results.get(metric)
-        if counter is None:
-            counter = self.results[metric] = Counter()
-        counter[word] += 1
 
 
 @dataclass(slots=True)
@@ -376,14 +365,13 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         self._kept: list[EvaluatorRow] | None = None
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
-        return iter(self._kept) if self._kept is not None else self._read()
-
-    def _read(self) -> Iterator[EvaluatorRow]:
+        if self._kept is not None:
+            return iter(self._kept)
         return (EvaluatorRow(output) for output in self._rows.picked(self._columns) if output)
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:
-            self._kept = list(self._read())
+            self._kept = list(self)
         return self._kept
 
     def __len__(self) -> int:
@@ -403,7 +391,7 @@ def _own_aggregate(evaluator: BoundEvaluator, rows: RowsView | RowsSelection, ke
         return {f"{evaluator.name}.aggregate_error": f"{type(error).__name__}: {error}"}
 
 
-_MOST_STEPS = 5
+_MOST_POWERS = 5
 
 
 def trial_metrics(
@@ -430,16 +418,8 @@ def trial_metrics(
     metrics: Metrics = {}
     for name, items in found.items():
         trials = [(passed, judged) for passed, judged in items.values()]
-        for k in _steps(times) if trials else ():
+        powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # what a table has room for
+        for k in [*powers, times] if trials else ():
             metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k).estimate.value
             metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k).estimate.value
     return metrics
-
-
-def _steps(times: int) -> Iterator[int]:
-    """1, the number of trials, and powers of two between: what a table has room for."""
-    k = 1
-    while k < times and k < 2**_MOST_STEPS:
-        yield k
-        k *= 2
-    yield times

@@ -43,14 +43,15 @@ class CallableTarget(Target):
         if self._pool is None:
             value = self._function(**arguments)
         else:
-            value = await asyncio.get_running_loop().run_in_executor(self._pool, self._call, arguments)
-        return _columns(await value if inspect.isawaitable(value) else value)
 
-    def _call(self, arguments: dict[str, object]) -> object:
-        try:
-            return self._function(**arguments)
-        except StopIteration as error:  # which no future can hold: whoever awaits it would wait for ever
-            raise RuntimeError(f"StopIteration: {error}") from error
+            def call() -> object:
+                try:
+                    return self._function(**arguments)
+                except StopIteration as error:  # which no future can hold: whoever awaits it would wait for ever
+                    raise RuntimeError(f"StopIteration: {error}") from error
+
+            value = await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return _columns(await value if inspect.isawaitable(value) else value)
 
     def fingerprint(self) -> str | None:
         """The function's own fingerprint."""

@@ -108,16 +108,15 @@ class Budget:
         if self.most is None:
             yield Reservation()
             return
-        reservation = Reservation()
-        reservation.amount = await self._set_aside(self.most, guess)
+        reservation = Reservation(await self._set_aside(self.most, guess))
         self._reserved.append(reservation)
         try:
             yield reservation
         finally:
             self._alone = max(0, self._alone - 1) if reservation.cost is None else 0
             self._reserved.remove(reservation)
-            if reservation.cost is not None:
-                self._learn(guess, reservation.cost)
+            if reservation.cost is not None and guess > 0:
+                self._correction = max(self._correction, reservation.cost / guess)
             self._settled.set()
 
     async def _set_aside(self, most: float, guess: float) -> float:
@@ -133,10 +132,6 @@ class Budget:
                 )
             else:
                 return amount
-
-    def _learn(self, guess: float, cost: float) -> None:
-        if guess > 0:
-            self._correction = max(self._correction, cost / guess)
 
     def count(self, usage: Usage, cost: float | None) -> None:
         """Count a call that was made."""

@@ -27,7 +27,6 @@ from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
 from tunecheck.pipeline._scoring import (
     BoundEvaluator,
     Failure,
-    Output,
     failure,
     is_being_cancelled,
     private_copies,
@@ -119,15 +118,19 @@ class Engine:
         Raises:
             RunError: the run was stopped; what was finished is in the journal.
         """
-        pool = Threads(self._threads(), "tunecheck")
+        in_threads = sum(not evaluator.asynchronous and not evaluator.pure for evaluator in self.plan.evaluators)
+        pool = Threads(min(64, 1 + in_threads * self.plan.concurrency), "tunecheck")
         try:
             await self._open_lanes(pool)
             async with asyncio.TaskGroup() as group:
                 for lane in self._lanes:
                     group.create_task(lane.serve())
-                for _ in range(self._answerers()):
+                for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
                     group.create_task(self._answer_rows())
-                await self._feed()
+                try:
+                    await self._feed_rows()
+                except Exception as error:  # noqa: BLE001 - data that breaks off half-way: stop in order
+                    self.stop(error)
                 self._queue.close()
                 await self._until(lambda: self._under_way == 0)
                 for lane in self._lanes:
@@ -148,22 +151,12 @@ class Engine:
         for lane in self._lanes:
             for job in lane.take_all():
                 self._count_down(job.state, abandon=True)
-        self._stop_target()
-        self._changed.set()
-
-    def _stop_target(self) -> None:
         try:
             if self.plan.target is not None:
                 self.plan.target.stop()
         except Exception as error:  # noqa: BLE001 - somebody's own target: the run stops for another reason already
             self.tally.notes.append(f"the target did not stop: {type(error).__name__}: {error}")
-
-    def _answerers(self) -> int:
-        return self.plan.concurrency if self.plan.target is not None else 0
-
-    def _threads(self) -> int:
-        in_threads = sum(not evaluator.asynchronous and not evaluator.pure for evaluator in self.plan.evaluators)
-        return min(64, 1 + in_threads * self.plan.concurrency)
+        self._changed.set()
 
     async def _open_lanes(self, pool: Threads) -> None:
         sent = await self._open_processes()
@@ -202,12 +195,6 @@ class Engine:
 
     # -- reading
 
-    async def _feed(self) -> None:
-        try:
-            await self._feed_rows()
-        except Exception as error:  # noqa: BLE001 - data that breaks off half-way, whatever reads it: stop in order
-            self.stop(error)
-
     async def _feed_rows(self) -> None:
         limit = max(_WINDOW, 4 * self.plan.concurrency)
         turn = time.monotonic()
@@ -219,7 +206,8 @@ class Engine:
             if self.tally.read % _BURST == 0 or time.monotonic() - turn > _TURN_S:
                 await asyncio.sleep(0)
                 if self._under_way >= limit:
-                    await self._until_room(limit - _BURST)
+                    room = limit - _BURST
+                    await self._until(lambda: self._under_way < room or self._stop is not None)  # noqa: B023
                 turn = time.monotonic()
         self.tally.all_read = True
 
@@ -233,9 +221,6 @@ class Engine:
         else:
             self._queue.put(state)
         return state.group is not None
-
-    async def _until_room(self, most: int) -> None:
-        await self._until(lambda: self._under_way < most or self._stop is not None)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -297,9 +282,7 @@ class Engine:
 
     def _check_columns(self, columns: Mapping[str, JSON]) -> None:
         for column in columns:
-            name = (
-                next((name for name in self._names if column.startswith(f"{name}.")), None) if "." in column else None
-            )
+            name = next((name for name in self._names if column.startswith(f"{name}.")), None)
             if name is not None:
                 raise ValueError(f"the answer's column {column!r} stands where evaluator {name!r} writes; rename one")
 
@@ -334,7 +317,9 @@ class Engine:
                 if found is not None:
                     output, elsewhere = found
                     state.outputs[evaluator.name] = output
-                    self.tally.simulated |= evaluator.asks_models and _says_simulated(output)
+                    self.tally.simulated |= evaluator.asks_models and any(
+                        isinstance(value, dict) and value.get("simulated") is True for value in output.values()
+                    )
                     if elsewhere:
                         again[evaluator.name] = (input_hash, output)
                     arguments = None
@@ -424,8 +409,3 @@ class Engine:
         """A row is no longer under way: finished, or given up because the run stops and will come back to it."""
         self._under_way -= 1
         self._changed.set()
-
-
-def _says_simulated(output: Output) -> bool:
-    """Whether a verdict's properties say that no real model gave it."""
-    return any(isinstance(value, dict) and value.get("simulated") is True for value in output.values())

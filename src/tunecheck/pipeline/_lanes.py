@@ -71,15 +71,12 @@ class Executor(Protocol):
 
 def run_batch(evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]]) -> list[list[Outcome]]:
     """Run synchronous evaluators on some rows, here and now."""
-    return [_run_row(evaluators, row) for row in batch]
-
-
-def _run_row(evaluators: Sequence[Scorer], row: list[Arguments]) -> list[Outcome]:
-    with one_row(value for arguments in row if arguments for value in arguments.values()):
-        return [
-            None if arguments is None else call(evaluator, arguments)
-            for evaluator, arguments in zip(evaluators, row, strict=True)
-        ]
+    outcomes: list[list[Outcome]] = []
+    for row in batch:
+        with one_row(value for arguments in row if arguments for value in arguments.values()):
+            calls = zip(evaluators, row, strict=True)
+            outcomes.append([None if arguments is None else call(each, arguments) for each, arguments in calls])
+    return outcomes
 
 
 class Threads(Pool):
@@ -148,7 +145,6 @@ class ThreadExecutor:
         self.slots = slots
 
     async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
-        """Run one batch in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, batch)
 
     def _run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
@@ -169,13 +165,12 @@ class AsyncExecutor:
         self.slots = slots
 
     async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
-        """Await the evaluator on the batch's row."""
         started = time.perf_counter()
-        outcomes = [[await self._call(arguments) for arguments in row] for row in batch]
+        outcomes = [
+            [None if each is None else await call_async(self._evaluator, each, self._calls) for each in row]
+            for row in batch
+        ]
         return outcomes, Spent(time.perf_counter() - started, 0.0)
-
-    async def _call(self, arguments: Arguments) -> Outcome:
-        return None if arguments is None else await call_async(self._evaluator, arguments, self._calls)
 
 
 class Lane:
@@ -198,21 +193,14 @@ class Lane:
         self._slots: list[asyncio.Task[None]] = []
 
     def feed(self, job: Job) -> None:
-        """Queue one row's work."""
         self._queue.put_nowait(job)
 
     def take_all(self) -> list[Job]:
         """Empty the queue: the run stops, and these will not be started."""
-        jobs = []
-        closed = False
-        while not self._queue.empty():
-            job = self._queue.get_nowait()
-            if job is not None:
-                jobs.append(job)
-            closed |= job is None
-        if closed:
+        jobs = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+        if None in jobs:
             self.close()
-        return jobs
+        return [job for job in jobs if job is not None]
 
     async def serve(self) -> None:
         """Work until `close` was called and the queue is empty.
@@ -229,7 +217,6 @@ class Lane:
             self._slots.append(group.create_task(self._serve_slot(group)))
 
     def close(self) -> None:
-        """No more rows will come."""
         self._queue.put_nowait(None)
 
     async def _serve_slot(self, group: asyncio.TaskGroup) -> None:
@@ -277,7 +264,6 @@ class _BatchSize:
         self.waits = False
 
     def learn(self, rows: int, spent: Spent) -> None:
-        """Take one batch's cost into account."""
         cost = spent.wall / rows
         self._per_row = cost if self._per_row is None else 0.7 * self._per_row + 0.3 * cost
         self.rows = max(1, min(self._largest, int(self._SECONDS / max(self._per_row, 1e-7))))
@@ -297,7 +283,6 @@ class AnswerQueue:
         self._ended = False
 
     def put(self, state: RowState) -> None:
-        """Add a row."""
         behind = None if state.group is None else self._behind.get(state.group)
         if behind is not None:
             behind.append(state)
@@ -328,7 +313,6 @@ class AnswerQueue:
             del self._behind[state.group]
 
     def close(self) -> None:
-        """No more rows will be added."""
         self._closed = True
         self._end_if_all_out()
 

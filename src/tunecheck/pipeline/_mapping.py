@@ -7,6 +7,7 @@ them names takes the target's, else the data's, top-level column of its own name
 from __future__ import annotations
 
 import inspect
+import itertools
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,18 +68,19 @@ def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped
 
 def _parse(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
-        return Constant(_plain(value, where))
+        try:
+            return Constant(plain(value))
+        except TypeError as error:
+            raise ConfigurationError(f"{where}: a mapping holds references and plain values: {error}") from None
     reference = _read_reference(value.strip())
-    if reference is None:
-        raise ConfigurationError(f"{where}: {value[:200]!r} is not a reference{_meant(value[:200])}")
-    return reference
-
-
-def _plain(value: object, where: str) -> JSON:
-    try:
-        return plain(value)
-    except TypeError as error:
-        raise ConfigurationError(f"{where}: a mapping holds references and plain values: {error}") from None
+    if reference is not None:
+        return reference
+    shown, hint = value[:200], "; write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
+    for wrong, right in (("${run.outputs.", "${target."), ("${outputs.", "${target."), ("${inputs.", "${data.")):
+        if wrong in shown:
+            hint = f"; did you mean {shown.replace(wrong, right)!r}?"
+            break
+    raise ConfigurationError(f"{where}: {shown!r} is not a reference{hint}")
 
 
 def _read_reference(text: str) -> Reference | None:
@@ -91,13 +93,6 @@ def _read_reference(text: str) -> Reference | None:
     if len(path) < 2 or path[0] not in ("data", "target"):
         return None
     return Reference("data" if path[0] == "data" else "target", path[1:], text)
-
-
-def _meant(value: str) -> str:
-    for wrong, right in (("${run.outputs.", "${target."), ("${outputs.", "${target."), ("${inputs.", "${data.")):
-        if wrong in value:
-            return f"; did you mean {value.replace(wrong, right)!r}?"
-    return "; write ${data.column}, ${data.a.b[0]}, ${data['a column']} or ${target.response}"
 
 
 def read_layers(
@@ -164,7 +159,11 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str) 
 
     The binder raises ColumnMissingError where a row lacks what a required parameter needs.
     """
-    choices = [_bindings(parameters, signature, mapping) for parameters in signature.choices]
+    choices: list[list[_Binding]] = []
+    for parameters in signature.choices:
+        choices.append([_Binding(name, mapping.get(name), required) for name, required in parameters.items()])
+        if signature.takes_any:
+            choices[-1] += [_Binding(name, value, False) for name, value in mapping.items() if name not in parameters]
 
     def bind(data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
         missing: ColumnMissingError | None = None
@@ -176,15 +175,6 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str) 
         raise missing or ColumnMissingError(f"{what} takes no parameters")
 
     return bind
-
-
-def _bindings(
-    parameters: Mapping[str, bool], signature: Signature, mapping: Mapping[str, Mapped]
-) -> Sequence[_Binding]:
-    named = [_Binding(name, mapping.get(name), required) for name, required in parameters.items()]
-    if not signature.takes_any:
-        return named
-    return [*named, *(_Binding(name, value, False) for name, value in mapping.items() if name not in parameters)]
 
 
 def _bind(
@@ -202,14 +192,12 @@ def _bind(
         if value is not MISSING:
             arguments[name] = value
         elif binding.required:
-            raise ColumnMissingError(_missing_text(name, mapped, what))
+            if isinstance(mapped, Reference):
+                reason = f"is mapped to {mapped.text}, which this row does not have"
+            else:
+                reason = "has no mapping, and this row has no column of that name"
+            raise ColumnMissingError(f"{what}: parameter {name!r} {reason}")
     return arguments
-
-
-def _missing_text(parameter: str, mapped: Mapped | None, what: str) -> str:
-    if isinstance(mapped, Reference):
-        return f"{what}: parameter {parameter!r} is mapped to {mapped.text}, which this row does not have"
-    return f"{what}: parameter {parameter!r} has no mapping, and this row has no column of that name"
 
 
 def check_binding(
@@ -226,23 +214,19 @@ def check_binding(
     Raises:
         ConfigurationError: names the evaluator, the parameter, and the column that was probably meant.
     """
-    used = {name for parameters in signature.choices for name in parameters} | (
-        set(mapping) if signature.takes_any else set()
-    )
-    for name in used & set(mapping):
-        _check_reference(mapping[name], f"{what}, parameter {name!r}", columns, target_columns, has_target)
-    if any(
-        all(
-            _can_bind(name, required, mapping, columns, target_columns, has_target) for name, required in choice.items()
-        )
-        for choice in signature.choices
-    ):
-        return
-    lacking = [
-        name
-        for name, required in signature.choices[0].items()
-        if not _can_bind(name, required, mapping, columns, target_columns, has_target)
+    for name, mapped in mapping.items():
+        used = signature.takes_any or any(name in choice for choice in signature.choices)
+        if used and isinstance(mapped, Reference):
+            _check_reference(mapped, f"{what}, parameter {name!r}", columns, target_columns, has_target)
+    if has_target and target_columns is None:
+        return  # a function's columns are only known once it has answered
+    bound = mapping.keys() | columns | (target_columns or frozenset() if has_target else frozenset())
+    lacking_by_choice = [
+        [name for name, required in choice.items() if required and name not in bound] for choice in signature.choices
     ]
+    if not all(lacking_by_choice):
+        return
+    lacking = lacking_by_choice[0]
     known = [f"${{data.{column}}}" for column in sorted(columns)][:12]
     raise ConfigurationError(
         f"{what} needs {', '.join(map(repr, lacking))}: map it, e.g. column_mapping {{{lacking[0]!r}: '${{data.…}}'}}; "
@@ -251,45 +235,24 @@ def check_binding(
 
 
 def _check_reference(
-    mapped: Mapped,
+    mapped: Reference,
     where: str,
     columns: frozenset[str],
     target_columns: frozenset[str] | None,
     has_target: bool,
 ) -> None:
-    if not isinstance(mapped, Reference):
-        return
     if mapped.source == "target" and not has_target:
         raise ConfigurationError(f"{where}: {mapped.text} needs a target, and this run has none")
     known = columns if mapped.source == "data" else target_columns
-    if known is None or _top_level(mapped.steps) & known:
+    if known is None:
         return
+    joined = ""
+    for step in itertools.takewhile(lambda step: isinstance(step, str), mapped.steps):
+        joined = f"{joined}.{step}" if joined else str(step)
+        if joined in known:  # a column's own name may hold dots
+            return
     column = str(mapped.steps[0])
     raise ConfigurationError(f"{where}: there is no column {column!r} for {mapped.text}{did_you_mean(column, known)}")
-
-
-def _top_level(steps: ValuePath) -> set[str]:
-    names, joined = set(), ""
-    for step in steps:
-        if not isinstance(step, str):
-            break
-        joined = f"{joined}.{step}" if joined else step
-        names.add(joined)
-    return names
-
-
-def _can_bind(
-    name: str,
-    required: bool,
-    mapping: Mapping[str, Mapped],
-    columns: frozenset[str],
-    target_columns: frozenset[str] | None,
-    has_target: bool,
-) -> bool:
-    if not required or name in mapping or name in columns:
-        return True
-    # A function's columns are only known once it has answered.
-    return has_target and (target_columns is None or name in target_columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ import contextlib
 import functools
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from tunecheck._json import JSON, content_hash, dumps, loads
-from tunecheck._targets import EndpointUsage, Target
+from tunecheck._targets import Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
 from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage, Spending, cost_of
 from tunecheck.pipeline._journal import CachedResults, Journal
@@ -97,12 +97,13 @@ class RunCalls:
             if elsewhere:
                 self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
             return completion
-        return await self._ask(evaluator, key, endpoint, request)
-
-    async def _ask(self, evaluator: str, key: str, endpoint: Endpoint, request: ChatRequest) -> Completion:
-        guess = self._budget.guess(_characters(request), _most_tokens(endpoint, request), endpoint.price)
+        characters = len(dumps([list(request.messages), list(request.tools or ())]))
+        guess = self._budget.guess(characters, _most_tokens(endpoint, request), endpoint.price)
+        # A key that is the same each time this run asks for it.
+        text = f"{self._run_id}\0{key}"
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         async with self._budget.reserved(guess) as reservation:
-            completion = await endpoint.complete(self._keyed(request, key))
+            completion = await endpoint.complete(replace(request, idempotency_key=digest))
             cost, currency = _cost(completion.usage, endpoint.price)
             self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, completion.columns()))
             self._count(evaluator, completion.usage, cost, currency)
@@ -121,12 +122,6 @@ class RunCalls:
         count = functools.partial(self._count_calls, name, price)
         return EndpointCosts(price, self._budget, count, self._reported[name, conversation])
 
-    def _count_reported(self, shares: Iterable[EndpointUsage]) -> None:
-        for share in shares:
-            usage = Usage(share.input_tokens, share.output_tokens)
-            more = self._reported[share.name, share.conversation].add_answer(share.calls, usage)
-            self._count_calls(share.name, _price(share.endpoint), more)
-
     def _count_calls(self, name: str, price: Price | None, more: CountedCalls) -> float | None:
         cost, currency = _cost(more.usage, price)
         if more.calls or more.usage.input_tokens or more.usage.output_tokens:
@@ -140,9 +135,8 @@ class RunCalls:
         Raises:
             StopRunError: the budget is spent.
         """
-        if (
-            _price(_endpoint(target)) is None or target.tracks_each_call
-        ):  # it cannot be held to a budget, or is held to it already
+        price = _price(getattr(target, "endpoint", None))
+        if price is None or target.tracks_each_call:  # it cannot be held to a budget, or is held to it already
             yield functools.partial(self.count_target, target)
             return
         async with self._budget.reserved(self._highest_answer) as reservation:
@@ -155,22 +149,19 @@ class RunCalls:
     def count_target(self, target: Target, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
         if target.tracks_each_call:
-            self._count_reported(target.endpoint_usage(answer))
+            for share in target.endpoint_usage(answer):
+                reported = Usage(share.input_tokens, share.output_tokens)
+                more = self._reported[share.name, share.conversation].add_answer(share.calls, reported)
+                self._count_calls(share.name, _price(share.endpoint), more)
             return None
         usage = Usage(*target.usage(answer))
-        price = _price(_endpoint(target))
+        price = _price(getattr(target, "endpoint", None))
         if answer.get("simulated") is True or (price is None and usage == Usage()):
             return None  # no model was asked, or (a function) nobody knows of any calls
         cost, currency = _cost(usage, price)
         self._count("target", usage, cost, currency)
         self._highest_answer = max(self._highest_answer, cost or 0.0)
         return cost
-
-    def _keyed(self, request: ChatRequest, key: str) -> ChatRequest:
-        """The request under a key that is the same each time this run asks for it."""
-        text = f"{self._run_id}\0{key}"
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        return replace(request, idempotency_key=digest)
 
     def usage(self) -> dict[str, JSON]:
         """What this run has spent, by evaluator, the target's answers under `target`."""
@@ -202,11 +193,9 @@ class _RecordedCalls:
         self._offsets: dict[str, int] = {}
 
     def add(self, key: str, offset: int) -> None:
-        """A call was recorded there."""
         self._offsets[key] = offset
 
     def find(self, key: str) -> Completion | None:
-        """The recorded answer to a call, if there is one."""
         offset = self._offsets.get(key)
         if offset is None:
             return None
@@ -217,13 +206,8 @@ class _RecordedCalls:
         return Completion.of_columns(columns) if isinstance(columns, dict) else None
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
-
-
-def _endpoint(target: Target) -> object:
-    return getattr(target, "endpoint", None)
 
 
 def _price(endpoint: object) -> Price | None:
@@ -239,10 +223,6 @@ def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:
     tools = None if request.tools is None else [dict(tool) for tool in request.tools]
     messages = [dict(message) for message in request.messages]
     return content_hash([endpoint.kind, endpoint.answer_settings(), messages, tools, dict(request.parameters), sample])
-
-
-def _characters(request: ChatRequest) -> int:
-    return len(dumps([list(request.messages), list(request.tools or ())]))
 
 
 def _most_tokens(endpoint: Endpoint, request: ChatRequest) -> int | None:

@@ -62,12 +62,6 @@ class _Worker:
         self._reader = asyncio.create_task(self._read())
 
     async def send(self, body: bytes) -> Reply:
-        """Have a batch done.
-
-        Raises:
-            _WorkerDiedError: the process ended on it.
-            _NotStartedError: the process ended before it.
-        """
         if self.dead:
             raise _NotStartedError
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -114,6 +108,9 @@ async def _read_frame(pipe: asyncio.StreamReader) -> object:
 
 
 async def _start(setup: Setup) -> _Worker:
+    # The package is found where this process found it.
+    package_path, known_paths = str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")
+    search_path = f"{package_path}{os.pathsep}{known_paths}" if known_paths else package_path
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",  # the current folder may hold a module that is called like one of Python's
@@ -122,7 +119,7 @@ async def _start(setup: Setup) -> _Worker:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=_BUFFER,
-        env=_environment(),
+        env=os.environ | {"PYTHONPATH": search_path},
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -180,34 +177,29 @@ class ProcessExecutor:
     async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
         """Run one batch; rows on which a worker dies are tried one by one, so that only the guilty one is an error.
 
+        Rows that cannot be sent are done here, in a thread; the others of the batch go to a process.
+
         Raises:
             RunError: a worker that died cannot be replaced.
         """
         try:
             body = pickle.dumps(list(batch), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # noqa: BLE001 - a row may hold any object, whose pickling may raise anything
-            return await self._without_process(batch)
+            if len(batch) > 1:
+                return await self._one_by_one(batch)
+            return await asyncio.to_thread(run_batch, self.evaluators, batch), Spent(0.0, 0.0)
         while True:
             worker = await self._choose()
             try:
                 return await worker.send(body)
             except _WorkerDiedError:
                 code = await worker.process.wait()
-                return await self._after_death(batch, _how_it_ended(code))
+                if len(batch) > 1:
+                    return await self._one_by_one(batch)
+                lost = Failure("WorkerError", f"the row ended its worker process: {_how_it_ended(code)}")
+                return [[None if arguments is None else lost for arguments in batch[0]]], Spent(0.0, 0.0)
             except _NotStartedError:
                 continue
-
-    async def _without_process(self, batch: Sequence[list[Arguments]]) -> Reply:
-        """Rows that cannot be sent are done here, in a thread; the others of the batch go to a process."""
-        if len(batch) == 1:
-            return await asyncio.to_thread(run_batch, self.evaluators, batch), Spent(0.0, 0.0)
-        return await self._one_by_one(batch)
-
-    async def _after_death(self, batch: Sequence[list[Arguments]], cause: str) -> Reply:
-        if len(batch) == 1:
-            lost = Failure("WorkerError", f"the row ended its worker process: {cause}")
-            return [[None if arguments is None else lost for arguments in batch[0]]], Spent(0.0, 0.0)
-        return await self._one_by_one(batch)
 
     async def _one_by_one(self, batch: Sequence[list[Arguments]]) -> Reply:
         outcomes = [(await self.run([row]))[0][0] for row in batch]
@@ -218,15 +210,13 @@ class ProcessExecutor:
             for position, worker in enumerate(self._workers):
                 if worker.dead:
                     await worker.end()
-                    self._workers[position] = await self._replacement()
+                    replacement = self._workers[position] = await _start(self._setup())
+                    if replacement.problems:
+                        raise RunError(
+                            f"a worker process can no longer load the evaluators: {replacement.problems}; "
+                            "run with workers=0"
+                        )
         return min(self._workers, key=lambda worker: len(worker.waiting))
-
-    async def _replacement(self) -> _Worker:
-        worker = await _start(self._setup())
-        if worker.problems:
-            await worker.end()
-            raise RunError(f"a worker process can no longer load the evaluators: {worker.problems}; run with workers=0")
-        return worker
 
     async def close(self) -> None:
         """End all processes."""
@@ -236,10 +226,3 @@ class ProcessExecutor:
 
 def _how_it_ended(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _environment() -> dict[str, str]:
-    """The parent's environment, with this package found where the parent found it."""
-    root = str(Path(__file__).parents[2])
-    known = os.environ.get("PYTHONPATH")
-    return os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root}

@@ -132,12 +132,12 @@ def _declared_metrics(function: object) -> tuple[MetricDeclaration, ...]:
     declared = getattr(function, "metrics", ())
     if not isinstance(declared, (list, tuple)):
         return ()
-    return tuple(metric for metric in declared if isinstance(getattr(metric, "name", None), str) and _is_metric(metric))
-
-
-def _is_metric(metric: object) -> bool:
-    return isinstance(getattr(metric, "kind", None), str) and isinstance(
-        getattr(metric, "higher_is_better", None), bool
+    return tuple(
+        metric
+        for metric in declared
+        if isinstance(getattr(metric, "name", None), str)
+        and isinstance(getattr(metric, "kind", None), str)
+        and isinstance(getattr(metric, "higher_is_better", None), bool)
     )
 
 
@@ -187,7 +187,10 @@ async def call_async(
     """
     try:
         values = guarded(evaluator, arguments)
-        result = evaluator.function(**values) if calls is None else _with_models(evaluator, calls, values)
+        if calls is None:
+            result = evaluator.function(**values)
+        else:
+            result = evaluator.function.call_with(calls, **values)  # type: ignore[attr-defined]
         if inspect.isawaitable(result):
             result = await result
         return as_output(result, evaluator.name)
@@ -201,11 +204,6 @@ async def call_async(
         return failure(error)
 
 
-def _with_models(evaluator: Scorer, calls: ModelCalls, values: Mapping[str, object]) -> object:
-    call_with: Callable[..., object] = evaluator.function.call_with  # type: ignore[attr-defined]
-    return call_with(calls, **values)
-
-
 def is_being_cancelled() -> bool:
     """Whether somebody cancels this task; else a CancelledError is some code's own, an error like any other."""
     task = asyncio.current_task()
@@ -214,9 +212,7 @@ def is_being_cancelled() -> bool:
 
 def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
     """The arguments, nested ones copied unless the evaluator is known to leave them alone."""
-    if evaluator.pure:
-        return arguments
-    return private_copies(arguments)
+    return arguments if evaluator.pure else private_copies(arguments)
 
 
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
@@ -259,8 +255,12 @@ def as_output(result: object, name: str) -> Output:
         for key, value in result.items():
             if type(key) is not str:
                 break
-            known = type(value) in _ALWAYS_PLAIN or _is_plain(value)
-            output[key] = value if known else _plain_value(value, f"{name}.{key}")
+            if type(value) in _ALWAYS_PLAIN or _is_plain(value):
+                output[key] = value
+            elif type(value) is dict and all(type(key) is str and _is_plain(item) for key, item in value.items()):
+                output[key] = value.copy()
+            else:
+                output[key] = plain(value, path=f"{name}.{key}", depth=1)
         else:
             return output
         converted = plain(dict(result), path=name)
@@ -273,12 +273,6 @@ def as_output(result: object, name: str) -> Output:
     if result is None or not isinstance(number, (bool, int, float, type(None))):
         raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
     return {name: number}
-
-
-def _plain_value(value: object, path: str) -> JSON:
-    if type(value) is dict and all(type(key) is str and _is_plain(item) for key, item in value.items()):
-        return value.copy()
-    return plain(value, path=path, depth=1)
 
 
 def _is_plain(value: object) -> bool:

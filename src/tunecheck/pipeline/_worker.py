@@ -14,7 +14,6 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -70,31 +69,23 @@ def main() -> None:
     """Serve batches until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    _keep_off_pipes()
+    # The pipes hold frames: what an evaluator prints goes to standard error, and it reads nothing.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
     frame = _read_frame(requests)
     if frame is None:
         return
     evaluators, problems = _load_evaluators(pickle.loads(frame))  # noqa: S301 - from our own parent
     try:
         _write_frame(replies, problems)
-        _serve(requests, replies, evaluators)
+        while (frame := _read_frame(requests)) is not None:
+            wall, cpu = time.perf_counter(), time.process_time()
+            outcomes = run_batch(evaluators, pickle.loads(frame))  # noqa: S301 - from our own parent
+            _write_frame(replies, (outcomes, Spent(time.perf_counter() - wall, time.process_time() - cpu)))
     except BrokenPipeError:  # the run was killed: nobody is left to answer, not even at exit
         os._exit(0)
-
-
-def _keep_off_pipes() -> None:
-    """What an evaluator prints goes to standard error, and it reads nothing: the pipes hold frames."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-
-
-def _serve(requests: BinaryIO, replies: BinaryIO, evaluators: Sequence[Scorer]) -> None:
-    while (frame := _read_frame(requests)) is not None:
-        wall, cpu = time.perf_counter(), time.process_time()
-        outcomes = run_batch(evaluators, pickle.loads(frame))  # noqa: S301 - from our own parent
-        _write_frame(replies, (outcomes, Spent(time.perf_counter() - wall, time.process_time() - cpu)))
 
 
 if __name__ == "__main__":

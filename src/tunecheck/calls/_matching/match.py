@@ -88,7 +88,10 @@ def match_calls(
     """
     policy = policy or MatchPolicy()
     if definitions:
-        actual, expected = (_named(calls, definitions) for calls in (actual, expected))
+        actual, expected = (
+            [_named_call(call, definitions) if "0" in call.arguments else call for call in calls]
+            for calls in (actual, expected)
+        )
     compare = Comparison(policy)
     unknown, violations, checked, problems = _held_against(definitions, actual)
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
@@ -112,11 +115,6 @@ def match_calls(
         checked=checked,
         notes=(*pairing.notes, *problems),
     )
-
-
-def _named(calls: Sequence[FunctionCall], definitions: ToolDefinitions) -> list[FunctionCall]:
-    """The calls with positional arguments under the names of their parameters."""
-    return [_named_call(call, definitions) if "0" in call.arguments else call for call in calls]
 
 
 def _named_call(call: FunctionCall, definitions: ToolDefinitions) -> FunctionCall:

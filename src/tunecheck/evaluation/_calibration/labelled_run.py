@@ -225,10 +225,7 @@ class _Reading:
         for row in self._rows:
             output = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
             failed = f"error.{self._evaluator}" in row or not output
-            yield row, None if failed or self._has_failed(output) else output
-
-    def _has_failed(self, output: Mapping[str, JSON]) -> bool:
-        return output.get(f"{self.metric}_status") == "error"
+            yield row, None if failed or (output.get(f"{self.metric}_status") == "error") else output
 
     def _metric(self, wanted: str | None, primary: str | None) -> str | None:
         """The metric whose verdict is compared: the one asked for, else the evaluator's main one."""
