@@ -311,7 +311,12 @@ def _make_target(
     if isinstance(target, Endpoint):
         if user_agent is not None:
             target.sign(user_agent)
-        return _driven(target, dataset.defaults.target, own)
+        driver = dataset.defaults.target
+        if driver is None or not is_driver(driver):  # one request a row
+            return EndpointTarget(target, mapping=_endpoint_mapping(own))
+        if own:
+            raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
+        return drive(driver, target)
     if user_agent is not None:
         raise ConfigurationError("user_agent is sent to endpoints, and the target is none")
     if target is None or isinstance(target, Target):
@@ -325,15 +330,6 @@ def _make_target(
             target, parse_mapping(own, "evaluator_config['target']"), concurrency or DEFAULT_CONCURRENCY
         )
     raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
-
-
-def _driven(endpoint: Endpoint, driver: str | None, own: Mapping[str, object]) -> Target:
-    """The endpoint as a target: one request a row, unless the data set names what drives it."""
-    if driver is None or not is_driver(driver):
-        return EndpointTarget(endpoint, mapping=_endpoint_mapping(own))
-    if own:
-        raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
-    return drive(driver, endpoint)
 
 
 def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:
@@ -369,20 +365,16 @@ def _check_names(evaluators: object) -> None:
     if not isinstance(evaluators, Mapping) or not evaluators:
         raise ConfigurationError("evaluators must be a dict of at least one evaluator by name")
     for name in evaluators:
-        _check_name(name)
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
+        if name in ("target", "default", "results"):
+            raise ConfigurationError(f"an evaluator cannot be called {name!r}: that word has a meaning of its own here")
     for name in evaluators:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
         if longer is not None:
             raise ConfigurationError(
                 f"evaluators {name!r} and {longer!r} would share result columns; rename one of them"
             )
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
-    if name in ("target", "default", "results"):
-        raise ConfigurationError(f"an evaluator cannot be called {name!r}: that word has a meaning of its own here")
 
 
 def _check_own_parameters(evaluator: BoundEvaluator, own: Mapping[str, object]) -> None:

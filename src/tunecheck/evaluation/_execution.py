@@ -22,7 +22,7 @@ from tunecheck._targets import Row, Target
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.evaluation._loop import Closable, Show, run_engine
+from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.pipeline._aggregate import Aggregator, Metrics, trial_metrics
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
@@ -109,9 +109,11 @@ class Execution:
             if parent is not None:
                 parent.manifest()  # what cannot be read is said before a folder is made
             folder = create_run(self.results_dir, self.name)
-            manifest = replace(
-                described, id=folder.id, created=_time(), created_ns=time.time_ns(), parent=_reference(parent, folder)
-            )
+            source = None
+            if parent is not None:  # named by its id, where both runs are in one folder
+                source_folder, new_folder = parent.folder.resolve(), folder.folder.resolve()
+                source = parent.id if source_folder.parent == new_folder.parent else str(source_folder)
+            manifest = replace(described, id=folder.id, created=_time(), created_ns=time.time_ns(), parent=source)
         finished = self._run_in(folder, manifest, scan, resumed=resume is not None)
         if output_path is not None:
             try:
@@ -221,7 +223,11 @@ class Execution:
         opened.callback(calls.close)
         engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
         engine.tally.notes += [*notes, *(self.target.notes if self.target is not None else ())]
-        run_engine(engine, self._closing(), self._show())
+        models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
+        opened_by_name = {"the target": self.target, **models}
+        closing = {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}
+        bar = ProgressBar(self.name) if self.progress is True else self.progress
+        run_engine(engine, closing, bar or None)
         engine.tally.simulated |= calls.simulated
         return self._finish(run, manifest, results, aggregator, engine.tally, calls.usage())
 
@@ -231,7 +237,7 @@ class Execution:
             rows=self.dataset.rows,
             target=self.target,
             evaluators=self.evaluators,
-            concurrency=self._concurrency,
+            concurrency=self.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
             workers=self._worker_count(scan),
             row_kind=row_kind_reader(self.layers),
             group_key=self._group_key,
@@ -240,12 +246,6 @@ class Execution:
             fail_on_evaluator_errors=self.fail_on_evaluator_errors,
             send_untrusted=self.workers is not None,
         )
-
-    @property
-    def _concurrency(self) -> int:
-        if self.concurrency is not None:
-            return self.concurrency
-        return (self.target.concurrency if self.target is not None else None) or DEFAULT_CONCURRENCY
 
     def _group_key(self, row: Row) -> str | None:
         own = self.target.group_key(row) if self.target is not None else None
@@ -273,17 +273,6 @@ class Execution:
                 raise
             notes.append(f"run {parent}, from which this one reuses results, is no longer there")
             return None
-
-    def _closing(self) -> dict[str, Closable]:
-        """What has connections, by its name for people."""
-        models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
-        found = {"the target": self.target, **models}
-        return {name: cast("Closable", each) for name, each in found.items() if hasattr(each, "close")}
-
-    def _show(self) -> Show | None:
-        if self.progress is False or self.progress is None:
-            return None
-        return ProgressBar(self.name) if self.progress is True else self.progress
 
     # -- after
 
@@ -341,14 +330,6 @@ def _recorded(source: Run, before: RunFile, now: RunFile, notes: list[str], *, b
     holds = reusable(before, now)
     notes += holds.notes
     return Recorded(source.journal, by_row=by_row, evaluators=holds.evaluators, answers=holds.answers)
-
-
-def _reference(parent: Run | None, run: Run) -> str | None:
-    """How a run names the one it was made from: by its id, where both are in one folder."""
-    if parent is None:
-        return None
-    beside = parent.folder.resolve().parent == run.folder.resolve().parent
-    return parent.id if beside else str(parent.folder.resolve())
 
 
 def _time() -> str:

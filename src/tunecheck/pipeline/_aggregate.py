@@ -371,7 +371,7 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:
-            self._kept = list(self)
+            self._kept = list(iter(self))  # of `self`, list() would ask the length, which reads all
         return self._kept
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from msgspec import structs
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._files import DatasetEntry, EvaluatorEntry, MetricEntry, RunFile
+from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
 from tunecheck._json import JSON
 from tunecheck._targets import Target
@@ -123,7 +123,12 @@ def resumed(run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool)
 
 def _changes(before: RunFile, now: RunFile) -> list[str]:
     """Each part that keeps a run from being finished in its own folder, in words."""
-    changes = _changed_data(before.dataset, now.dataset)
+    data, new_data = before.dataset, now.dataset
+    changes = []
+    if data.sha256 != new_data.sha256:
+        changes.append(f"the data {data.path or data.name} has changed")
+    elif data.rows != new_data.rows:
+        changes.append(f"it had {data.rows} rows, now {new_data.rows} (limit)")
     changes += _changed_target(before.target or {}, now.target or {})
     changes += _changed_evaluators(before.evaluators, now.evaluators)
     for name in sorted({*before.mapping, *now.mapping}):
@@ -133,12 +138,6 @@ def _changes(before: RunFile, now: RunFile) -> list[str]:
     if before.group_by != now.group_by:
         changes.append(f"group_by was {before.group_by}, is {now.group_by}")
     return changes
-
-
-def _changed_data(old: DatasetEntry, new: DatasetEntry) -> list[str]:
-    if old.sha256 != new.sha256:
-        return [f"the data {old.path or old.name} has changed"]
-    return [] if old.rows == new.rows else [f"it had {old.rows} rows, now {new.rows} (limit)"]
 
 
 def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[str]:
@@ -169,12 +168,10 @@ def _changed_evaluators(old: Mapping[str, EvaluatorEntry], new: Mapping[str, Eva
         if name not in old:
             changes.append(f"evaluator {name!r} is new")
         elif entry.fingerprint != old[name].fingerprint:
-            changes.append(f"evaluator {name!r} {_how(old[name].arguments or {}, entry.arguments or {})}")
+            was, now = old[name].arguments or {}, entry.arguments or {}
+            changed = [
+                f"{key} {was.get(key)} → {now.get(key)}" for key in {**was, **now} if was.get(key) != now.get(key)
+            ]
+            how = f"has other arguments ({', '.join(changed)})" if changed else "has other code"
+            changes.append(f"evaluator {name!r} {how}")
     return changes
-
-
-def _how(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> str:
-    changed = [
-        f"{key} {before.get(key)} → {now.get(key)}" for key in {**before, **now} if before.get(key) != now.get(key)
-    ]
-    return f"has other arguments ({', '.join(changed)})" if changed else "has other code"

@@ -92,28 +92,23 @@ class Run:
         """
         from tunecheck.pipeline._results import RowsView  # heavy, and listing runs needs no rows
 
-        self._refuse_newer()
+        finished = False
+        try:  # the version of the rows stands in `run.json`; without it, they can be read all the same
+            finished = self.status() == "finished"
+        except NewerFileError:
+            raise
+        except ConfigurationError:
+            pass
         if not self.results.is_file():
-            raise ConfigurationError(self._without_results())
+            if finished:
+                raise ConfigurationError(
+                    f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
+                )
+            raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
         try:
             return RowsView(self.results)
         except OSError as error:
             raise ConfigurationError(f"{self.results}: cannot be read: {error.strerror or error}") from None
-
-    def _refuse_newer(self) -> None:
-        """The version of the rows stands in `run.json`."""
-        try:
-            self.manifest_data()
-        except NewerFileError:
-            raise
-        except ConfigurationError:  # rows can be read all the same
-            return
-
-    def _without_results(self) -> str:
-        with contextlib.suppress(ConfigurationError):
-            if self.status() == "finished":
-                return f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
-        return f"run {self.id} has no results yet: finish it with --resume {self.id}"
 
     def write(self, description: RunFile) -> None:
         """Replace `run.json`."""
@@ -186,16 +181,12 @@ def list_runs(results_dir: Path) -> Iterator[Run]:
     """All runs in a folder, the oldest first."""
     by_second: dict[str, list[Path]] = {}
     for path in results_dir.glob("*/run.json"):
-        by_second.setdefault(_started(path.parent), []).append(path.parent)
+        # A folder's name ends in -<UTC time>-<6 hex>; the run's name before that may hold hyphens.
+        parts = path.parent.name.rsplit("-", 2)
+        by_second.setdefault(parts[1] if len(parts) == 3 else "", []).append(path.parent)
     for second in sorted(by_second):
         folders = by_second[second]
         yield from map(Run, sorted(folders, key=_created) if len(folders) > 1 else folders)
-
-
-def _started(folder: Path) -> str:
-    # The name ends in -<UTC time>-<6 hex>; names before it may hold hyphens.
-    parts = folder.name.rsplit("-", 2)
-    return parts[1] if len(parts) == 3 else ""
 
 
 def _created(folder: Path) -> tuple[int, str]:
