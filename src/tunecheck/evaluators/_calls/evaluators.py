@@ -236,7 +236,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
         """
         total: Counter[str] = Counter()
         for row in rows:
-            properties = row.get(f"{_FUNCTIONS}_function_properties")
+            properties = row.get(f"{_FUNCTIONS}_properties")
             for name, value in properties.items() if isinstance(properties, dict) else ():
                 if name in _COUNTS and isinstance(value, (int, float)):
                     total[name] += int(value)
@@ -338,7 +338,7 @@ class ArgumentMatchEvaluator(CallEvaluator):
         right = total = 0
         wrong: Counter[str] = Counter()
         for row in rows:
-            properties = row.get(f"{_ARGUMENTS}_argument_properties")
+            properties = row.get(f"{_ARGUMENTS}_properties")
             if isinstance(properties, Mapping):
                 right += _count(properties.get("right"))
                 total += _count(properties.get("total"))
