@@ -19,6 +19,8 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON, dumps, plain
@@ -38,8 +40,7 @@ RESULT = "_result"
 _MOST_FAULTS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What an evaluator says of one row; `score` is its number as it stands there."""
 
     word: Word
@@ -99,10 +100,11 @@ class VerdictReader:
         word = self.word(row)
         if self.metric is None or word == "error":
             return Verdict(word)
-        score, limit = row.get(self._score, row.get(self._other_score)), row.get(self._threshold)
-        is_nan = limit != limit
-        threshold = limit if isinstance(limit, (int, float)) and not isinstance(limit, bool) and not is_nan else None
-        said = row.get(self._reason)
+        score = row[self._score] if self._score in row else row.get(self._other_score)
+        limit, said = row.get(self._threshold), row.get(self._reason)
+        threshold: float | None = None
+        if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit == limit:  # no NaN
+            threshold = limit
         reason = said if isinstance(said, str) else ""
         faults = self._faults(row, threshold, reason) if word == "fail" else ()
         return Verdict(word, score, threshold, reason, faults)
@@ -110,8 +112,8 @@ class VerdictReader:
     def word(self, row: Mapping[str, JSON]) -> Word:
         """What became of the row, without the rest of the verdict."""
         result = row.get(self._result)
-        if self.metric is not None and isinstance(result, str) and result in WORDS:
-            return WORDS[result]
+        if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
+            return word
         # The keys of its errors have another prefix: an evaluator that failed has none of its own.
         return "scored" if any(key.startswith(self._own) for key in row) else "error"
 
