@@ -67,12 +67,7 @@ def slow_target(rows: int) -> Measured:
         data = made_data.sentences(Path(folder) / "rows.jsonl", rows)
         seconds = _timed(
             lambda: evaluate(
-                data=data,
-                target=target,
-                evaluators=_text_evaluators(),
-                results_dir=folder,
-                concurrency=10,
-                workers=1,
+                data=data, target=target, evaluators=_text_evaluators(), results_dir=folder, concurrency=10, workers=1
             )
         )
     return {"seconds": seconds, "ideal_seconds": rows * 0.05 / 10}
@@ -108,11 +103,7 @@ def calls(rows: int) -> Measured:
         seconds = _timed(
             lambda: evaluate(data=data, evaluators=evaluators, evaluator_config=config, results_dir=folder)
         )
-        return {
-            "seconds": seconds,
-            "cpu_seconds": time.process_time() - spent,
-            "rows_per_second": rows / seconds,
-        }
+        return {"seconds": seconds, "cpu_seconds": time.process_time() - spent, "rows_per_second": rows / seconds}
 
 
 def million(rows: int) -> Measured:

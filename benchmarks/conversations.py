@@ -66,11 +66,7 @@ def run(url: str, data: str) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
         started, cpu = time.perf_counter(), time.process_time()
         result = evaluate(
-            data=data,
-            target=ConversationTarget(endpoint),
-            evaluators={"steps": steps},
-            results_dir=folder,
-            workers=0,
+            data=data, target=ConversationTarget(endpoint), evaluators={"steps": steps}, results_dir=folder, workers=0
         )
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         metrics = result["metrics"]

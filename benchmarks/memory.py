@@ -89,11 +89,7 @@ def run(examples: int) -> Figures:
         path = configuration(folder, examples)
         started = time.perf_counter()
         outcome = run_memory(
-            path,
-            agent,
-            definitions=folder / "definitions",
-            results_dir=folder / "runs",
-            max_prompt_size=WINDOW,
+            path, agent, definitions=folder / "definitions", results_dir=folder / "runs", max_prompt_size=WINDOW
         )
         seconds = time.perf_counter() - started
         assert outcome.result.row_count == examples * len(DATA_SETS)

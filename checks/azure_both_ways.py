@@ -9,9 +9,11 @@ from pathlib import Path
 
 
 def main(folder: Path) -> None:
-    from azure.ai.evaluation import BleuScoreEvaluator as AzureBleu
-    from azure.ai.evaluation import F1ScoreEvaluator as AzureF1
-    from azure.ai.evaluation import evaluate as azure_evaluate
+    from azure.ai.evaluation import (
+        BleuScoreEvaluator as AzureBleu,
+        F1ScoreEvaluator as AzureF1,
+        evaluate as azure_evaluate,
+    )
 
     import tunecheck
 

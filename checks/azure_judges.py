@@ -13,8 +13,7 @@ from typing import Any
 
 
 def main(folder: Path, address: str) -> None:
-    from azure.ai.evaluation import AzureOpenAIModelConfiguration, OpenAIModelConfiguration
-    from azure.ai.evaluation import evaluate as azure_evaluate
+    from azure.ai.evaluation import AzureOpenAIModelConfiguration, OpenAIModelConfiguration, evaluate as azure_evaluate
 
     import tunecheck
 

@@ -67,9 +67,7 @@ entries: dict[str, list[Any]] = {}
 
 
 def run(number: int, case: Any) -> Any:
-    from bfcl_eval.model_handler.api_inference.openai_completion import (  # type: ignore[import-not-found]
-        OpenAICompletionsHandler,
-    )
+    from bfcl_eval.model_handler.api_inference.openai_completion import OpenAICompletionsHandler  # type: ignore[import-not-found]
     from bfcl_eval.utils import load_dataset_entry  # type: ignore[import-not-found]
 
     if case["category"] not in entries:

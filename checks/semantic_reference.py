@@ -37,14 +37,7 @@ SHAPE = {
     "intermediate_size": 48,
     "initializer_range": 0.5,
 }
-DISTIL_SHAPE = {
-    "vocab_size": 90,
-    "dim": 32,
-    "n_layers": 3,
-    "n_heads": 4,
-    "hidden_dim": 48,
-    "initializer_range": 0.5,
-}
+DISTIL_SHAPE = {"vocab_size": 90, "dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "initializer_range": 0.5}
 TEXTS = [[0, 5, 7, 2], list(range(2, 90)), [3] * 300]
 """Token ids; the longest has pairs of tokens farther apart than MPNet tells apart."""
 

@@ -9,16 +9,10 @@ from typing import Any
 import numpy
 from scipy import optimize, stats  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyped, import-not-found, unused-ignore]
-from statsmodels.stats.contingency_tables import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    mcnemar,
-)
-from statsmodels.stats.multitest import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    multipletests,
-)
+from statsmodels.stats.contingency_tables import mcnemar  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from statsmodels.stats.power import TTestPower  # type: ignore[import-untyped, import-not-found, unused-ignore]
-from statsmodels.stats.proportion import (  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    proportion_confint,
-)
+from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 warnings.simplefilter("ignore")  # the normal limit of few ranks
 

@@ -71,10 +71,7 @@ def _by_kind_and_client(asked: list[Asked]) -> dict[str, dict[str, list[Asked]]]
     starts = [index for index, each in enumerate(asked) if each.step in ("reserve", "workspace")]
     parts = [asked[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
     assert len(parts) == 4
-    return {
-        "theirs": {"foundry": parts[0], "hub": parts[2]},
-        "ours": {"foundry": parts[1], "hub": parts[3]},
-    }
+    return {"theirs": {"foundry": parts[0], "hub": parts[2]}, "ours": {"foundry": parts[1], "hub": parts[3]}}
 
 
 KINDS = pytest.mark.parametrize("kind", ["foundry", "hub"])

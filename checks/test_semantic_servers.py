@@ -29,7 +29,7 @@ KEY = "a-key-for-tests-only"
 def llama(reference_env: ReferenceEnvironment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     python = reference_env("llamacpp", "xllamacpp==2026.10.11549", "gguf==0.19.0")
     folder, port = tmp_path_factory.mktemp("llama"), free_port()
-    script = ROOT / "checks" / "llama_embeddings.py"
+    script = ROOT / "tests" / "llama_embeddings.py"
     command = [str(python), str(script), str(folder / "tiny.gguf"), str(port), KEY]
     with running(command, folder, port, "/health") as url:
         yield url

@@ -66,9 +66,7 @@ def fake(blob_port: int, certificates: tuple[Path, Path], monkeypatch: pytest.Mo
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates[0]))
     find = socket.getaddrinfo
     monkeypatch.setattr(
-        socket,
-        "getaddrinfo",
-        lambda host, *rest, **more: find("127.0.0.1" if host in NAMES else host, *rest, **more),
+        socket, "getaddrinfo", lambda host, *rest, **more: find("127.0.0.1" if host in NAMES else host, *rest, **more)
     )
     with serving(Fake(blob_port), *certificates) as found:
         yield found

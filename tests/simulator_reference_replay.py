@@ -137,9 +137,7 @@ def late(*_: Any) -> None:
 
 
 def main(cases: str, out: str) -> None:
-    from bfcl_eval.constants.executable_backend_config import (  # type: ignore[import-not-found]
-        CLASS_FILE_PATH_MAPPING,
-    )
+    from bfcl_eval.constants.executable_backend_config import CLASS_FILE_PATH_MAPPING  # type: ignore[import-not-found]
 
     signal.signal(signal.SIGALRM, late)
     with open(cases, encoding="utf-8") as lines, open(out, "w", encoding="utf-8") as answers:

@@ -7,16 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.bfcl_check_parts import (
-    CONVERSATIONS,
-    as_text,
-    as_tools,
-    entries,
-    plain,
-    published,
-    read_call,
-    simulators,
-)
+from tests.bfcl_check_parts import CONVERSATIONS, as_text, as_tools, entries, plain, published, read_call, simulators
 
 from tunecheck.bfcl._decoding import Mode
 from tunecheck.bfcl._entries import CheckRow, Entry

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, published, read_call
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import process
@@ -28,11 +27,7 @@ both_modes = pytest.mark.parametrize("compat", [True, False], ids=["bfcl", "stri
 
 MODELS = {"2025-11-12-main": "openai/gpt-oss-20b (FC) (vLLM)", "v0.11.0": "openai/gpt-oss-120b (FC) (vLLM)"}
 
-COLUMNS = {
-    "Non-Live AST Acc": "non_live",
-    "Live Acc": "live",
-    "Irrelevance Detection": "irrelevance",
-}
+COLUMNS = {"Non-Live AST Acc": "non_live", "Live Acc": "live", "Irrelevance Detection": "irrelevance"}
 """The leaderboard's columns that need no category which was not published."""
 
 PARTS = {

@@ -220,10 +220,7 @@ def test_a_call_with_two_names_is_two_calls_and_the_leaderboard_sees_the_first()
 def test_of_several_answers_the_leaderboard_compares_the_first_and_strict_all() -> None:
     several = row("multiple", PARIS, {"city": ["Rome"]})
     calls = [call(city="Paris"), call(city="Bonn")]
-    assert plain(check_single_turn(several, calls[:1], compat=True)) == (
-        False,
-        "multiple_function_checker:wrong_count",
-    )
+    assert plain(check_single_turn(several, calls[:1], compat=True)) == (False, "multiple_function_checker:wrong_count")
     assert not check_single_turn(several, calls, compat=False).valid
     assert check_single_turn(several, [calls[0], call(city="Rome")], compat=False).valid
 

@@ -322,9 +322,7 @@ def test_a_schema_nested_without_end_is_converted_without_end_of_the_stack() -> 
 
 
 def test_java_lists_and_javascript_objects_tell_their_parts_in_words() -> None:
-    words = Wording(
-        *(" py", " java", " js", " any java", " any js", " <", " «", ">", " [", "]", " {", " float"),
-    )
+    words = Wording(*(" py", " java", " js", " any java", " any js", " <", " «", ">", " [", "]", " {", " float"))
     schemas: dict[str, dict[str, JSON]] = {
         "a": {"type": "ArrayList", "description": "A", "items": {"type": "String"}},
         "b": {"type": "any", "description": "B"},

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.evaluation._calibration.labels import as_class, as_number, as_pass_or_fail, is_empty, kind_of

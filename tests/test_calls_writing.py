@@ -7,8 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.conversation_parts import context, had, log_items, said, serving, shelf_row, shelf_workspace, states
 
 from tunecheck._json import plain

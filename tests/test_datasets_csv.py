@@ -7,12 +7,10 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._errors import DataError
-from tunecheck.datasets import _sources as sources
-from tunecheck.datasets import _tables as tables
+from tunecheck.datasets import _sources as sources, _tables as tables
 from tunecheck.datasets._reading import Dataset, open_dataset
 
 

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._errors import DataError
-from tunecheck.datasets import _json_files as json_files
-from tunecheck.datasets import _sources as sources
+from tunecheck.datasets import _json_files as json_files, _sources as sources
 from tunecheck.datasets._reading import open_dataset
 
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.endpoint_parts import HELLO, azure_ml, definition
 from tests.fault_server import FaultServer, answer, raw
 
 from tunecheck._errors import ContentFilterError, EndpointError, ReplyError
 from tunecheck._json import dumps, loads
-from tunecheck.endpoints._answers import (
-    FilteredError,
-    UnreadableReplyError,
-    read_answer,
-    read_chat,
-    read_usage,
-)
+from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_answer, read_chat, read_usage
 from tunecheck.endpoints._base import Completion, Usage
 from tunecheck.endpoints._chat import OpenAIEndpoint
 from tunecheck.endpoints._client import Exchange

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.endpoint_parts import HandClock, azure_ml, user
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing
 

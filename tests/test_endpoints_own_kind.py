@@ -52,10 +52,7 @@ def test_the_workspace_may_lie_elsewhere(workspace: Path, monkeypatch: pytest.Mo
         ("kind: keyword_bot\nanswers: {a: 1}", "bot.yaml, line 2: answers.a: must be a text, not 1"),
         ("kind: keyword_bot\nanswers: {}\notherwize: x", "line 3: otherwize: unknown key; did you mean 'otherwise'?"),
         ("kind: keyword_bot\nanswers: {'': x}", "bot.yaml, line 2: answers: an empty keyword stands in every message"),
-        (
-            "kind: keyword_bat\nanswers: {}",
-            "line 1: kind: there is no plugin 'keyword_bat' among the endpoints; did",
-        ),
+        ("kind: keyword_bat\nanswers: {}", "line 1: kind: there is no plugin 'keyword_bat' among the endpoints; did"),
     ],
 )
 def test_mistakes_in_its_definition_name_file_line_and_key(workspace: Path, text: str, message: str) -> None:

@@ -33,8 +33,7 @@ async def ask(endpoint: PythonEndpoint) -> Completion:
 
 
 @pytest.mark.parametrize(
-    "signature",
-    ["messages, tools, parameters", "messages, *, tools=None, parameters=None", "**given"],
+    "signature", ["messages, tools, parameters", "messages, *, tools=None, parameters=None", "**given"]
 )
 @pytest.mark.parametrize("word", ["def", "async def"])
 async def test_a_function_gets_what_its_signature_takes(tmp_path: Path, word: str, signature: str) -> None:

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck.endpoints._limits import Backoff, is_passing, retry_after_s
 

@@ -46,12 +46,7 @@ def test_rows_and_metrics_have_azure_s_shape(tmp_path: Path) -> None:
         "outputs.e.length",
     ]
     assert row["inputs.deep"] == {"a": [1]}
-    assert metrics_of(result) == {
-        "e.length": 3,
-        "e.scored_count": 1,
-        "e.not_applicable_count": 0,
-        "e.error_count": 0,
-    }
+    assert metrics_of(result) == {"e.length": 3, "e.scored_count": 1, "e.not_applicable_count": 0, "e.error_count": 0}
 
 
 def test_a_row_goes_by_its_id_where_ids_are_unique_and_else_by_its_line(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.pipeline_parts import column, journal_of, metrics_of, rows_of, run, strict_json, strict_lines
 
 from tunecheck._errors import ConfigurationError
@@ -124,18 +123,7 @@ def test_a_column_of_any_name_can_be_mapped(tmp_path: Path, name: str) -> None:
     assert column(result, "outputs.e.got") == ["value"]
 
 
-FORMULAS = [
-    "=HYPERLINK(0)",
-    "+1+1",
-    "-1+1|cmd",
-    "@SUM(1)",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    "＝1+1",
-    "\0=1",
-    "=1\0",
-]
+FORMULAS = ["=HYPERLINK(0)", "+1+1", "-1+1|cmd", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1+1", "\0=1", "=1\0"]
 
 
 @pytest.mark.parametrize("text", FORMULAS, ids=ascii)

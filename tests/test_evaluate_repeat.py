@@ -84,8 +84,7 @@ def test_repeat_is_a_whole_number(tmp_path: Path, times: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
-    [({"id": "a", "trial": 1}, "a column 'trial'"), ({"id": "a#2"}, "looks like that of a trial")],
+    ("row", "said"), [({"id": "a", "trial": 1}, "a column 'trial'"), ({"id": "a#2"}, "looks like that of a trial")]
 )
 def test_what_trials_add_must_not_be_there(tmp_path: Path, row: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):

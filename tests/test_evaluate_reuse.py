@@ -10,17 +10,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import pytest
-from tests.pipeline_parts import (
-    Answering,
-    column,
-    journal_of,
-    metrics_of,
-    only_run,
-    questions,
-    records,
-    rows_of,
-    run,
-)
+from tests.pipeline_parts import Answering, column, journal_of, metrics_of, only_run, questions, records, rows_of, run
 
 from tunecheck._errors import ConfigurationError, RunError, StopRunError
 from tunecheck._plugins import load_file

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck import Fault, MatchEvaluator, verdict
 from tunecheck._faults import CODES, MAX_FAULTS, read_faults, sentence, title, to_json
@@ -28,13 +27,7 @@ def test_a_fault_is_read_back_as_it_was_stored() -> None:
     stored = loads(dumps({"faults": to_json([FAULT])}))
     assert stored == {
         "faults": [
-            {
-                "code": "wrong_argument.other",
-                "call": "f",
-                "path": "a.b[0]",
-                "expected": None,
-                "actual": [1, {"x": "é"}],
-            }
+            {"code": "wrong_argument.other", "call": "f", "path": "a.b[0]", "expected": None, "actual": [1, {"x": "é"}]}
         ]
     }
     assert read_faults(stored) == (FAULT,)

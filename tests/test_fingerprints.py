@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._fingerprints import fingerprint, package_source_hash, stable_arguments
 from tunecheck._json import content_hash

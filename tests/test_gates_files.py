@@ -7,8 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.cli_parts import Said, call, here, replay, rows, workspace
 
 from tunecheck._files import EvaluatorEntry

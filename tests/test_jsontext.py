@@ -12,8 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._json import canonical, dumps, dumps_line, loads, plain
 

@@ -185,8 +185,7 @@ def test_parameters_are_laid_over_the_prompts_and_none_takes_one_away(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [f"```json\n{GOOD}\n```", f"My verdict: {GOOD} Thank you.", "4", '{"score": "4"}', "<S1>x</S1><S2>4</S2>"],
+    "reply", [f"```json\n{GOOD}\n```", f"My verdict: {GOOD} Thank you.", "4", '{"score": "4"}', "<S1>x</S1><S2>4</S2>"]
 )
 def test_a_reply_in_another_form_costs_no_second_call(tmp_path: Path, reply: str) -> None:
     with JudgeServer([reply]) as server:

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from tunecheck.evaluators._judges.reply import JudgementError, ReplyKeys, is_refusal, read_reply, shortened
 

@@ -64,9 +64,7 @@ def test_difference_says_what_differs() -> None:
         "difference_status": "completed",
         "difference_threshold": 0.8,
         "difference_properties": {"input_tokens": 100, "output_tokens": 10, "samples": 1, "model": "scripted"},
-        "difference_differences": [
-            {"expected": "New York City", "actual": "NYC", "kind": "wording", "where": "city"},
-        ],
+        "difference_differences": [{"expected": "New York City", "actual": "NYC", "kind": "wording", "where": "city"}],
     }
 
 

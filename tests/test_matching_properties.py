@@ -7,8 +7,7 @@ import json
 import random
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.matching_parts import matched, passes
 
 from tunecheck._json import JSON

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.agent_parts import NOON_US, Words, contents
 from tests.endpoint_parts import HandClock, definition
 from tests.fault_server import (

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tunecheck._errors import DataError
 from tunecheck.memory._definitions import (
@@ -123,10 +122,7 @@ def test_a_name_that_would_leave_the_folder_is_refused(tmp_path: Path, name: str
 
 
 waits = st.builds(
-    Wait,
-    tokens=st.integers(0, 10**9),
-    seconds=st.integers(0, 10**9),
-    percentage=st.floats(0, 1000, allow_nan=False),
+    Wait, tokens=st.integers(0, 10**9), seconds=st.integers(0, 10**9), percentage=st.floats(0, 1000, allow_nan=False)
 )
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.pipeline_parts import strict_lines
 
 from tunecheck._errors import ConfigurationError, RunError

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of, texts
 
 from tunecheck.memory._data import read_words, spy_words

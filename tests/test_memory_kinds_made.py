@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.memory_kinds_parts import DATA, SCRIPTED, replies_since, right_replies, test_of, tests_of
 
 from tunecheck.memory._kind import Making

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck.memory._kind import Kind, Making

@@ -9,8 +9,7 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from math import ceil
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of
 
 from tunecheck.memory._kinds.how_to_think import DAYS

@@ -23,10 +23,7 @@ from tunecheck.memory._goodai.replay import Replayed, replay
 from tunecheck.memory._model import Wait
 from tunecheck.memory._tasks import Test
 
-TESTS = [
-    made_test("Alpha", "a1", Wait(percentage=50), "a2?"),
-    made_test("Beta", "b1", Wait(percentage=30), "b2?"),
-]
+TESTS = [made_test("Alpha", "a1", Wait(percentage=50), "a2?"), made_test("Beta", "b1", Wait(percentage=30), "b2?")]
 
 UNBROKEN = logged(run(TESTS, settings()))
 

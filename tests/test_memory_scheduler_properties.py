@@ -5,22 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 from tests.memory_core_parts import kind, made_test, run, settings
 
-from tunecheck.memory._effects import (
-    Begin,
-    Deregister,
-    Effect,
-    End,
-    Outcome,
-    Register,
-    ResetAgent,
-    Send,
-    Waiting,
-)
+from tunecheck.memory._effects import Begin, Deregister, Effect, End, Outcome, Register, ResetAgent, Send, Waiting
 from tunecheck.memory._model import Wait
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._tasks import Test

@@ -108,10 +108,7 @@ def test_all_waits_for_time_are_over_before_any_filler_is_sent() -> None:
 
 def test_two_that_wait_for_the_same_time_are_both_served() -> None:
     # The jump for one makes the other free, which then waits for no time that could be jumped to.
-    tests = [
-        made_test("Alpha", "a", Wait(seconds=50, tokens=40), "b?"),
-        made_test("Beta", "a", Wait(seconds=50), "b?"),
-    ]
+    tests = [made_test("Alpha", "a", Wait(seconds=50, tokens=40), "b?"), made_test("Beta", "a", Wait(seconds=50), "b?")]
     done = run(tests, settings(), seconds=0)
     assert said(done) == ["a", "a", "b?", "b?"]
 

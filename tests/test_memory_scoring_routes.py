@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.memory_scoring_parts import ROUTE, score, verdict_of
 
 from tunecheck.memory._scoring.by_words import Undecided

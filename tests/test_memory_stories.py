@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from random import Random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.memory_kinds_parts import test_of
 
 from tunecheck.memory._kinds.sallyanne import QUESTION_TYPES, Story, tell_story

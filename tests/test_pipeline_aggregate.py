@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, metrics_of, run
 
 from tunecheck._errors import ConfigurationError
@@ -37,13 +36,7 @@ def scored(tmp_path: Path, outputs: Sequence[Mapping[str, Any]], **arguments: An
 
 def test_a_mean_is_over_the_rows_that_have_the_number(tmp_path: Path) -> None:
     metrics = scored(tmp_path, [{"s": 1}, {"s": 2.5}, {"s": None}, {"t": 4}, {"raise": "no"}])
-    assert metrics == {
-        "e.s": 1.75,
-        "e.t": 4.0,
-        "e.scored_count": 4,
-        "e.not_applicable_count": 0,
-        "e.error_count": 1,
-    }
+    assert metrics == {"e.s": 1.75, "e.t": 4.0, "e.scored_count": 4, "e.not_applicable_count": 0, "e.error_count": 1}
 
 
 def test_a_pass_or_fail_mixed_with_none_keeps_its_mean(tmp_path: Path) -> None:

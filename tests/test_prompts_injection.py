@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from tests.prompts_parts import LINES, make, messages
 
 TEMPLATES = (

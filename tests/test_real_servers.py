@@ -100,13 +100,7 @@ QUESTIONS: dict[str, tuple[Any, tuple[FunctionCall, ...]]] = {
         (ALARM,),
     ),
     "openai tool calls": (
-        [
-            {
-                "id": "c1",
-                "type": "function",
-                "function": {"name": "set_alarm", "arguments": json.dumps(ALARM.arguments)},
-            }
-        ],
+        [{"id": "c1", "type": "function", "function": {"name": "set_alarm", "arguments": json.dumps(ALARM.arguments)}}],
         (ALARM,),
     ),
     "prose": ("It is 21 °C in L'Aquila; no alarm is set. {not a call}", ()),

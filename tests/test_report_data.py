@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 from tests.report_parts import TOOLS, make_run, report_of, row, small_rows, tool_call
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, evaluate
@@ -375,11 +374,7 @@ def test_a_turns_state_stands_beside_the_one_that_the_ground_truth_leaves() -> N
 
 @pytest.mark.parametrize(
     "columns",
-    [
-        {"involved_classes": ["NoSuchSimulator"]},
-        {"involved_classes": "GorillaFileSystem"},
-        {"initial_config": 3},
-    ],
+    [{"involved_classes": ["NoSuchSimulator"]}, {"involved_classes": "GorillaFileSystem"}, {"initial_config": 3}],
 )
 def test_a_ground_truth_that_cannot_be_made_leaves_its_states_out(columns: dict[str, JSON]) -> None:
     assert all("apart" not in turn for turn in conversation_states(**columns))

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.report_parts import Looked, browser_at_work, looking_at, make_run, report_of, row
 
 from tunecheck.report._session_log import is_test_log, last_question, shown_log

@@ -192,10 +192,7 @@ async def test_each_request_is_told_to_who_listens(recorded: AnswerSource, start
 async def test_a_client_that_hangs_up_mid_stream_harms_nobody(started: Starter) -> None:
     url = await started(Counting(text="word " * 200_000))
     body = {"messages": asking("a"), "stream": True}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{url}/v1/chat/completions", json=body) as response,
-    ):
+    async with aiohttp.ClientSession() as session, session.post(f"{url}/v1/chat/completions", json=body) as response:
         await response.content.readline()
     assert (await posted(f"{url}/score", {"input_data": "a"}))[0] == 200
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.agent_parts import NOON, NOON_US, address, memory_agent, serving, told
 from tests.cli_parts import command, environment, here, process, workspace
 from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw

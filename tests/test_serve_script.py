@@ -13,8 +13,7 @@ from typing import Any
 
 import openai
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.cli_parts import command, environment
 from tests.serve_parts import Starter, asking, got, posted, servers
 

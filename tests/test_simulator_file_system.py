@@ -7,8 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tunecheck._errors import DataError
 from tunecheck.calls._model import FunctionCall

@@ -8,8 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck.calls._model import FunctionCall
 from tunecheck.simulators._backend import Backend, Result

@@ -37,11 +37,7 @@ def test_the_pages_simulator_is_described_by_its_signature(backend: Backend) -> 
                 "type": "object",
                 "properties": {
                     "degrees": {"type": "number", "description": "The temperature."},
-                    "unit": {
-                        "type": "string",
-                        "description": '"celsius" or "fahrenheit".',
-                        "default": "celsius",
-                    },
+                    "unit": {"type": "string", "description": '"celsius" or "fahrenheit".', "default": "celsius"},
                 },
                 "required": ["degrees"],
             },

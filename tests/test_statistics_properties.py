@@ -6,8 +6,7 @@ import math
 from dataclasses import fields, is_dataclass
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tunecheck.statistics._decisions import holm, smallest_difference
 from tunecheck.statistics._distributions import t_quantile

@@ -6,17 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
-from tunecheck.evaluators._text.tokens import (
-    nist_tokens,
-    sentence_tokens,
-    split_sentences,
-    tokens_of,
-    treebank_tokens,
-)
+from tunecheck.evaluators._text.tokens import nist_tokens, sentence_tokens, split_sentences, tokens_of, treebank_tokens
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,6 @@ mistake, its value and a near miss of an unknown key stand in the error, and the
     limits = read_as(document.value, Limits, document.where)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar

@@ -18,8 +18,8 @@ TunecheckError
     └── RunInterruptedError somebody asked it to stop
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -92,3 +92,12 @@ class RunInterruptedError(RunError):
     def __init__(self, folder: Path | None) -> None:
         super().__init__(f"interrupted; go on with --resume {folder.name}" if folder else "interrupted")
         self.folder = folder
+
+
+@contextmanager
+def told_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
+    """Tell of an OSError in one line: what could not be read or written, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {failed}: {error.strerror or error}") from None

@@ -1,7 +1,5 @@
 """The description of every file that Tunecheck writes, and the check of its version when it is read again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias

@@ -4,8 +4,6 @@ A fingerprint is made of a thing's name, its arguments and its source. What has 
 objects, an instance that cannot be told from another one) has none: None.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import inspect

@@ -4,14 +4,12 @@ Read are assignments of literals at the top level, and what is put together from
 lists and dicts: `NAME = {"a": OTHER}`, `NAME = "text " + OTHER`. Everything else in the file is passed over.
 """
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 
 MAX_BYTES = 4 << 20
 """Largest file that is parsed: a syntax tree takes a hundred times its source."""
@@ -29,12 +27,10 @@ def parse_file(path: Path) -> ast.Module:
     Raises:
         DataError: it cannot be read, is too large, or is not Python.
     """
-    try:
+    with told_as(DataError, path):
         if path.stat().st_size > MAX_BYTES:
             raise DataError(f"{path}: is larger than {MAX_BYTES >> 20} MiB, which no file of constants is")
         source = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in somebody else's texts

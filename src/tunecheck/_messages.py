@@ -1,7 +1,5 @@
 """Pieces of sentences that people read: text from outside made harmless, counted things, near misses of a name."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable
 

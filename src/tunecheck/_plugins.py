@@ -7,8 +7,6 @@ the other folders (`endpoints/echo.py`: `echo`, `endpoint`). A file `prompty/pol
 evaluator `politeness`, a judge with that prompt; under the name of an installed judge it is that judge's prompt.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import inspect

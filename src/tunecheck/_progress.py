@@ -88,8 +88,7 @@ class ProgressBar:
 
     def _start(self, rows: int | None) -> RichProgress:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as RichProgress
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress as RichProgress, TextColumn
 
         self._bar = RichProgress(
             TextColumn("{task.description}", markup=False),

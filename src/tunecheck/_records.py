@@ -5,8 +5,6 @@ is synced to the disk each second and at the end. A torn last line, as a crash o
 the file is opened.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

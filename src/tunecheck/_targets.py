@@ -1,7 +1,5 @@
 """Rows and the targets that answer them: the terms in which the pipeline speaks with the world."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Nothing but mappings with text keys, lists, text, numbers, true, false and null 
 text), no `yes`/`no` booleans, no merge keys. Duplicate keys, expanding aliases and oversized files are refused.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import re
@@ -17,7 +15,7 @@ from typing import NoReturn, Protocol, TypeAlias
 
 import yaml
 
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._json import JSON
 
 MAX_BYTES = 1 << 20
@@ -80,11 +78,8 @@ def read(path: Path | str) -> Document:
     Raises:
         ConfigurationError: as `load`.
     """
-    try:
-        with Path(path).open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
+    with told_as(ConfigurationError, path), Path(path).open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
     return document(raw, str(path))
 
 

@@ -1,7 +1,5 @@
 """The calls in one recorded answer, `[{"f": {"a": 1}}, …]`, exactly as the leaderboard finds them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """The ground truth of an entry as a conversation to read: questions, calls, what came back, and what it changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck._json import JSON

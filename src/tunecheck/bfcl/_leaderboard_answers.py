@@ -5,8 +5,6 @@ The error types are those of the leaderboard's result files. The quirks of its `
 compared raw): published verdicts depend on them. Where its checker crashes, `UnusableAnswerError` is raised.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rows of several turns: do the model's calls leave the simulators as the ground truth's do, and find out the same?"""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

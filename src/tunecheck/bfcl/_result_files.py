@@ -3,14 +3,12 @@
 …/<model>/[<group>/]BFCL_v4_<category>_result.json
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, loads
 from tunecheck.bfcl._decoding import Mode, mode_of
 from tunecheck.conversations._inference_log import was_forced_to_quit
@@ -49,10 +47,8 @@ class ResultFile:
     category: Category
 
     def rows(self) -> Iterator[Recorded]:
-        try:
+        with told_as(DataError, self.path):
             content = self.path.read_bytes()
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         try:
             array = _array(content)
         except ValueError as error:

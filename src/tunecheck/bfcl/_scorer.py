@@ -3,8 +3,6 @@
 A task goes to a worker as one line of JSON, and its verdicts come back as one.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import cached_property
 from pathlib import Path

@@ -3,8 +3,6 @@
 Several processes score where that is worth their start, each one file at a time (`tunecheck.bfcl._scorer`).
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

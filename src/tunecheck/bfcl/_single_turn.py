@@ -3,8 +3,6 @@
 As the leaderboard judges (`compat`), or strictly: with none of its quirks, and rows that nobody could pass not scored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tunecheck.bfcl._decoding import Mode, as_calls, decode_answer, mode_of

@@ -5,8 +5,6 @@ are expressions of the language from those that are not; and each argument becom
 its quotes, a call as it is written, `new` and everything else in Java without white space. Nothing is evaluated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@
 What is no literal (a name, an operation, a call of anything else) is its own text. Nothing is evaluated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

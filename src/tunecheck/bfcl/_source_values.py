@@ -5,8 +5,6 @@ its `L`, a JavaScript object ends at its first `}`. They are kept so, because pu
 (`java_parser.py` and `js_parser.py` of the leaderboard).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias

@@ -6,8 +6,6 @@ objects are compared by type as well (`true` is not 1), texts in them as loosely
 float however deep. Java and JavaScript values are read properly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules

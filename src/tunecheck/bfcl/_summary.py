@@ -3,8 +3,6 @@
 A figure is a share from 0 to 1, and None where one of its categories was not scored.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The verdict of one row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tunecheck._faults import Fault

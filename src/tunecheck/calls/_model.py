@@ -1,7 +1,5 @@
 """A function call as data, and what came of reading one out of a model's output."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tunecheck._json import JSON

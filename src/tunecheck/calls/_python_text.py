@@ -11,8 +11,6 @@ a call, a set, a comprehension) is no literal, and so it is a problem.
 syntax can have such a name, so nothing clashes; `bind_positional` gives them their names where a definition is at hand.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Sequence

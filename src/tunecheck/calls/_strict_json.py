@@ -5,8 +5,6 @@ class. Nothing beyond these bounds is read; it becomes a problem that says so. `
 replies, where the last of two equal keys wins and NaN is null; arguments of a call must not be changed by reading them.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from tunecheck.bfcl._entries import CheckRow
     from tunecheck.bfcl._scoring import Scores
     from tunecheck.bfcl._summary import CategoryScore, ModelScore
-    from tunecheck.conversations._target import ConversationTarget
-    from tunecheck.conversations._target import Mode as AskingMode
+    from tunecheck.conversations._target import ConversationTarget, Mode as AskingMode
     from tunecheck.datasets._bfcl.files import BfclFiles
     from tunecheck.evaluation._bfcl import BfclOutcome
 

@@ -1,7 +1,5 @@
 """`name=value` options and lists of names: `--set bleu.threshold=0.4`, `--mapping response=…`, `--evaluators a,b`."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Mapping
 

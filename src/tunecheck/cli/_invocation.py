@@ -1,7 +1,5 @@
 """How this process was started: what the commands need to know of it, and how to start it again."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

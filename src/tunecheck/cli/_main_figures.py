@@ -1,7 +1,5 @@
 """Which of a run's many metrics people look at first, and how they are written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -11,8 +11,6 @@ keeps of the command, and what `--resume` may change of it:
     def view(options: ViewOptions, invocation: Invocation) -> int: ...
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields

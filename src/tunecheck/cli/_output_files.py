@@ -1,10 +1,8 @@
 """Files that options name for a command to write: checked before it starts, written whole or not at all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 
 
 def check_output(option: str, name: str | None) -> None:
@@ -21,7 +19,5 @@ def write_output(name: str, content: str | bytes) -> None:
     """Write a file; what UTF-8 cannot hold of a text is escaped."""
     from tunecheck.runs._store import write_file
 
-    try:
+    with told_as(TunecheckError, name, "cannot be written"):
         write_file(Path(name), content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
-    except OSError as error:
-        raise TunecheckError(f"{name}: cannot be written: {error.strerror or error}") from None

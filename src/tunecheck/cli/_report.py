@@ -1,7 +1,5 @@
 """`tunecheck report`, a run as one HTML file, and `tunecheck view`, all runs in a browser on this machine."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

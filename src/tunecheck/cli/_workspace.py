@@ -1,7 +1,5 @@
 """`tunecheck init`, `plugins` and `endpoints check`: make a workspace, and see what is in it and works."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

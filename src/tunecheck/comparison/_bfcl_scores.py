@@ -4,8 +4,6 @@
 …/<category>.verdicts.jsonl                            a line for every row
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 from tunecheck._files import EvaluatorEntry, MetricEntry, read_object
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.comparison._rows import RawRow
@@ -212,13 +210,10 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, JSON]]]:
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, _fields(line, path, number)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    with told_as(DataError, path), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield number, _fields(line, path, number)
 
 
 def _fields(line: bytes, path: Path, number: int) -> dict[str, JSON]:

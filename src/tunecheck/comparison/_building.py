@@ -1,7 +1,5 @@
 """From result rows to a table of numbers: what each row is called, and what became of it."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which metrics two runs have in common, and which of them are tested."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from tunecheck._errors import ConfigurationError

@@ -1,7 +1,5 @@
 """What a comparison says: of each metric, of the rows behind it, and of all runs together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal

@@ -1,7 +1,5 @@
 """Which row of one run is which of the other."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs by name: what stands behind a name, and its rows as a table."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -49,10 +47,7 @@ def read_run(run: RunLike, results_dir: Path, *, cluster: str | None = None, nam
     """
     opened = _open(run, results_dir, name)
     builder = TableBuilder(
-        opened.declared,
-        cluster=cluster,
-        answers=opened.answers,
-        nulls_are_errors=opened.source in ("azure", "rows"),
+        opened.declared, cluster=cluster, answers=opened.answers, nulls_are_errors=opened.source in ("azure", "rows")
     )
     for record in opened.rows.records():
         builder.add(record)

@@ -1,14 +1,12 @@
 """Result rows as the comparison reads them: where they come from, and single values, raw JSON until they are needed."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps, loads
 
 RawRow = Mapping[str, msgspec.Raw]
@@ -67,13 +65,10 @@ class LinesFile:
 
     def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
         """See RowSource."""
-        try:
-            with self.path.open("rb", buffering=_BLOCK) as file:
-                for number, line in enumerate(file):
-                    if (only is None or number in only) and not line.isspace():
-                        yield _decoded(line, self.path, number)
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+        with told_as(DataError, self.path), self.path.open("rb", buffering=_BLOCK) as file:
+            for number, line in enumerate(file):
+                if (only is None or number in only) and not line.isspace():
+                    yield _decoded(line, self.path, number)
 
 
 class _Results(msgspec.Struct):
@@ -88,10 +83,8 @@ class AzureFile:
 
     def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
         """See RowSource."""
-        try:
+        with told_as(DataError, self.path):
             content = self.path.read_bytes()
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         for number, row in enumerate(self._rows(content)):
             if only is None or number in only:
                 yield _decoded(row, self.path, number, "row")

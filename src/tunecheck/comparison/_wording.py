@@ -1,7 +1,5 @@
 """A comparison's figures as people read them: pass rates in percent, their differences in points."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tunecheck.comparison._comparison import BETTER, MetricComparison, RowChange

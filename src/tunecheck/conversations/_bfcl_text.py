@@ -6,8 +6,6 @@ them: positional arguments are dropped, a bare name is text (`true` is `'true'`)
 -1), `2 * 60` is computed.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import operator

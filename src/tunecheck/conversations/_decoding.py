@@ -4,8 +4,6 @@ Call text, `[cd(folder='docs'), send(text=cat('a.txt'))]`, is read by a scanner,
 so is every format that `tunecheck.calls` knows: a model that was asked for call text may answer as it was trained.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

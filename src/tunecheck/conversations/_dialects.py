@@ -4,8 +4,6 @@ A dialect turns a completion into the step that stands in the result, the step i
 the messages that the model sees next.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 

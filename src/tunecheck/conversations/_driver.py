@@ -5,8 +5,6 @@ step   the model answers: calls are made and their results shown to it, which as
        an answer without a call, or without anything, ends the turn; too many steps end the conversation
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field

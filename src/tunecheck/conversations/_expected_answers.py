@@ -1,7 +1,5 @@
 """The answer that the ground truth expects in each step: what a simulated model answers, or gets wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ hold items with the roles inference_input, assistant, handler_log and tool. An `
 `handler_log` says in a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tunecheck._json import JSON

@@ -1,7 +1,5 @@
 """A decoded call that may hold other calls as arguments, and how it is made against a backend's simulators."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

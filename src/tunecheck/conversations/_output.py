@@ -1,7 +1,5 @@
 """A conversation's output columns, and the result files of BFCL's layout that are written from them."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePath

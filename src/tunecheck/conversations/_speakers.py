@@ -1,7 +1,5 @@
 """Who speaks in a conversation: the data set's turns for the user; an endpoint, or a recorded result, for the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """The conversation target: an endpoint that answers rows of several turns, with simulators behind its calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

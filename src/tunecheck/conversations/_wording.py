@@ -3,8 +3,6 @@
 BFCL's own texts are read from the user's copy of it, when they are needed.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Data sets: rows from files, frames and iterables, the defaults they declare, and converters of other formats."""
 
-from __future__ import annotations
-
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import Dataset, open_dataset
 

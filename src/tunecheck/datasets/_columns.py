@@ -1,7 +1,5 @@
 """Values of a row's columns, each of the type that its reader needs; what is of another is refused in one line."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 from tunecheck._json import JSON

@@ -1,7 +1,5 @@
 """What a data set declares for itself: column mapping, evaluators, target and group key, in the YAML file beside it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeAlias

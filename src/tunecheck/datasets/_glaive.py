@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps, dumps_line, loads
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
@@ -94,7 +94,7 @@ def convert_glaive(
     _check_out(source, out, overwrite=overwrite)
     report = ConversionReport(source, out, sidecar_path(out))
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
+    with told_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         try:
             _write(report, temporary)
@@ -102,8 +102,6 @@ def convert_glaive(
             temporary.replace(out)
         finally:
             temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"{out}: cannot be written: {error.strerror or error}") from None
     return report
 
 

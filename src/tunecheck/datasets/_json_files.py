@@ -1,7 +1,5 @@
 """Rows from JSON: one object a line, or one array of objects that is read piece by piece."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

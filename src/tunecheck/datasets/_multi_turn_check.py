@@ -5,8 +5,6 @@ function that is not on offer when it is needed, a configuration that cannot be 
 to create, a turn whose calls do nothing. `PROBLEMS` has the whole list.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Each row of a data set several times: trials of the same question, for how reliably it is answered."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What every kind of data has in common: records in order, each with its number, and errors that say where."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ Read are TriviaQA's own files (one object whose list `Data` has `Question` and `
 either form or with `question` and `answer`. Entry by entry: TriviaQA's largest file does not fit into most memories.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps_line
 from tunecheck.datasets._json_files import ArrayReader, JsonLinesSource
 from tunecheck.datasets._reading import locate
@@ -48,7 +46,7 @@ def convert_trivia(source: Path, out: Path, *, overwrite: bool = False) -> Trivi
     if out.exists() and not overwrite:
         raise ConfigurationError(f"{out} exists; choose another name, or ask to overwrite it")
     report = TriviaReport(out)
-    try:
+    with told_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
         with _replacing(out) as file:
             for entry in _entries(source):
@@ -61,8 +59,6 @@ def convert_trivia(source: Path, out: Path, *, overwrite: bool = False) -> Trivi
             if not report.questions:
                 what = f"none of its {report.left_out:,} entries has a question with an answer"
                 raise DataError(f"{source}: {what if report.left_out else 'holds no entries'}")
-    except OSError as error:
-        raise ConfigurationError(f"{out}: cannot be written: {error.strerror or error}") from None
     return report
 
 

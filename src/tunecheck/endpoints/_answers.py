@@ -1,7 +1,5 @@
 """What a reply answers: chat completions, messages, calls or plain text, read without trusting any field."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tunecheck._json import JSON, dumps

@@ -1,7 +1,5 @@
 """Authentication: a key, an Azure ML token, a Microsoft Entra token, or none."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import inspect

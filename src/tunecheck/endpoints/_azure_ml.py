@@ -1,7 +1,5 @@
 """Azure Machine Learning online endpoints, and any scoring server that takes JSON and gives JSON."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Chat completions: OpenAI, every server compatible with it, and Azure OpenAI."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

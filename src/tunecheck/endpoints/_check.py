@@ -1,7 +1,5 @@
 """Trying an endpoint out: one small request with a tool, and a report of what came back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """From a definition (a YAML file or a mapping) to the endpoint that it defines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Replies that are no answer, as typed errors: one line that says what happened and what to do about it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What all endpoints over HTTP share: the common keys of a definition, and the way from a request to a completion."""
 
-from __future__ import annotations
-
 import random
 import uuid
 from abc import abstractmethod

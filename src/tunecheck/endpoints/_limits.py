@@ -1,7 +1,5 @@
 """How fast, how many at once, and when again: token buckets, an adaptive concurrency limit, backoff."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

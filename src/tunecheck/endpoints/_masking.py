@@ -1,7 +1,5 @@
 """Secrets: read from the environment, masked in messages, and in what a server echoes."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

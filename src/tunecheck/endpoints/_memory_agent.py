@@ -1,7 +1,5 @@
 """The endpoint kind `memory_agent`: an agent over HTTP that keeps its own memory (docs/memory-agents.md)."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from datetime import datetime

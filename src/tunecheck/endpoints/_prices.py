@@ -8,8 +8,6 @@
 A name is a model, a deployment, or what an endpoint is called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

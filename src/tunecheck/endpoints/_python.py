@@ -3,8 +3,6 @@
 It runs with the user's rights; only a definition that the user passes can name one, never data or a model's answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import hashlib

@@ -4,8 +4,6 @@ The file is read once, line by line, and only a hash and an offset of each recor
 keys); a record is read again when it is asked for. Memory stays flat however large the answers are.
 """
 
-from __future__ import annotations
-
 import hashlib
 from array import array
 from bisect import bisect_left

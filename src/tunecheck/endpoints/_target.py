@@ -1,7 +1,5 @@
 """An endpoint as a target: which columns of a row are asked, and which columns come back."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import sys
@@ -63,11 +61,7 @@ class EndpointTarget(Target):
         if parameters is not None and not isinstance(parameters, dict):
             raise ValueError(f"column {_shown(self._paths['parameters'][0])} must hold a mapping of parameters")
         return ChatRequest(
-            messages=messages,
-            tools=tools,
-            parameters=parameters or {},
-            idempotency_key=idempotency_key,
-            row=row,
+            messages=messages, tools=tools, parameters=parameters or {}, idempotency_key=idempotency_key, row=row
         )
 
     def inputs(self, row: Row) -> JSON:

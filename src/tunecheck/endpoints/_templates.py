@@ -1,7 +1,5 @@
 """Request templates (`{"input_data": "${messages}"}`) and paths into a reply (`choices[0].message`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

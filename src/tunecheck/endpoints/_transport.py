@@ -1,7 +1,5 @@
 """One HTTP attempt over a shared aiohttp session: bounded in time and size, no redirects, no cookies, no netrc."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -1,7 +1,5 @@
 """Which addresses may be called, and through which proxy."""
 
-from __future__ import annotations
-
 import base64
 import ipaddress
 import urllib.request

@@ -1,7 +1,5 @@
 """BFCL against an endpoint as one run of the pipeline, which leaves result files in the leaderboard's layout, too."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A data set whose `target` is `conversation` is answered by `ConversationTarget(e
 others as plugins of the group `tunecheck.targets`: a callable that takes an Endpoint and returns a Target.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from tunecheck import _plugins as plugins

@@ -56,11 +56,7 @@ class EvaluationResult(dict[str, object]):
     def __init__(self, finished: Finished) -> None:
         rows = finished.rows
         few = len(rows) <= ROWS_IN_MEMORY and rows.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(rows))
-        super().__init__(
-            rows=list(rows) if few else rows,
-            metrics=finished.metrics,
-            studio_url=None,
-        )
+        super().__init__(rows=list(rows) if few else rows, metrics=finished.metrics, studio_url=None)
         self.run_dir: Path = finished.run.folder
         self.by_group = finished.by_group
         self.usage = finished.usage
@@ -346,10 +342,7 @@ def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, ob
 
 
 def _bind_evaluators(
-    evaluators: Mapping[str, object],
-    layers: MappingLayers,
-    config: Mapping[str, object] | None,
-    target: Target | None,
+    evaluators: Mapping[str, object], layers: MappingLayers, config: Mapping[str, object] | None, target: Target | None
 ) -> list[BoundEvaluator]:
     bound = []
     columns = frozenset[str]() if target is None else target.columns

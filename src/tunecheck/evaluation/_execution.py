@@ -1,7 +1,5 @@
 """One run from beginning to end: its folder, its manifest, the engine, and the files it leaves."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -33,14 +31,7 @@ from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
-from tunecheck.runs._manifest import (
-    describe_evaluators,
-    describe_mapping,
-    describe_target,
-    resumed,
-    reusable,
-    versions,
-)
+from tunecheck.runs._manifest import describe_evaluators, describe_mapping, describe_target, resumed, reusable, versions
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now, write_file
 
 DEFAULT_CONCURRENCY = 10
@@ -204,14 +195,7 @@ class Execution:
                 raise stopped from error
 
     def _run_locked(
-        self,
-        run: Run,
-        manifest: RunFile,
-        scan: Scan,
-        journal: Journal,
-        opened: contextlib.ExitStack,
-        *,
-        resumed: bool,
+        self, run: Run, manifest: RunFile, scan: Scan, journal: Journal, opened: contextlib.ExitStack, *, resumed: bool
     ) -> Finished:
         cached, notes = self._cached(run, manifest, resumed)
         opened.callback(cached.close)

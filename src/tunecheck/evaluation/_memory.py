@@ -1,7 +1,5 @@
 """The long-term-memory benchmark as one run of the pipeline, which leaves its figures and files in the run's folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

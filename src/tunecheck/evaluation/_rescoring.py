@@ -1,7 +1,5 @@
 """A finished run as data and as target: its rows and its recorded answers, for other evaluators to judge."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tunecheck._errors import EndpointError

@@ -1,7 +1,5 @@
 """What the built-in evaluators share: metrics that describe themselves, and the eight keys of a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias

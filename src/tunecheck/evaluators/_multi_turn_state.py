@@ -1,7 +1,5 @@
 """Whether a conversation's calls left the simulators as they should be: `MultiTurnStateEvaluator`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path

@@ -6,18 +6,7 @@ What a kind of test of one's own is made of is imported from here; `docs/memory-
 from tunecheck.memory._kind import Kind, Making, Scene
 from tunecheck.memory._kinds.scripts import scripted_test
 from tunecheck.memory._lenient_json import read_lenient
-from tunecheck.memory._model import (
-    AskJudge,
-    Definition,
-    Given,
-    Points,
-    Replied,
-    Say,
-    Score,
-    Step,
-    Steps,
-    Wait,
-)
+from tunecheck.memory._model import AskJudge, Definition, Given, Points, Replied, Say, Score, Step, Steps, Wait
 
 __all__ = [
     "AskJudge",

@@ -1,7 +1,5 @@
 """Who is tested: an agent that is told one message at a time, and how much of the conversation its prompts hold."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The clock of a conversation: explicit, in µs since 1970 (UTC), passed to whom it concerns; nothing else has one."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from abc import ABC, abstractmethod

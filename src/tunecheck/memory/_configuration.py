@@ -10,8 +10,6 @@ datasets:
       args: {colour_changes: 3}     # what all have may be overridden here
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The package's own data files of memory tests: words, facts and codes that kinds make their tests of."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Definition files: `<benchmark>/definitions/<Title>/<example>.def.json`, as the GoodAI benchmark lays them out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, loads
 from tunecheck.memory._model import Definition, Wait
 
@@ -39,10 +37,8 @@ def read_definitions(folder: Path | str) -> list[Definition]:
         DataError: it holds none, or one of them cannot be read; names the file.
     """
     place = Path(folder)
-    try:
+    with told_as(DataError, place):
         files = [file for file in place.glob(f"*/*{SUFFIX}") if file.is_file()]
-    except OSError as error:
-        raise DataError(f"{place}: cannot be read: {error.strerror or error}") from None
     if not files:
         raise DataError(f"{place}: holds no definitions, such as Colours/0{SUFFIX}")
     return sorted(map(read_definition, files), key=lambda definition: definition.id)
@@ -103,11 +99,8 @@ def read_definition(file: Path | str) -> Definition:
 
 
 def _content(path: Path) -> JSON:
-    try:
-        with path.open("rb") as opened:
-            raw = opened.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    with told_as(DataError, path), path.open("rb") as opened:
+        raw = opened.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
         raise DataError(f"{path}: larger than {MAX_BYTES >> 20} MiB, which no definition should be")
     try:
@@ -133,11 +126,9 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
     paths = []
     for definition in definitions:
         path = definition_path(folder, definition)
-        try:
+        with told_as(DataError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, dumps_readably(definition_data(definition)), synced=False)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
         paths.append(path)
     return paths
 

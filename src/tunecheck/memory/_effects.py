@@ -7,8 +7,6 @@ another run's log: all three drive the same generator, so they can only agree.
 Names, order and renames of the fields are those of the event log: what is written must stay readable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any, TypeAlias
 

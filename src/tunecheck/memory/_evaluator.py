@@ -244,12 +244,7 @@ class MemoryEvaluator(Evaluator):
             fault = Fault(code="not_remembered", expected=[*test.expected], actual=[*test.responses], message=reason)
             properties["faults"] = to_json([fault])
         return verdict(
-            _METRIC,
-            score=score.score,
-            passed=passed,
-            threshold=self._threshold,
-            reason=reason,
-            properties=properties,
+            _METRIC, score=score.score, passed=passed, threshold=self._threshold, reason=reason, properties=properties
         )
 
     def __aggregate__(self, rows: Sequence[Mapping[str, JSON]]) -> dict[str, float]:

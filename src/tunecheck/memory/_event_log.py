@@ -11,8 +11,6 @@ A `do` without its `done`, at the end, was in flight when the process died: it i
 The last line may be torn; it is cut off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Filler: messages of questions and answers that let tokens pass, drawn at random from a pool."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re
@@ -13,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tunecheck._describe import read_as
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps, loads
 from tunecheck.memory._tokens import Tokenizer
 from tunecheck.memory._wording import Wording, fill
@@ -53,10 +51,8 @@ def load_filler(path: Path | str | None = None) -> FillerPool:
         DataError: the file cannot be read, or an entry of it is none; names file and line or place.
     """
     file = Path(path) if path is not None else OWN
-    try:
+    with told_as(DataError, file):
         raw = file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from None
     pairs = tuple(_pairs(raw, str(file)))
     if not pairs:
         raise DataError(f"{file}: holds no questions")

@@ -1,7 +1,5 @@
 """JSON as models write it: fenced, among prose, with comments, trailing commas or forgotten quotes and commas."""
 
-from __future__ import annotations
-
 import re
 
 from tunecheck._json import JSON, loads

@@ -5,8 +5,6 @@ The folder is laid out as the GoodAI benchmark's: `config.yml` and `<Title>/<exa
 set's folder appears whole, so that making can be broken off and gone on with.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tunecheck._errors import ConfigurationError, TunecheckError
+from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 from tunecheck._files import NewerFileError, read_object, versioned
 from tunecheck._json import JSON, plain
 from tunecheck.memory._configuration import Configuration, DataSet, read_configuration
@@ -240,10 +238,8 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    try:
+    with told_as(ConfigurationError, folder, "cannot be written"):
         yield
-    except OSError as error:
-        raise ConfigurationError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
 def _recipes(configuration: Configuration) -> dict[str, JSON]:

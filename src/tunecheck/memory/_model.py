@@ -1,7 +1,5 @@
 """Memory tests as data: definitions, the steps that a test takes, and what comes back from them."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias

@@ -9,8 +9,6 @@ The figures are as the GoodAI benchmark defines them, but for two things: scores
 out replies that the agent adopted ready-made.
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ GoodAI benchmark: a test that has waited long enough goes on before a new one be
 are never begun at once; when all wait, time moves before tokens do; and tokens move by filler.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter, deque

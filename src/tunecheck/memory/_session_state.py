@@ -1,7 +1,5 @@
 """The state of a session: what each test has come to, folded event by event from its log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Tests on their way: what is to be run, and how far each has come."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence

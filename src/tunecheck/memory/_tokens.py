@@ -1,7 +1,5 @@
 """Counting tokens: what waits, filler and memory spans are measured in."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from functools import lru_cache

@@ -13,7 +13,7 @@ import msgspec
 
 from tunecheck import _yaml as yamltext
 from tunecheck._describe import Written, read_as
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, told_as
 
 if TYPE_CHECKING:
     from tunecheck.memory._menu import Menu
@@ -62,10 +62,10 @@ class RestaurantWording:
         from tunecheck._json import loads
         from tunecheck.memory._menu import Menu
 
+        with told_as(ConfigurationError, self.menu_file):
+            content = self.menu_file.read_bytes()
         try:
-            value = loads(self.menu_file.read_bytes())
-        except OSError as error:
-            raise ConfigurationError(f"{self.menu_file}: cannot be read: {error.strerror or error}") from None
+            value = loads(content)
         except ValueError as error:
             raise ConfigurationError(f"{self.menu_file}: not JSON: {error}") from None
         return Menu.read(value, str(self.menu_file))

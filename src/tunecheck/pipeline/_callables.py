@@ -1,7 +1,5 @@
 """A plain function as a target: columns come in as keywords, what it returns becomes columns."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import inspect

@@ -5,8 +5,6 @@
 Rows are read as they are needed. A row is finished when its last evaluator is; rows finish in any order.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,13 +22,7 @@ from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job,
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
-from tunecheck.pipeline._scoring import (
-    BoundEvaluator,
-    Failure,
-    failure,
-    is_being_cancelled,
-    private_copies,
-)
+from tunecheck.pipeline._scoring import BoundEvaluator, Failure, failure, is_being_cancelled, private_copies
 
 _WINDOW = 1_024
 """Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""

@@ -3,8 +3,6 @@
 What its records hold is said in `tunecheck._files`, how they are kept in `tunecheck._records`.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence

@@ -12,8 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor as Pool
-from concurrent.futures import Future
+from concurrent.futures import Executor as Pool, Future
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, TypeVar

@@ -235,11 +235,7 @@ def check_binding(
 
 
 def _check_reference(
-    mapped: Reference,
-    where: str,
-    columns: frozenset[str],
-    target_columns: frozenset[str] | None,
-    has_target: bool,
+    mapped: Reference, where: str, columns: frozenset[str], target_columns: frozenset[str] | None, has_target: bool
 ) -> None:
     if mapped.source == "target" and not has_target:
         raise ConfigurationError(f"{where}: {mapped.text} needs a target, and this run has none")

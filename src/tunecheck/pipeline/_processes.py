@@ -1,7 +1,5 @@
 """Worker processes, seen from the run: started with `python -m`, fed batches, replaced when one dies."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

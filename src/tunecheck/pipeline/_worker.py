@@ -5,8 +5,6 @@ The first frame is a Setup, answered by what it could not load; each further one
 The process ends when its input does, so it cannot outlive the run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

@@ -4,8 +4,6 @@ Steps and text are counted; filters, methods and operators are those listed here
 much raises TooMuchError.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sized, ValuesView

@@ -1,7 +1,5 @@
 """What is wrong with a prompt file, or with its rendering."""
 
-from __future__ import annotations
-
 from tunecheck._errors import ConfigurationError, TunecheckError
 
 

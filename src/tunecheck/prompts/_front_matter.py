@@ -3,8 +3,6 @@
 What is wrong in it raises PromptError, which names file, line and key.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

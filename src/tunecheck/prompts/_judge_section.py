@@ -4,8 +4,6 @@ They stand in the `judge:` section of a prompt's front matter, which Azure's loa
 judge.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

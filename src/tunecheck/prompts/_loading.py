@@ -1,7 +1,5 @@
 """From a `.prompty` file to a Prompt."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -6,8 +6,6 @@ and in time that grows with the text only. Also read is prompt flow's `tool:`, w
 Azure's loader, this one takes an image for one where nothing else stands in its message.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ environment into that model. Nor is its renderer: there a value that looks like 
 header is a line such as `user:`, `# system:` or `user[name="Ann"]:`. What stands before the first is a system message.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import importlib

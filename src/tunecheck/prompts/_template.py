@@ -3,8 +3,6 @@
 Its syntax tree is rewritten so that its own text stays known as such and its costs are counted.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from types import TracebackType

@@ -1,7 +1,5 @@
 """Records packed into compressed blocks, of which a page unpacks only those that it shows."""
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Callable

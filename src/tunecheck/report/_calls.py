@@ -3,8 +3,6 @@
 Nothing is judged here: calls are laid beside each other, and each argument is marked that a fault names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -318,12 +316,7 @@ def _pair(one: FunctionCall, other: FunctionCall, status: str, faults: Sequence[
         if name is not None:
             marks.setdefault(name, _MARKS.get(fault.code, "wrong") if name == fault.path else "wrong")
         notes.append([cut(fault.path or fault.call or "", 300), _in_short(fault)])
-    return [
-        shown_call(one, marks, alternatives=alternatives),
-        shown_call(other, marks),
-        status,
-        notes[:_MOST_NOTES],
-    ]
+    return [shown_call(one, marks, alternatives=alternatives), shown_call(other, marks), status, notes[:_MOST_NOTES]]
 
 
 def _in_short(fault: Fault) -> str:

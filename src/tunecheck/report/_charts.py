@@ -1,7 +1,5 @@
 """What the charts of a report show, as numbers; the page draws them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

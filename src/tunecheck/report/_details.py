@@ -1,7 +1,5 @@
 """One row as a page shows it when it is opened: everything as text, in bounded amounts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -122,12 +120,7 @@ class DetailReader:
         return Sides(parts.ground_truth, parts.response, parts.target.get("text"), judged)
 
     def _answered(
-        self,
-        row: Mapping[str, JSON],
-        columns: Columns,
-        verdicts: Sequence[Verdict],
-        parts: _Parts,
-        calls: SideBySide,
+        self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], parts: _Parts, calls: SideBySide
     ) -> dict[str, JSON]:
         pairs = zip(columns.evaluators, verdicts, strict=True)
         cards: list[JSON] = [_verdict(row, own, verdict) for own, verdict in pairs if own.any]

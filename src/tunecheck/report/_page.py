@@ -6,8 +6,6 @@ shows it as text. A content security policy forbids everything else: any load, a
 attribute, and (`trusted-types`) any markup made from text.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

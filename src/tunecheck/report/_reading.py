@@ -1,7 +1,5 @@
 """A run as a report reads it: its evaluators, and which column of a row holds what."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias

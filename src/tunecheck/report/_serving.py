@@ -9,8 +9,6 @@ name point to this machine (DNS rebinding) is refused by the `Host` it names. Ru
 that the folder has, so that no address leads to another file.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

@@ -1,7 +1,5 @@
 """A memory test's own log, as a row of a report shows it: what was said, waited for, and judged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TypeGuard

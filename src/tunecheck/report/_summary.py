@@ -1,7 +1,5 @@
 """The summary of a run: every evaluator's pass rate and means with their intervals, over all rows and by group."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Values as text of bounded length: what a page shows of them, however long or deep they are."""
 
-from __future__ import annotations
-
 import contextlib
 
 from tunecheck._json import JSON, dumps

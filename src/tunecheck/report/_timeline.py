@@ -1,7 +1,5 @@
 """A memory run in its report: its figures, and how its tests were woven into their conversations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Writes a run's report: reads the rows once, and writes them out as they come."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

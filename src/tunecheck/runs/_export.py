@@ -1,7 +1,5 @@
 """The results in other shapes: a table that is safe in a spreadsheet, and Azure AI Evaluation's one JSON file."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -1,7 +1,5 @@
 """Why rows failed: a run's faults counted by code and its errors by their words, in one pass and flat memory."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What `run.json` says of a run's parts, and what of an earlier run still holds: the base of resume and reuse."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Mapping, Sequence

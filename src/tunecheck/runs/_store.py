@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._describe import read_fitting
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import NewerFileError, RunFile, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
@@ -105,10 +105,8 @@ class Run:
                     f"run {self.id} has no results: it is finished, and {self.results.name} is gone"
                 )
             raise ConfigurationError(f"run {self.id} has no results yet: finish it with --resume {self.id}")
-        try:
+        with told_as(ConfigurationError, self.results):
             return RowsView(self.results)
-        except OSError as error:
-            raise ConfigurationError(f"{self.results}: cannot be read: {error.strerror or error}") from None
 
     def write(self, description: RunFile) -> None:
         """Replace `run.json`."""

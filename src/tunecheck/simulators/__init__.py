@@ -1,7 +1,5 @@
 """Stateful services that a model's calls run against, the eight of BFCL and anyone's own."""
 
-from __future__ import annotations
-
 from tunecheck.simulators._backend import Backend, Result, find_simulator
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 

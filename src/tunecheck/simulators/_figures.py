@@ -4,8 +4,6 @@ The figures in figures.json are tabulated by scripts/tabulate_bfcl_figures.py. T
 what a service keeps of them, or of its configuration, is a copy.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """GorillaFileSystem: a small file system with a current directory, and 18 commands that work in it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import ClassVar

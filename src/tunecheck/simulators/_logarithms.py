@@ -6,8 +6,6 @@ numbers apart, with three to spare. These are the rules of mpmath, whose numbers
 Everything is computed from fractions, and in contexts of the decimal module made for the call: no state outlives it.
 """
 
-from __future__ import annotations
-
 import decimal
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """MathAPI: arithmetic, statistics and unit conversions. It holds no state."""
 
-from __future__ import annotations
-
 import decimal
 import math
 from collections.abc import Callable

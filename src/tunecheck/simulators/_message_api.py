@@ -1,7 +1,5 @@
 """MessageAPI: the users of a workspace, and the messages sent between them."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Mapping

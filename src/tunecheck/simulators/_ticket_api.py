@@ -1,7 +1,5 @@
 """TicketAPI: support tickets that are opened, edited, resolved and closed by whoever is logged in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, TypedDict
 

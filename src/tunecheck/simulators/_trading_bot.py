@@ -1,7 +1,5 @@
 """TradingBot: an account at a stock exchange, with orders, deposits and withdrawals."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """TravelAPI: flights that are booked, insured and cancelled with registered credit cards and a budget."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """TwitterAPI: one account that posts, retweets, comments and follows."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import ClassVar, TypeAlias

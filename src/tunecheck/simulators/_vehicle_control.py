@@ -1,7 +1,5 @@
 """VehicleControlAPI: a car's engine, doors, brakes, lights, climate, cruise control and tires."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from typing import ClassVar, Literal

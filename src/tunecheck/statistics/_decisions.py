@@ -1,7 +1,5 @@
 """Decisions: correction for several metrics, whether a run is shown to be no worse, what the rows could have shown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import NormalDist

@@ -1,7 +1,5 @@
 """Quantiles of Student's t, tails of the normal, and the symmetric binomial: what the standard library has not."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

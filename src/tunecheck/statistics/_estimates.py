@@ -1,7 +1,5 @@
 """One run's figures with their intervals: pass rates, means by a seeded bootstrap in bounded memory, pass@k, pass^k."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 from statistics import NormalDist

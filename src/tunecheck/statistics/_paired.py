@@ -1,7 +1,5 @@
 """Two runs on the same rows: the difference of their pass rates or mean scores, and whether it can be chance."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A share of rows, with its Wilson score interval."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist

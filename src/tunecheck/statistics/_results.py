@@ -1,7 +1,5 @@
 """What the statistics answer with: numbers that are defined, or None and a remark that says why not."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 from tunecheck._json import JSON

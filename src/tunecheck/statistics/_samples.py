@@ -1,7 +1,5 @@
 """Numbers as they come in: checked, as arrays, and grouped into clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 What fails for good raises UploadError.
 """
 
-from __future__ import annotations
-
 import io
 import random
 import uuid
@@ -137,12 +135,7 @@ class Calls:
     """
 
     def __init__(
-        self,
-        redactor: Redactor,
-        *,
-        user_agent: str,
-        clock: Clock | None = None,
-        rng: random.Random | None = None,
+        self, redactor: Redactor, *, user_agent: str, clock: Clock | None = None, rng: random.Random | None = None
     ) -> None:
         self.redactor = redactor
         self.user_agent = user_agent
@@ -231,11 +224,7 @@ class Calls:
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], body: Body | None, size: int
     ) -> transport.Reply:
-        own = {
-            "Accept": "application/json",
-            "User-Agent": self.user_agent,
-            "x-ms-client-request-id": str(uuid.uuid4()),
-        }
+        own = {"Accept": "application/json", "User-Agent": self.user_agent, "x-ms-client-request-id": str(uuid.uuid4())}
         bounds = transport.Bounds(_TIMEOUT_S + size / _LEAST_BYTES_PER_S, _MAX_REPLY_BYTES)
         address = yarl.URL(url, encoded=True)
         content = body() if body is not None else None

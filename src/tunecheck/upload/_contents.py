@@ -1,7 +1,5 @@
 """What is uploaded of a finished run: its name, tags, metrics, names of evaluators, and files."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import math

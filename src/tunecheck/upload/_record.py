@@ -1,7 +1,5 @@
 """`upload.json` in a run's folder: what was sent where, so that an upload is resumed, not done a second time."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 import uuid

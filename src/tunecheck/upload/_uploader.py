@@ -1,7 +1,5 @@
 """What uploads of finished runs share: checked first, done step by step, repeatable, resumed where they stopped."""
 
-from __future__ import annotations
-
 import abc
 import asyncio
 import os

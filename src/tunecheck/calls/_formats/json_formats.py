@@ -4,8 +4,6 @@ An object or a list is a call when its keys say so, and data otherwise. Definiti
 them; they have no arguments.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias

@@ -13,8 +13,6 @@ A text is looked at in this order, and the first that fits decides:
 Everything else is prose, and no call.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager

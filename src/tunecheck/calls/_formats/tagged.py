@@ -4,8 +4,6 @@ A mark is looked for in the text outside the calls only: what follows it is read
 any mark. The first mark of a text decides its format. After a mark something must be readable as a call.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import TypeAlias

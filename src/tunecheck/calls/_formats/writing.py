@@ -1,7 +1,5 @@
 """Writes calls in each wire format, so that reading them gives the same calls again; and as text for people."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """What a match says is wrong, as faults: calls that are not as they should be, their arguments, broken schemas."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tunecheck._faults import MOST_VALUE, Fault, cut

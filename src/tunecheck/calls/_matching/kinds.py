@@ -5,8 +5,6 @@ that it is. A text may mean several (`1,000` is a thousand or one, 05/01/2024 is
 counts. What depends on today (`tomorrow`) is not read.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -3,8 +3,6 @@
 Expected and actual calls are paired by function name first, then with the fewest wrong arguments.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence

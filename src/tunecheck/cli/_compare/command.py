@@ -1,7 +1,5 @@
 """`tunecheck compare`: is the new iteration better, at what, how sure is that, and which rows changed."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A comparison as Markdown for a pull request; whatever comes from data stands in code spans, where nothing acts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

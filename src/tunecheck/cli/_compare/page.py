@@ -1,7 +1,5 @@
 """What a person reads of a comparison: the answer first, then the table, then the rows behind it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

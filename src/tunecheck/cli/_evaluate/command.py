@@ -1,7 +1,5 @@
 """`tunecheck evaluate`, which is `python evaluate.py`, and `tunecheck score`."""
 
-from __future__ import annotations
-
 from tunecheck.cli._evaluate.options import Options, ScoreOptions
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import command

@@ -1,7 +1,5 @@
 """A run as JUnit XML: gates and error rates as tests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

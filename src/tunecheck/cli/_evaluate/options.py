@@ -1,7 +1,5 @@
 """The options of `evaluate` and `score`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 

@@ -1,7 +1,5 @@
 """What a person reads when a run is done: the table, why rows failed, the gates, and where the files are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

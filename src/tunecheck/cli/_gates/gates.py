@@ -1,7 +1,5 @@
 """Gates: conditions on a run's metrics that decide the exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import operator

@@ -1,7 +1,5 @@
 """The categories of BFCL V3: their names, where each one's files are, and the groups that stand for several."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal

@@ -4,8 +4,6 @@ The package is a wheel whose dependencies are left alone. What is kept of it: it
 constants and texts are read (`TEXTS`), as plain files in a folder that no interpreter looks into.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import re
@@ -18,7 +16,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck.datasets._bfcl.files import TEXTS, VERSION, BfclFiles, default_folder, find_bfcl
 
 PACKAGE = f"bfcl-eval=={VERSION}"
@@ -48,15 +46,13 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
     held = [each.name for each in folder.iterdir()] if folder.is_dir() else None
     if (held is None and (folder.exists() or folder.is_symlink())) or held not in (None, [], ["bfcl_eval"]):
         raise ConfigurationError(f"{folder} holds something else than BFCL's data; name a new folder")
-    try:
+    with told_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
             unpacked = Path(made, "unpacked")
             _fill(unpacked, source, Path(made))
             _check(unpacked)
             _put_in_place(unpacked, folder, Path(made, "old"))
-    except OSError as error:
-        raise ConfigurationError(f"{folder}: cannot be written: {error.strerror or error}") from None
     return folder
 
 

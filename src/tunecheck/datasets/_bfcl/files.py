@@ -4,8 +4,6 @@ A copy is the package's own layout: a folder `bfcl_eval` with `data/` and, besid
 texts are read. `tunecheck datasets get bfcl` makes one; an unpacked package or a clone of the repository is one too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
@@ -14,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 
 VERSION = "2026.3.23"
@@ -83,10 +81,8 @@ class BfclFiles:
         """The SHA-256 of the data: of every required file's name and SHA-256, in order."""
         whole = hashlib.sha256()
         for path in self.required():
-            try:
+            with told_as(DataError, path):
                 whole.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-            except OSError as error:
-                raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
         return whole.hexdigest()
 
     @property

@@ -3,8 +3,6 @@
 The data is the user's own copy: `tunecheck datasets get bfcl` fetches it.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """Rows of BFCL: an entry of its question files with its answer, functions and tools, one shape for all categories."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

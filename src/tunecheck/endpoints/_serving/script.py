@@ -3,8 +3,6 @@
 Texts are looked for as they stand: there are no patterns that could take long.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 With `--memory-agent` it is an agent with its own memory instead: see tunecheck.endpoints._serving.agent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools

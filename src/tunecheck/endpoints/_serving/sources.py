@@ -1,7 +1,5 @@
 """Where a local server's answers come from: anything that answers chats; here, an endpoint and the rows it knows."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

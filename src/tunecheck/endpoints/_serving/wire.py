@@ -1,7 +1,5 @@
 """What goes over the wire of the local server: requests read and checked, replies whole and streamed, errors."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -1,7 +1,5 @@
 """A finished run held against labels that people gave to its rows: where its evaluator agrees with them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field

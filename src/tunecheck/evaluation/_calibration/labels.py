@@ -1,7 +1,5 @@
 """Labels that people gave to rows, read: pass or fail in any of the usual words, scores, or classes of their own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

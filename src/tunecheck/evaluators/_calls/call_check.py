@@ -1,7 +1,5 @@
 """Whether an answer's calls are among the possible ones: `CallCheckEvaluator`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """The evaluators of function calls: right functions, right arguments, and both in one verdict."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

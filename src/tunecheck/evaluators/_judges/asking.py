@@ -1,7 +1,5 @@
 """Judgements: a model asked in the best form it takes, its reply repaired once if unreadable; samples made one."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """An event loop in a thread of its own: how a judge that works asynchronously is called like a plain function."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

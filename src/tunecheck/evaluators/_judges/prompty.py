@@ -1,7 +1,5 @@
 """Evaluators that ask a model, each a `.prompty` file: `PromptyEvaluator`, the base of all of them."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import keyword

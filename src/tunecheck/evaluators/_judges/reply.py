@@ -3,8 +3,6 @@
 A reply is JSON, fenced or with text around it, tagged text, or the bare score.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

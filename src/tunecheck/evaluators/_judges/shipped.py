@@ -1,7 +1,5 @@
 """The judges that come with the package: call_judge, difference, groundedness, relevance."""
 
-from __future__ import annotations
-
 import abc
 import os
 from collections.abc import Mapping, Sequence

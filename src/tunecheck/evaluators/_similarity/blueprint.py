@@ -6,8 +6,6 @@ is formed. The encoders of BERT's family differ in names, in where positions beg
 the arithmetic is the same.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.util

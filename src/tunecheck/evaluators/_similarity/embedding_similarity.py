@@ -1,7 +1,5 @@
 """Embedding similarity: how near the embeddings of two texts are, by a local model or an embeddings endpoint."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections import OrderedDict

@@ -4,8 +4,6 @@ On a CPU this is as fast as PyTorch, whose package is thirty times as large. Tex
 that none is padded; only attention goes text by text.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A local embedding model: loaded once in a process, when its first text comes."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """What the semantic evaluators share: which texts of a row they compare, and which rows need no model."""
 
-from __future__ import annotations
-
 import importlib.util
 from typing import ClassVar
 

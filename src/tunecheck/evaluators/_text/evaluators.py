@@ -5,8 +5,6 @@ one tokenisation of a text. A row whose ground truth is a function call is not a
 calls scored as text, in one canonical form.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from difflib import get_close_matches

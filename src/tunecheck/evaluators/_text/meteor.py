@@ -6,8 +6,6 @@ WordNet knows the candidate's as a synonym of the reference's. Each round goes t
 takes the last free place of the reference that fits.
 """
 
-from __future__ import annotations
-
 import struct
 import sys
 from array import array

@@ -4,8 +4,6 @@ BLEU and GLEU have the numbers of nltk's `sentence_bleu` and `sentence_gleu`, to
 rouge-score.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import string

@@ -7,8 +7,6 @@ Each repetition has a folder of its own, `<agent> #2` and so on. `full_log` of a
 what else was said meanwhile stands once, in the master log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

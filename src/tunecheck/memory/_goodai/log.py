@@ -1,7 +1,5 @@
 """The GoodAI benchmark's log of a run, `master_log.jsonl`: one event a line, read and written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from tunecheck._describe import read_as
-from tunecheck._errors import DataError
+from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps_line, loads
 from tunecheck.memory._effects import (
     Begin,
@@ -52,10 +50,7 @@ class EventType(IntEnum):
 SENT = (EventType.SEND_MESSAGE, EventType.SEND_FILL)
 ANSWERED = (EventType.RESPONSE_MESSAGE, EventType.RESPONSE_FILL)
 
-_TEXT_OF: Mapping[EventType, str] = {
-    **dict.fromkeys((*SENT, *ANSWERED), "message"),
-    EventType.LLM_CALL: "response",
-}
+_TEXT_OF: Mapping[EventType, str] = {**dict.fromkeys((*SENT, *ANSWERED), "message"), EventType.LLM_CALL: "response"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +101,8 @@ def read_log(file: Path | str) -> LogFile:
         DataError: it cannot be read, or a line is no event; names file and line.
     """
     path = Path(file)
-    try:
+    with told_as(DataError, path):
         raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
     *whole, rest = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     events = [_event(line, number, str(path)) for number, line in enumerate(whole, 1) if line.strip()]
     torn = False
@@ -161,12 +154,7 @@ def log_line(event: LogEvent) -> bytes:
         case sent_or_answered if sent_or_answered in _TEXT_OF:
             data = {"message": event.text, "is_question": event.question}
     return dumps_line(
-        {
-            "type": int(event.type),
-            "timestamp": event.at_us / _MICROSECONDS,
-            "test_id": event.test,
-            "data": data,
-        }
+        {"type": int(event.type), "timestamp": event.at_us / _MICROSECONDS, "test_id": event.test, "data": data}
     )
 
 

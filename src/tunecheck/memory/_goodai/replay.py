@@ -4,8 +4,6 @@ Of each event its type, test, words, question mark, tokens and seconds are compa
 taken from the log. A log that was interrupted and resumed is replayed by the reference's rules for resuming.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ A row is as in the benchmark's recorded scores: `dataset` (a title or name), `ex
 one `args`, `questions` or `question`, `script`, `log_from_question` (lines "Agent (time): …") or `since_question`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tunecheck._describe import shown_value
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps_line, loads, real_number
 from tunecheck.memory._model import Given
 from tunecheck.memory._scoring.by_words import Undecided, judge_by_words
@@ -103,11 +101,9 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
     whole = not out.exists() or out.is_file()
     part = out.with_name(f"{out.name}.{os.getpid()}.part") if whole else out
     summary = Summary()
-    try:
+    with told_as(ConfigurationError, path):
         rows = path.open("rb")
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror or error}") from None
-    with rows:
+    with rows, told_as(ConfigurationError, out, "cannot be written"):
         try:
             with part.open("wb") as file:
                 for number, line in _lines(rows):
@@ -116,8 +112,6 @@ def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
                     file.write(dumps_line(rescored.row))
             if whole:
                 part.replace(out)
-        except OSError as error:
-            raise ConfigurationError(f"{out}: cannot be written: {error.strerror or error}") from None
         finally:
             if whole:
                 part.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from random import Random
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, loads
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import choice, scripted_test, whole
@@ -114,17 +114,14 @@ class _Line:
 
 def _passages(file: Path, split: str | None) -> Iterator[_Line]:
     offset = 0
-    try:
-        with file.open("rb") as stream:
-            for number, line in enumerate(iter(lambda: stream.readline(_MAX_BYTES), b""), 1):
-                where = offset
-                offset += len(line)
-                if not line.strip():
-                    continue
-                if split is None or _object(line, f"{file}, line {number}").get("split") == split:
-                    yield _Line(file, where, number)
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from None
+    with told_as(DataError, file), file.open("rb") as stream:
+        for number, line in enumerate(iter(lambda: stream.readline(_MAX_BYTES), b""), 1):
+            where = offset
+            offset += len(line)
+            if not line.strip():
+                continue
+            if split is None or _object(line, f"{file}, line {number}").get("split") == split:
+                yield _Line(file, where, number)
 
 
 def _object(line: bytes, where: str) -> dict[str, JSON]:
@@ -145,11 +142,8 @@ class _Book:
 
     @cached_property
     def text(self) -> str:
-        try:
-            with self.file.open("rb") as stream:
-                raw = stream.read(_MAX_BYTES + 1)
-        except OSError as error:
-            raise DataError(f"{self.file}: cannot be read: {error.strerror or error}") from None
+        with told_as(DataError, self.file), self.file.open("rb") as stream:
+            raw = stream.read(_MAX_BYTES + 1)
         if len(raw) > _MAX_BYTES:
             raise DataError(f"{self.file}: larger than {_MAX_BYTES >> 20} MiB, which no book is")
         try:

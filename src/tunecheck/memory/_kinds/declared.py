@@ -5,8 +5,6 @@ any case. `exact`: the reply is the expected text but for case, quotes and a ful
 them are spread evenly over the memory span. docs/memory-kinds.md has an example.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias

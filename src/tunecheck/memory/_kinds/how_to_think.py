@@ -3,8 +3,6 @@
 The rules are invented, so that common sense alone gives another answer; each problem's answer is worked out here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Kinds that tell the agent what to do later: at its Nth reply, or whenever something happens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Jokes: several are told hours apart, and one is asked for by how long ago it was."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Kinds that tell invented facts in one message, and ask for some of them later: a country, a machine, a table."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 from uuid import UUID

@@ -4,8 +4,6 @@ Ours and those of other packages are entry points of `tunecheck.memory`; a works
 and a configuration may name a `.py` or `.yaml` file of its own.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from functools import cached_property

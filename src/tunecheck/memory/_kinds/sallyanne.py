@@ -6,8 +6,6 @@ never depends on what he might have found out since. What each one believes, and
 as the story goes on; questions are asked only where somebody has a belief.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random

@@ -1,7 +1,5 @@
 """Spy meeting: three coded messages, and the question when and where to meet and what to bring."""
 
-from __future__ import annotations
-
 from tunecheck.memory._data import read_words, spy_codes
 from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._kinds.scripts import scripted_test

@@ -1,7 +1,5 @@
 """Kinds in which the user says something that changes, and asks what holds now: colours, names, a shopping list."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 All work is linear in the text, of which only so much is looked at.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

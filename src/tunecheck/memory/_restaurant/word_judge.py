@@ -1,7 +1,5 @@
 """A judge of restaurant visits that goes by words alone: no model, the same answer every time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """What all scorers share: the words of a reply, taken in bounds, and the error where words do not suffice."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

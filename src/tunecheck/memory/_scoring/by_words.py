@@ -4,8 +4,6 @@ Two modes: by default the rules of this project, always from 0 to 1; compatible,
 v3.5 does, its defects included, so that its recorded scores can be checked; undecided where it asks a model.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

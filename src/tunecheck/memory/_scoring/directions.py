@@ -1,7 +1,5 @@
 """Distances and directions in a text: "head east for 4 kilometers", "2 km NW", "half a mile to the south"."""
 
-from __future__ import annotations
-
 import math
 import re
 from bisect import bisect_left

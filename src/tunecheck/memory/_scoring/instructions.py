@@ -1,7 +1,5 @@
 """Tests of instructions: a quote in the Nth reply alone, a sentence that is said each time."""
 
-from __future__ import annotations
-
 import re
 
 from tunecheck.evaluators._text.overlap import rouge_l, rouge_tokens

@@ -1,7 +1,5 @@
 """Jokes: which of the jokes that were told is the one that the reply says was told at that time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tests whose answer is a list in JSON: all names given, the items of a shopping list."""
 
-from __future__ import annotations
-
 from tunecheck._json import JSON
 from tunecheck.memory._lenient_json import read_lenient
 from tunecheck.memory._model import Given, Score

@@ -4,8 +4,6 @@ A route in words is read as legs: numbered steps, sentences or arrows; from wher
 Every part of the reply that reads like a route is one; the first that is complete and reaches the destination counts.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,13 +12,7 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring.base import (
-    NoExpectationError,
-    UndecidedError,
-    expected_text,
-    last_reply,
-    plain_words,
-)
+from tunecheck.memory._scoring.base import NoExpectationError, UndecidedError, expected_text, last_reply, plain_words
 from tunecheck.memory._scoring.directions import Move, moves
 
 _ITEM = re.compile(r"[ \t]{0,3}(?:step\s+)?(\d{1,2})[.):]+[ \t]*(.*)", re.IGNORECASE)

@@ -1,7 +1,5 @@
 """Tests whose answer the reply names: a name, a colour, a value, a place, a number, what coded messages meant."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The upload to a Foundry project: its endpoint takes the results first, then the run that shows them."""
 
-from __future__ import annotations
-
 import uuid
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """The upload to a project in a hub: a run in the workspace's MLflow service, its files in the workspace's storage."""
 
-from __future__ import annotations
-
 import os
 from urllib.parse import urlencode, urlsplit
 

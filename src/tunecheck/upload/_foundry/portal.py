@@ -1,7 +1,5 @@
 """What the Foundry portal shows of a run: properties that name its table, the table itself, images as files."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

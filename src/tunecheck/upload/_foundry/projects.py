@@ -1,7 +1,5 @@
 """Which project of Azure AI Foundry is meant: one with an endpoint of its own, or one in a hub."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

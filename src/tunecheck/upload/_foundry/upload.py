@@ -4,8 +4,6 @@ azure-ai-evaluation offers no public way to do this: only its `evaluate()` uploa
 with floats cut to ten decimals. The calls here are those that it makes.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One run in a service that speaks MLflow's REST API: an MLflow server, or the workspace of a hub project."""
 
-from __future__ import annotations
-
 import abc
 import time
 

@@ -1,7 +1,5 @@
 """A finished run into any MLflow server: parameters, metrics, the table of rows and the report, over its REST API."""
 
-from __future__ import annotations
-
 import base64
 import os
 import random
