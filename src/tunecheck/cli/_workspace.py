@@ -75,7 +75,7 @@ def _write_new(path: Path, content: bytes) -> bool:
 
 @command(JsonOptions)
 def plugins(options: JsonOptions, invocation: Invocation) -> int:
-    """List evaluators, endpoint kinds, simulators and data sets: installed ones, and this workspace's."""
+    """List evaluators, endpoint kinds, simulators, data sets and memory tests: installed ones, and this workspace's."""
     from tunecheck._plugins import GROUPS, discover
 
     plugins_by_sort = {group.rpartition(".")[2]: discover(group) for group in GROUPS}

@@ -215,6 +215,7 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
     if len(found) == 1:
         return found[0]
     if found:
-        raise ConfigurationError(f"{name!r} stands for {len(found)} runs: {', '.join(known.id for known in found[:5])}")
+        listed = ", ".join(known.id for known in found[:5]) + (", …" if len(found) > 5 else "")
+        raise ConfigurationError(f"{name!r} stands for {len(found)} runs: {listed}; give more of the id")
     hint = did_you_mean(name, [known.id for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")
