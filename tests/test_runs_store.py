@@ -157,7 +157,7 @@ def test_an_unfinished_run_has_no_rows_and_no_metrics(tmp_path: Path) -> None:
     found.write(RunFile(status="interrupted"))
     with pytest.raises(ConfigurationError, match=f"run {A} has no results yet: finish it with --resume {A}"):
         found.rows()
-    with pytest.raises(ConfigurationError, match=r"has no metrics\.json"):
+    with pytest.raises(ConfigurationError, match=r"no metrics\.json; if it has not finished, --resume finishes it$"):
         found.metrics()
 
 

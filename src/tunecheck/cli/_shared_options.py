@@ -32,7 +32,9 @@ class ResultsOptions(CommandOptions):
 class RunOptions(JsonOptions, ResultsOptions):
     """Of commands that start runs."""
 
-    name: str | None = option("The run's name; by default that of the data, or of the run it is made from.", "NAME", RUNNING, fixed=True)
+    name: str | None = option(
+        "The run's name; by default that of the data, or of the run it is made from.", "NAME", RUNNING, fixed=True
+    )
     concurrency: int | None = option(
         "Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
     )

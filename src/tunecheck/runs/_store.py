@@ -81,7 +81,8 @@ class Run:
         Raises:
             ConfigurationError: the run has not finished, or a later version wrote the file.
         """
-        return read_object(self.metrics_file, f"run {self.id} has no metrics.json")
+        missing = f"run {self.id} has no metrics.json; if it has not finished, --resume finishes it"
+        return read_object(self.metrics_file, missing)
 
     def rows(self) -> RowsView:
         """The result rows of a finished run.
