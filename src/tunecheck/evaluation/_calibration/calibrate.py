@@ -54,7 +54,8 @@ def calibrate(
         metric: the metric whose verdict is compared; by default the evaluator's main one.
         column_mapping: where the evaluator's parameters come from, as in `evaluate()`.
         confidence: of the intervals.
-        evaluation_name, concurrency, workers, limit, max_cost, resume, reuse, progress, results_dir: as `evaluate()`.
+
+    The other arguments are those of `evaluate()`.
 
     Raises:
         ConfigurationError: an argument is wrong, a label cannot be read, or labels and verdicts are of different kinds.
