@@ -1,22 +1,4 @@
-"""The exception tree: every error that Tunecheck raises on purpose.
-
-TunecheckError
-├── ConfigurationError      wrong use: an option, a mapping, a definition file (exit code 2)
-│   ├── DataError           a data set that cannot be read: names file, line and column
-│   ├── PluginError         an evaluator, endpoint or data set name that cannot be resolved
-│   └── MissingExtraError   an optional package is not installed: says what to install
-├── EndpointError           a call to an endpoint failed for good (one row's error)
-│   ├── RefusedError        401 or 403
-│   ├── ThrottledError      429 after all retries
-│   ├── TimedOutError       no answer in time, after all retries
-│   ├── ContentFilterError  the service declined the content
-│   └── ReplyError          an answer that cannot be understood
-│       └── JudgementError  a judge's reply in which there is no valid verdict (tunecheck.evaluators._judges.prompty)
-│           └── JudgeRefusalError  the judge declined to judge
-└── RunError                a run that cannot go on or be continued (exit code 1)
-    ├── StopRunError        the run must stop now, in order: going on would only repeat the failure
-    └── RunInterruptedError somebody asked it to stop
-"""
+"""The exception tree: every error that Tunecheck raises on purpose; docs/errors.md shows it as a whole."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

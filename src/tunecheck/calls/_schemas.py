@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
 
-import jsonschema_rs
-
 from tunecheck._json import JSON, canonical, loads
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 _WRAPPERS = ("tools", "functions", "tool_definitions")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
@@ -347,12 +348,9 @@ def _measure(value: Mapping[str, JSON]) -> tuple[int, int]:
     return size, depth
 
 
-@functools.lru_cache(maxsize=512)
-def _cached(schema: bytes) -> _Compiled:
-    return _compile(schema)
-
-
 def _compile(schema: bytes) -> _Compiled:
+    import jsonschema_rs  # loaded when used: not all who match calls check them
+
     if len(schema) > _MOST_BYTES:
         return _Compiled(None, f"it is longer than {_MOST_BYTES:,} bytes")
     root = loads(schema)
@@ -372,6 +370,9 @@ def _compile(schema: bytes) -> _Compiled:
         return _Compiled(None, str(error)[:_MOST_CHARACTERS])
     places = extent.places if any(word in schema for word in _MULTIPLYING) else 0
     return _Compiled(validator, None, places, extent.ways, extent.depth)
+
+
+_cached = functools.lru_cache(maxsize=512)(_compile)
 
 
 def _fetch_nothing(uri: str) -> NoReturn:

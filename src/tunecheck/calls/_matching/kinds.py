@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
 
-from rapidfuzz import fuzz
-
 from tunecheck._json import JSON
 
 KINDS = (
@@ -56,6 +54,8 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
 
 def closeness(expected: str, actual: str) -> float:
     """How alike two texts are, 0 to 1, letter case and white space aside; long ones by their beginnings."""
+    from rapidfuzz import fuzz  # loaded when used: 15 ms
+
     one, other = ("".join(text[:_GLANCED_CHARACTERS].casefold().split()) for text in (expected, actual))
     return fuzz.ratio(one, other) / 100
 
@@ -84,6 +84,8 @@ def _kind_of_texts(expected: str, actual: str) -> str:
 
 def _close_wording(expected: str, actual: str) -> bool:
     """Texts that differ in a number (`user_1`, `user_2`) are never close: they name different things."""
+    from rapidfuzz import fuzz
+
     one, other = (" ".join(text[:_COMPARED_CHARACTERS].casefold().split()) for text in (expected, actual))
     if _DIGITS.findall(one) != _DIGITS.findall(other):
         return False

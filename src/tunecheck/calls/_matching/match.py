@@ -9,8 +9,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from rapidfuzz import fuzz
-
 from tunecheck._json import JSON
 from tunecheck.calls._matching.kinds import closeness
 from tunecheck.calls._matching.values import Comparison, Difference, MatchPolicy, frozen
@@ -335,6 +333,8 @@ class _Pairs:
         return self._cost(row, column, self._schema(name)) if name == self.actual[column].name else None
 
     def _cost_if_misnamed(self, row: int, column: int) -> int | None:
+        from rapidfuzz import fuzz
+
         one, other = self.expected[row], self.actual[column]
         cost = self._cost(row, column, self._schema(one.name))
         alike = fuzz.ratio(one.name.casefold(), other.name.casefold())
