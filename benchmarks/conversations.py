@@ -7,7 +7,6 @@ process, for a number of conversations and for four times as many, with an endpo
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -78,18 +77,6 @@ def run(url: str, data: str) -> Figures:
     return {"seconds": seconds, "ideal": ideal, "queries": queries, "cpu": cpu, "memory": memory}
 
 
-@contextlib.contextmanager
-def _served(latency_s: float) -> Iterator[str]:
-    command = [sys.executable, str(HERE / "slow_model.py"), str(latency_s)]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        yield server.stdout.readline().strip()
-    finally:
-        server.kill()
-        server.wait()
-
-
 def _measured(url: str, count: int) -> Figures:
     """One run in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -129,10 +116,10 @@ def print_line(line: Line) -> None:
 def lines(*, quick: bool) -> Iterator[Line]:
     """Measure, and give the lines of the table."""
     scale = 10 if quick else 1
-    with _served(slow_model.LATENCY_S) as url:
+    with slow_model.served(str(slow_model.LATENCY_S)) as url:
         runs = [_measured(url, 2_100 // scale) for _ in range(1 if quick else 3)]
         yield _time(sorted(runs, key=lambda run: run["seconds"] / run["ideal"])[len(runs) // 2], 2_100 // scale)
-    with _served(0) as url:
+    with slow_model.served("0") as url:
         few, many = (2_500, 5_000) if quick else (4_000, 16_000)  # so many that a run does not keep its rows in memory
         yield _memory(_measured(url, few), few, _measured(url, many), many)
 

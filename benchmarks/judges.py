@@ -6,14 +6,12 @@ The ideal is what the answers alone take: their number times 100 ms, shared by 5
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import conversations
@@ -65,18 +63,6 @@ def run(url: str, count: int) -> Figures:
     return {"seconds": seconds, "ideal": ideal, "cpu": cpu, "memory": memory}
 
 
-@contextlib.contextmanager
-def _served() -> Iterator[str]:
-    command = [sys.executable, str(HERE / "slow_model.py"), str(slow_model.LATENCY_S), "judge"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        yield server.stdout.readline().strip()
-    finally:
-        server.kill()
-        server.wait()
-
-
 def _measured(url: str, count: int) -> Figures:
     """One run in a process of its own."""
     done = subprocess.run(
@@ -107,7 +93,7 @@ def main() -> None:
         print(json.dumps(run(arguments.run[0], int(arguments.run[1]))))
         return
     conversations.print_head("ideal")
-    with _served() as url:
+    with slow_model.served(str(slow_model.LATENCY_S), "judge") as url:
         for count in (1_000, 5_000):
             found = [_measured(url, count) for _ in range(1 if arguments.quick else 3)]
             conversations.print_line(_line(count, sorted(found, key=lambda each: each["seconds"])[len(found) // 2]))

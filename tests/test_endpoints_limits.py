@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.endpoint_parts import HandClock, azure_ml, user
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing
 
+from tunecheck import evaluate
 from tunecheck.endpoints._limits import AdaptiveGate, TokenBucket
 
 
@@ -104,56 +107,108 @@ class TestAdaptiveGate:
             await succeed(gate, 2)
         assert gate.limit == 10
 
-    async def test_overload_cuts_it_once_for_calls_under_way_together(self) -> None:
-        clock = HandClock()
-        gate = AdaptiveGate(100, clock=clock)
-        for _ in range(10):
+    async def test_a_refusal_now_and_then_does_not_lower_it(self) -> None:
+        gate = AdaptiveGate(100, clock=HandClock(), start=100)
+        for _ in range(50):
             gate.overloaded()
-        assert gate.limit == 7
-        clock.time += 5
-        gate.overloaded()
-        assert gate.limit == 4
+            await succeed(gate, 49)
+        assert gate.limit == 100
 
-    async def test_the_wait_that_the_service_asks_for_delays_the_next_cut(self) -> None:
+    async def test_each_refusal_beyond_a_few_in_a_hundred_lowers_it_by_one(self) -> None:
+        gate = AdaptiveGate(100, clock=HandClock(), start=100)
+        for _ in range(15):
+            gate.overloaded()
+        # 1 - 0.99 ** 5 is below 5%, 1 - 0.99 ** 6 above it: the first five are tolerated.
+        assert gate.limit == 90
+
+    async def test_calls_refused_together_take_no_more_than_half_of_it(self) -> None:
         clock = HandClock()
-        gate = AdaptiveGate(100, clock=clock)
-        gate.overloaded(retry_after_s=30)
+        gate = AdaptiveGate(100, clock=clock, start=100)
+        for _ in range(200):
+            gate.overloaded()
+        assert gate.limit == 50
+        clock.time += 1
+        for _ in range(200):
+            gate.overloaded()
+        assert gate.limit == 25
+
+    async def test_the_wait_that_the_service_asks_for_delays_the_next_half(self) -> None:
+        clock = HandClock()
+        gate = AdaptiveGate(100, clock=clock, start=100)
+        for _ in range(200):
+            gate.overloaded(retry_after_s=30)
         clock.time += 29
         gate.overloaded()
-        assert gate.limit == 7
+        assert gate.limit == 50
         clock.time += 1
         gate.overloaded()
-        assert gate.limit == 4
+        assert gate.limit == 49
 
     async def test_it_never_falls_below_one(self) -> None:
         clock = HandClock()
         gate = AdaptiveGate(100, clock=clock)
-        for _ in range(20):
-            clock.time += 5
+        for _ in range(200):
+            clock.time += 1
             gate.overloaded()
         assert gate.limit == 1
         await succeed(gate, 3)
 
-    async def test_successes_soon_after_a_cut_do_not_count(self) -> None:
-        clock = HandClock()
-        gate = AdaptiveGate(100, clock=clock)
-        gate.overloaded()
-        await succeed(gate, 70)
-        assert gate.limit == 7
-        clock.time += 5
-        await succeed(gate, 7)
-        assert gate.limit == 8
-
-    async def test_it_recovers_after_a_cut_step_by_step(self) -> None:
-        clock = HandClock()
-        gate = AdaptiveGate(20, clock=clock, start=20)
-        gate.overloaded()
-        clock.time += 5
+    async def test_after_a_cut_it_grows_by_a_tenth_and_faster_with_each_clean_round(self) -> None:
+        gate = AdaptiveGate(200, clock=HandClock(), start=100)
+        for _ in range(200):
+            gate.overloaded()
         limits = [gate.limit]
-        for _ in range(8):
+        for _ in range(5):
             await succeed(gate, gate.limit)
             limits.append(gate.limit)
-        assert limits == [14, 15, 16, 17, 18, 19, 20, 20, 20]
+        # 50 + 10%, + 15%, + 22.5%, + 33.75%, and no more than 200.
+        assert limits == [50, 55, 63, 77, 102, 153]
+
+    async def test_a_pause_within_a_call_ends_when_there_is_room_again(self) -> None:
+        clock = HandClock()
+        gate = AdaptiveGate(10, clock=clock, start=10)
+        order: list[str] = []
+        refused, pausing = asyncio.Event(), asyncio.Event()
+
+        async def call(name: str) -> None:
+            async with gate:
+                order.append(name)
+                await (pausing if name == "refused" else refused).wait()
+                if name == "refused":
+                    await gate.rejoin()
+                    order.append("again")
+
+        calls = [asyncio.create_task(call(name)) for name in ["refused", *"abcdefghi"]]
+        await asyncio.sleep(0)
+        for _ in range(11):  # five are tolerated, and five lower the limit to half
+            gate.overloaded()
+        calls.append(asyncio.create_task(call("new")))
+        pausing.set()
+        await asyncio.sleep(0)
+        assert "again" not in order  # nine are still inside, and there is room for five
+        refused.set()
+        await asyncio.wait_for(asyncio.gather(*calls), 5)
+        assert order[-2:] == ["again", "new"]
+        assert gate.under_way == 0
+
+    async def test_a_call_cancelled_while_it_waits_to_go_on_leaves_no_place_taken(self) -> None:
+        gate = AdaptiveGate(2, clock=HandClock(), start=2)
+        for _ in range(20):
+            gate.overloaded()
+        gate._limit = 2
+
+        async def call() -> None:
+            async with gate:
+                await asyncio.sleep(0)
+                await gate.rejoin()
+
+        calls = [asyncio.create_task(call()) for _ in range(2)]
+        await asyncio.sleep(0)
+        gate._limit = 1
+        await asyncio.sleep(0)
+        calls[0].cancel()
+        await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
+        assert gate.under_way == 0
 
     async def test_no_more_than_its_limit_are_inside(self) -> None:
         gate = AdaptiveGate(100, clock=HandClock(), start=3)
@@ -226,22 +281,54 @@ async def test_tokens_are_counted_as_estimated_where_the_service_says_nothing() 
 
 
 async def test_an_overloaded_service_is_asked_less_at_once_and_then_more_again() -> None:
-    clock = HandClock()
     overloaded = True
 
     def plan(request: Request, attempt: int) -> Step:
         return busy("1") if overloaded and attempt == 0 else answer("ok")
 
     with FaultServer(plan) as server:
-        endpoint = azure_ml(server.url, clock=clock, limits={"concurrency": 10})
-        await asyncio.gather(*(endpoint.complete(user("a", f"busy {n}")) for n in range(10)))
-        cut = endpoint.concurrency_now
+        endpoint = azure_ml(server.url, clock=HandClock(), limits={"concurrency": 10})
+        await asyncio.gather(*(endpoint.complete(user("a", f"busy {n}")) for n in range(20)))
+        cut = endpoint.load()
         overloaded = False
         for wave in range(12):
-            clock.time += 5
             await asyncio.gather(*(endpoint.complete(user("a", f"{wave} {n}")) for n in range(10)))
-        grown = endpoint.concurrency_now
+        grown = endpoint.load()
         await endpoint.close()
     assert cut is not None
-    assert cut < 10
-    assert grown == 10
+    assert cut.limit < 10
+    assert grown is not None
+    assert grown.limit == 10
+    assert grown.brief() == "10 of 10 at once, 20 refused (429)"
+    assert grown.sentence().startswith("20 of 160 attempts were refused (429)")
+
+
+SLOW = dataclasses.replace(answer({"result": "ok"}), then="trickle")
+"""Some 0.3 s."""
+
+
+class TestTheConcurrencyThatIsAskedFor:
+    """16 is what an endpoint is asked at once where nobody says more; whoever says more is heard."""
+
+    @staticmethod
+    def most_at_once(server: FaultServer, limits: dict[str, int], folder: Path) -> int:
+        """The most requests that were under way together, with 40 asked for."""
+        endpoint = azure_ml(server.url, limits=limits)
+        rows = [{"id": str(number), "query": str(number)} for number in range(80)]
+        result = evaluate(
+            data=rows,
+            target=endpoint,
+            evaluators={"length": lambda response: {"length": len(response)}},
+            concurrency=40,
+            results_dir=folder,
+        )
+        assert result.failed_row_count == 0
+        return server.most_under_way
+
+    def test_it_is_used_where_the_definition_states_no_limit(self, tmp_path: Path) -> None:
+        with FaultServer(lambda *_: SLOW) as server:
+            assert self.most_at_once(server, {}, tmp_path) == 40
+
+    def test_the_definitions_own_limit_holds(self, tmp_path: Path) -> None:
+        with FaultServer(lambda *_: SLOW) as server:
+            assert self.most_at_once(server, {"concurrency": 8}, tmp_path) == 8

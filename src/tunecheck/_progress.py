@@ -18,13 +18,17 @@ _WINDOW_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run: rows in all (None where not known), answered, finished, failed, reused of another run."""
+    """A moment of a run: rows in all (None where not known), answered, finished, failed, reused of another run.
+
+    `remark` says what holds the run back, where something does.
+    """
 
     rows: int | None
     answered: int
     finished: int
     failed: int
     reused: int
+    remark: str = ""
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -84,6 +88,7 @@ class ProgressBar:
             rate=_rate(self._pace.rate),
             failed=_failed(progress.failed),
             left=f"{_duration(left)} left" if left is not None else "",
+            remark=progress.remark,
         )
 
     def _start(self, rows: int | None) -> RichProgress:
@@ -97,11 +102,12 @@ class ProgressBar:
             TextColumn("{task.fields[rate]}", markup=False),
             TextColumn("{task.fields[failed]}"),
             TextColumn("{task.fields[left]}", markup=False),
+            TextColumn("{task.fields[remark]}", markup=False),
             console=self._console or Console(stderr=True),
             transient=True,
             expand=True,
         )
-        self._bar.add_task(_short(self._label), total=rows, rate="", failed="", left="")
+        self._bar.add_task(_short(self._label), total=rows, rate="", failed="", left="", remark="")
         self._bar.start()
         return self._bar
 

@@ -113,6 +113,31 @@ class CallContext:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many calls at once an endpoint is asked now and at most, and how many attempts it refused, by status."""
+
+    limit: int
+    most: int
+    attempts: int
+    refused: Mapping[int, int]
+
+    def brief(self) -> str:
+        """For a line of progress: `50 of 200 at once, 132 refused (429)`; empty where nothing was refused."""
+        if not self.refused:
+            return ""
+        return f"{self.limit} of {self.most} at once, {sum(self.refused.values()):,} refused ({self._statuses})"
+
+    def sentence(self) -> str:
+        """For a note beside the results."""
+        share = f"{sum(self.refused.values()):,} of {self.attempts:,} attempts were refused ({self._statuses})"
+        return f"{share}; at the end {self.limit} of at most {self.most} calls were made at once"
+
+    @property
+    def _statuses(self) -> str:
+        return ", ".join(map(str, sorted(self.refused)))
+
+
 class Target(ABC):
     """Something that answers rows: an endpoint, a conversation, a function.
 
@@ -176,6 +201,10 @@ class Target(ABC):
     def describe(self) -> dict[str, JSON]:
         """Settings for the manifest, secrets masked."""
         return {"name": self.name}
+
+    def load(self) -> Load | None:
+        """How far the service behind it lets itself be asked; None where nobody counts."""
+        return None
 
     def stop(self) -> None:
         """The run stops: begin nothing more, so that answers under way end soon, with what they have or an error."""

@@ -9,7 +9,7 @@ from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._fingerprints import fingerprint, package_source_hash
 from tunecheck._json import JSON, content_hash
 from tunecheck._messages import did_you_mean
-from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
 from tunecheck.conversations._driver import Conversation
 from tunecheck.conversations._expected_answers import question_row
@@ -102,6 +102,9 @@ class ConversationTarget(Target):
         self._backends = Backends(time_limit_s=time_limit_s)
         self._copy = BfclCopy(bfcl_data)
         self._single = EndpointTarget(endpoint)
+
+    def load(self) -> Load | None:
+        return self.endpoint.load()
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Have the row's conversation; a row without `turns` is asked once.

@@ -12,7 +12,7 @@ import msgspec
 
 from tunecheck._describe import Written
 from tunecheck._json import JSON, real_number, whole_number
-from tunecheck._targets import Row
+from tunecheck._targets import Load, Row
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 
 
@@ -160,6 +160,13 @@ class Endpoint(ABC):
             EndpointError: conversations are recorded here, and this one is not.
         """
         return None
+
+    def load(self) -> Load | None:
+        """How many calls at once it is asked now, and what it refused; None where nobody counts."""
+        return None
+
+    def allow(self, concurrency: int) -> None:
+        """Take so many calls at once, where the definition does not say how many."""
 
     def sign(self, user_agent: str) -> None:
         """Append to the User-Agent of later calls; an endpoint without HTTP ignores it."""

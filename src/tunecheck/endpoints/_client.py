@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,6 +15,7 @@ import msgspec
 from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
 from tunecheck._json import JSON, loads
 from tunecheck._messages import clean
+from tunecheck._targets import Load
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
@@ -76,10 +78,10 @@ class Client:
     rng: random.Random
     _live: _Live | None = None
 
-    @property
-    def concurrency_now(self) -> int | None:
+    def load(self) -> Load | None:
         """None while there are no connections."""
-        return self._live.gate.limit if self._live else None
+        live = self._live
+        return Load(live.gate.limit, live.gate.most, live.attempts, dict(live.overloads)) if live else None
 
     def sign(self, user_agent: str) -> None:
         """Append to the User-Agent header of the calls to come."""
@@ -151,6 +153,7 @@ class Client:
             live.check()
             identity = await self.auth.headers()
             await live.take(call.tokens)
+            live.attempts += 1
             outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
             live.use(_used(outcome, call.tokens) - call.tokens)
             if isinstance(outcome, Exchange):
@@ -159,6 +162,7 @@ class Client:
             failures += 1
             if outcome.overload:
                 live.gate.overloaded(outcome.retry_after_s)
+                live.overloads[outcome.error.status or 0] += 1
             # A 401 may mean no more than a token that expired or was revoked meanwhile: one new one is tried.
             if outcome.error.status == 401 and not renewed and self.auth.renew(identity):
                 renewed = True
@@ -170,6 +174,7 @@ class Client:
                 text = f"{error} (after {failures} attempts)"
                 raise type(error)(text, status=error.status, request_id=error.request_id)
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
+            await live.gate.rejoin()
 
     async def _attempt(self, live: _Live, call: _Call, headers: Mapping[str, str]) -> Exchange | Failure:
         started = self.clock.now()
@@ -217,6 +222,8 @@ class _Live:
         # The configured limit is what the service is expected to bear, so it starts there unless it is very high.
         self.gate = AdaptiveGate(limits.concurrency, clock=clock, start=_MOST_AT_FIRST)
         self.refusals = 0
+        self.attempts = 0
+        self.overloads: Counter[int] = Counter()
         self._stop: str | None = None
         per_minute, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._requests = TokenBucket(per_minute, clock=clock) if per_minute else None

@@ -13,6 +13,7 @@ import msgspec
 from tunecheck._errors import ContentFilterError, ReplyError
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
+from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import FilteredError, read_usage
@@ -176,10 +177,15 @@ class HttpEndpoint(Endpoint, Generic[C]):
         for client in self._clients:
             client.sign(user_agent)
 
-    @property
-    def concurrency_now(self) -> int | None:
-        """The current adaptive concurrency limit; None before the first call."""
-        return self._client.concurrency_now
+    def load(self) -> Load | None:
+        return self._client.load()
+
+    def allow(self, concurrency: int) -> None:
+        limits = self._data.get("limits")
+        if not isinstance(limits, dict) or limits.get("concurrency") is None:
+            self.concurrency = concurrency
+            for client in self._clients:
+                client.limits = msgspec.structs.replace(client.limits, concurrency=concurrency)
 
     async def close(self) -> None:
         for client in self._clients:

@@ -60,24 +60,29 @@ class TokenBucket:
 class AdaptiveGate:
     """An adaptive concurrency limit: as many calls at once as the service can bear, never more than `most`.
 
-    It starts at `start` and doubles after each round of successes, as long as its callers use what there is; the first
-    refusal for overload ends that: the limit is cut to 0.7 of itself, and from then on grows by a tenth a round. After
-    a cut, `cooldown_s` (or as long as the service asked to wait) passes before the next cut or success counts: calls
-    that were under way together are refused together. A round is `limit` successes, four at least.
+    It starts at `start` and doubles after each round of successes, as long as its callers use what there is. Some
+    services refuse a call now and then whatever their load, so the share of refusals among the attempts of late counts,
+    not the single one: beyond `TOLERATED`, each refused call was one too many and lowers the limit by one, within
+    `EPISODE_S` (or as long as the service asked to wait) to no less than half, as calls that were under way together
+    are refused together. From then on the limit grows by a tenth a round, and faster with each round without a cut.
+    A round is `limit` successes, four at least.
     """
 
-    CUT = 0.7
-    GROWTH = 0.1
+    TOLERATED = 0.05
+    LATELY = 100
+    EPISODE_S = 1.0
+    SLOW_GROWTH = 0.1
+    FASTER = 1.5
     USED = 0.8
     LEAST_ROUND = 4
 
-    def __init__(self, most: int, *, clock: Clock, start: int = 10, cooldown_s: float = 5.0) -> None:
-        self._most = most
+    def __init__(self, most: int, *, clock: Clock, start: int = 10) -> None:
+        self.most = most
         self._limit = min(most, start)
         self._clock = clock
-        self._cooldown_s = cooldown_s
-        self._quiet_until = clock.now()
-        self._doubling = True
+        self._refused_share = 0.0
+        self._growth = 1.0
+        self._least, self._episode_end = 1, -math.inf
         self._under_way = 0
         self._peak = 0
         self._successes = 0
@@ -107,6 +112,23 @@ class AdaptiveGate:
     async def __aexit__(self, *_: object) -> None:
         self._leave()
 
+    async def rejoin(self) -> None:
+        """After a pause within a call: where the limit has fallen below those inside, wait for a place, first in line.
+
+        Else calls that were refused together would all be sent, and refused, together again.
+        """
+        if self._under_way <= self._limit:
+            return
+        self._under_way -= 1
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.appendleft(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.done() or turn.cancelled():
+                self._let_in()  # as whoever is inside, it leaves by `__aexit__`
+            raise
+
     def _let_in(self) -> None:
         self._under_way += 1
         self._peak = max(self._peak, self._under_way)
@@ -123,27 +145,33 @@ class AdaptiveGate:
                 turn.set_result(None)
 
     def succeeded(self) -> None:
-        """A call was answered."""
-        if self._clock.now() < self._quiet_until:
-            return
+        """An attempt was answered."""
+        self._refused_share -= self._refused_share / self._lately
         self._successes += 1
         if self._successes < max(self._limit, self.LEAST_ROUND):
             return
         if self._peak >= self.USED * self._limit:
-            step = self._limit if self._doubling else max(1, int(self._limit * self.GROWTH))
-            self._limit = min(self._most, self._limit + step)
+            self._limit = min(self.most, self._limit + max(1, int(self._limit * self._growth)))
+            self._growth = min(1.0, self._growth * self.FASTER)
         self._new_round()
         self._admit()
 
     def overloaded(self, retry_after_s: float | None = None) -> None:
-        """The service refused a call because there are too many."""
-        now = self._clock.now()
-        if now < self._quiet_until:
+        """The service refused an attempt because there are too many."""
+        self._refused_share += (1 - self._refused_share) / self._lately
+        if self._refused_share <= self.TOLERATED:
             return
-        self._limit = max(1, int(self._limit * self.CUT))
-        self._doubling = False
-        self._quiet_until = now + max(self._cooldown_s, retry_after_s or 0.0)
+        now = self._clock.now()
+        if now >= self._episode_end:
+            self._least = max(1, self._limit // 2)
+            self._episode_end = now + max(self.EPISODE_S, retry_after_s or 0.0)
+        self._limit = max(self._least, self._limit - 1)
+        self._growth = self.SLOW_GROWTH
         self._new_round()
+
+    @property
+    def _lately(self) -> int:
+        return max(self._limit, self.LATELY)
 
     def _new_round(self) -> None:
         self._successes = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find, loads, parse_path
 from tunecheck._messages import did_you_mean
-from tunecheck._targets import CallContext, Row, Target, TargetOutput
+from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
 _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
@@ -39,6 +39,9 @@ class EndpointTarget(Target):
         self.columns = frozenset(Completion().columns())
         self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
         self._chosen = frozenset(mapping or {})
+
+    def load(self) -> Load | None:
+        return self.endpoint.load()
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Ask the endpoint.

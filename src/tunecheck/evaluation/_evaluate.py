@@ -136,7 +136,8 @@ def evaluate(
         credential: signs the upload in: any object with `get_token`; by default DefaultAzureCredential.
         allow_simulated: upload answers that no model gave; the run over there is tagged as such.
         user_agent: appended to the User-Agent of calls to endpoints.
-        concurrency: calls under way at once; by default the endpoint's limit, else 10.
+        concurrency: calls under way at once; by default the endpoint's limit, else 10. A `limits.concurrency` that the
+            endpoint's definition states holds as well.
         workers: processes for evaluators that burn CPU; 0 keeps them in threads; by default as many as there are
             cores, where there is work enough.
         resume: finish this run (its id, folder, or `last`) in its own folder.
@@ -167,6 +168,8 @@ def evaluate(
     layers = read_layers(evaluator_config, evaluators, dataset.defaults.column_mapping)
     concurrency = _at_least(1, "concurrency", concurrency)
     answering = _make_target(_chosen_target(target, dataset), dataset, evaluator_config, concurrency, user_agent)
+    if concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
+        endpoint.allow(concurrency)
     if uploader is not None:
         uploader.check(simulated=answering is not None and answering.simulated)
     execution = Execution(

@@ -130,6 +130,8 @@ async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
             _show(engine, show)
             if isinstance(show, ProgressBar):
                 show.close()
+        if (load := engine.load()) is not None and load.refused:
+            engine.tally.notes.append(load.sentence())
         for name, each in closing.items():
             await _close(name, each, engine.tally.notes)
 
@@ -141,9 +143,10 @@ async def _tick(engine: Engine, show: Show) -> None:
 
 def _show(engine: Engine, show: Show) -> bool:
     """Show how far the run is; a caller's function that fails does not end it."""
-    tally = engine.tally
+    tally, load = engine.tally, engine.load()
+    remark = load.brief() if load is not None else ""
     try:
-        show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused))
+        show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
     except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly
         note = f"progress could not be shown: {type(error).__name__}: {error}"
         if note not in tally.notes:

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 from tunecheck._errors import RunError
 from tunecheck._files import RowVerdicts
 from tunecheck._json import JSON, plain
-from tunecheck._targets import CallContext, Row, Target
+from tunecheck._targets import CallContext, Load, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
 from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job, Lane, ThreadExecutor, Threads
@@ -149,6 +149,10 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - somebody's own target: the run stops for another reason already
             self.tally.notes.append(f"the target did not stop: {type(error).__name__}: {error}")
         self._changed.set()
+
+    def load(self) -> Load | None:
+        """How far the service behind the target lets itself be asked; None where nobody counts."""
+        return self.plan.target.load() if self.plan.target is not None else None
 
     async def _open_lanes(self, pool: Threads) -> None:
         sent = await self._open_processes()
