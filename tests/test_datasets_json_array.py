@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck._errors import DataError
-from tunecheck.datasets import _json_files as json_files, _sources as sources
+from tunecheck.datasets import _sources as sources
 from tunecheck.datasets._reading import open_dataset
 
 
@@ -106,7 +106,7 @@ def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_item_too_long_to_be_a_row_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_files, "MAX_ROW_BYTES", 1 << 20)
+    monkeypatch.setattr(sources, "MAX_ROW_BYTES", 1 << 20)
     assert "longer than 1 MiB" in refusal(write(tmp_path, '[{"a": "' + "x" * (4 << 20) + '"}]'))
     assert "longer than 1 MiB" in refusal(write(tmp_path, '[{"a": "' + "x" * (1 << 20) + '"}]'))
 

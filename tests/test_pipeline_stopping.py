@@ -149,23 +149,24 @@ async def test_a_stop_among_groups_waits_for_nobody_who_does_not_come(
             return {"response": 1}
 
     target = Grouped()
-    bench = Bench(
-        tmp_path,
-        lambda: iter(some_rows(60)),
-        {"e": one},
-        target=target,
-        group_key=target.group_key,
-        concurrency=concurrency,
-    )
+    bench = Bench(tmp_path, lambda: iter(some_rows(60)), {"e": one}, target=target, concurrency=concurrency)
     assert isinstance(await stopped(bench), StopRunError)
 
 
-@pytest.mark.parametrize("part", ["group_key", "row_kind"])
-async def test_code_of_the_plan_that_raises_stops_the_run(tmp_path: Path, part: str) -> None:
-    def broken(*_: object) -> NoReturn:
-        raise ZeroDivisionError("no")
+def broken(*_: object) -> NoReturn:
+    raise ZeroDivisionError("no")
 
-    bench = Bench(tmp_path, lambda: iter(some_rows(600)), {"e": one}, target=Answering(), **{part: broken})
+
+async def test_a_row_kind_that_raises_stops_the_run(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, lambda: iter(some_rows(600)), {"e": one}, target=Answering(), row_kind=broken)
+    assert isinstance(await stopped(bench), ZeroDivisionError)
+
+
+async def test_a_target_whose_groups_raise_stops_the_run(tmp_path: Path) -> None:
+    class Ungrouped(Answering):
+        group_key = broken
+
+    bench = Bench(tmp_path, lambda: iter(some_rows(600)), {"e": one}, target=Ungrouped())
     assert isinstance(await stopped(bench), ZeroDivisionError)
 
 

@@ -10,7 +10,7 @@ from typing import cast
 from tunecheck._json import JSON
 from tunecheck.datasets._bfcl.categories import Category
 from tunecheck.datasets._bfcl.files import BfclFiles
-from tunecheck.datasets._json_files import JsonLinesSource
+from tunecheck.datasets._sources import JsonLinesSource
 
 
 @dataclass(frozen=True, slots=True)

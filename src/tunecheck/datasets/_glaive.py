@@ -26,8 +26,8 @@ from tunecheck._json import JSON, dumps, dumps_line, loads
 from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
-from tunecheck.datasets._json_files import ArrayReader, JsonArraySource
 from tunecheck.datasets._reading import locate
+from tunecheck.datasets._sources import ArrayReader, JsonArraySource
 
 DEFAULTS = DatasetDefaults(
     column_mapping={

@@ -26,9 +26,8 @@ from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._targets import Row
 from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar
-from tunecheck.datasets._json_files import JsonLinesSource, json_source
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
-from tunecheck.datasets._sources import Digest, FileSource, Record, Source, one_line
+from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source, one_line
 from tunecheck.datasets._tables import CsvSource, ParquetSource
 
 if TYPE_CHECKING:

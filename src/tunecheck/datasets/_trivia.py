@@ -16,9 +16,8 @@ from typing import BinaryIO
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps_line
-from tunecheck.datasets._json_files import ArrayReader, JsonLinesSource
 from tunecheck.datasets._reading import locate
-from tunecheck.datasets._sources import CHUNK, Digest
+from tunecheck.datasets._sources import CHUNK, ArrayReader, Digest, JsonLinesSource
 
 _HEAD = 1 << 20  # bytes within which a file's list must begin
 _LIST = re.compile(rb'"Data"\s*:\s*\[')

@@ -16,7 +16,7 @@ from tunecheck._files import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._progress import ProgressBar, ProgressCallback
-from tunecheck._targets import Row, Target
+from tunecheck._targets import Target
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._base import Endpoint
@@ -224,20 +224,12 @@ class Execution:
             concurrency=self.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
             workers=self._worker_count(scan),
             row_kind=row_kind_reader(self.layers),
-            group_key=self._group_key,
+            group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
             folder=run.folder,
             fail_on_evaluator_errors=self.fail_on_evaluator_errors,
             send_untrusted=self.workers is not None,
         )
-
-    def _group_key(self, row: Row) -> str | None:
-        own = self.target.group_key(row) if self.target is not None else None
-        column = self.dataset.defaults.group_key
-        if own is not None or column is None:
-            return own
-        value = row.values.get(column)
-        return None if value is None else str(value)
 
     def _cached(self, run: Run, manifest: RunFile, resumed: bool) -> tuple[CachedResults, list[str]]:
         """What may be reused: from the run's own journal, and from that of the run it was made from."""

@@ -51,7 +51,8 @@ class Plan:
     workers: int
     """Processes for synchronous evaluators; 0: none."""
     row_kind: Callable[[Mapping[str, object], Mapping[str, object]], str | None]
-    group_key: Callable[[Row], str | None] = lambda row: None
+    group_column: str | None = None
+    """Rows with the same value in it are answered in order, where the target has no groups of its own."""
     row_count: int | None = None
     folder: Path | None = None
     """The run's folder, where a target may keep files of its own."""
@@ -209,7 +210,7 @@ class Engine:
 
     def _start(self, row: Row) -> bool:
         """Send a row on its way; whether it is one of a group."""
-        state = RowState(row, group=self.plan.group_key(row) if self.plan.target is not None else None)
+        state = RowState(row, group=self._group_of(row))
         self.tally.read += 1
         self._under_way += 1
         if self.plan.target is None:
@@ -217,6 +218,15 @@ class Engine:
         else:
             self._queue.put(state)
         return state.group is not None
+
+    def _group_of(self, row: Row) -> str | None:
+        if self.plan.target is None:
+            return None
+        group = self.plan.target.group_key(row)
+        if group is not None or self.plan.group_column is None:
+            return group
+        value = row.values.get(self.plan.group_column)
+        return None if value is None else str(value)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():

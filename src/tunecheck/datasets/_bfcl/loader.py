@@ -16,9 +16,8 @@ from tunecheck.datasets._bfcl.files import FUNCTION_DOCS, TEXTS, BfclFiles, find
 from tunecheck.datasets._bfcl.rows import RowBuilder
 from tunecheck.datasets._columns import UnusableRowError
 from tunecheck.datasets._defaults import DatasetDefaults
-from tunecheck.datasets._json_files import JsonLinesSource
 from tunecheck.datasets._reading import Dataset
-from tunecheck.datasets._sources import Digest, Record, Source
+from tunecheck.datasets._sources import Digest, JsonLinesSource, Record, Source
 
 _DATA = "?data="
 

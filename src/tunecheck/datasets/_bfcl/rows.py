@@ -8,8 +8,7 @@ from tunecheck.datasets._bfcl.categories import Category, Language
 from tunecheck.datasets._bfcl.files import BfclFiles
 from tunecheck.datasets._bfcl.prompts import Wording
 from tunecheck.datasets._columns import as_list, as_object, as_text, refuse
-from tunecheck.datasets._json_files import JsonLinesSource
-from tunecheck.datasets._sources import Record
+from tunecheck.datasets._sources import JsonLinesSource, Record
 
 Document = dict[str, JSON]
 
