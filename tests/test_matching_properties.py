@@ -7,7 +7,7 @@ import json
 import random
 from dataclasses import replace
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tests.matching_parts import matched, passes
 
 from tunecheck._json import JSON
@@ -76,6 +76,11 @@ def test_in_any_order_the_order_makes_no_difference(
     assert len(first.missing) + len(first.misnamed) == len(second.missing) + len(second.misnamed)
 
 
+@example(
+    [FunctionCall("g", {"b": 1}), *[FunctionCall("f")] * 4],
+    [FunctionCall("f", {"a": 1, "b": 1}), *[FunctionCall("f")] * 3, FunctionCall("f", {"a": 1, "b": 1.0})],
+    MatchPolicy(ordered=True),
+)
 @given(FEW_CALLS, FEW_CALLS, POLICIES)
 def test_missing_one_way_is_extra_the_other_way(
     one: list[FunctionCall], other: list[FunctionCall], policy: MatchPolicy

@@ -164,7 +164,8 @@ async def test_a_row_kind_that_raises_stops_the_run(tmp_path: Path) -> None:
 
 async def test_a_target_whose_groups_raise_stops_the_run(tmp_path: Path) -> None:
     class Ungrouped(Answering):
-        group_key = broken
+        def group_key(self, row: Row) -> str | None:
+            broken()
 
     bench = Bench(tmp_path, lambda: iter(some_rows(600)), {"e": one}, target=Ungrouped())
     assert isinstance(await stopped(bench), ZeroDivisionError)

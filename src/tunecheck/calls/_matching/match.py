@@ -5,16 +5,20 @@ Expected and actual calls are paired by function name first, then with the fewes
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
+from typing import TypeVar
 
-from tunecheck._json import JSON
+from tunecheck._json import JSON, canonical
 from tunecheck.calls._matching.kinds import closeness
 from tunecheck.calls._matching.values import Comparison, Difference, MatchPolicy, frozen
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import Schema, ToolDefinitions
+
+_Cost = TypeVar("_Cost", int, int | None)
 
 _MOST_DIFFERENCES = 50  # of one call; a hostile argument could have a million
 _MOST_PROBLEMS = 5
@@ -244,7 +248,25 @@ class _Pairs:
             return positions + list(zip(wanted, made, strict=False))
         schema = self._schema(name)
         costs = [[self._cost(row, column, schema) for column in made] for row in wanted]
-        return positions + [(wanted[row], made[column]) for row, column in assign(costs)]
+        return positions + [(wanted[row], made[column]) for row, column in self._solved(assign, costs)]
+
+    def _solved(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
+        """The best pairs by these costs, the same ones whichever side is called the expected one.
+
+        Of several equally good choices, a solver takes one that depends on which side its rows are; and the choice
+        decides which calls are left over, and so how many of them count as misnamed. So what the two sides hold
+        decides which of them the rows are.
+        """
+        if not self._actual_first:
+            return solve(costs)
+        return _turned(solve([list(column) for column in zip(*costs, strict=True)]))
+
+    @cached_property
+    def _actual_first(self) -> bool:
+        if len(self.expected) != len(self.actual):
+            return len(self.actual) < len(self.expected)
+        sides = zip(map(_content, self.actual), map(_content, self.expected), strict=True)
+        return next((one < other for one, other in sides if one != other), False)
 
     def _identical(self, wanted: list[int], made: list[int]) -> tuple[Positions, list[int], list[int]]:
         """Pair calls with exactly equal arguments; never a mistake where costs obey the triangle inequality: two
@@ -270,42 +292,24 @@ class _Pairs:
         columns = range(start, len(self.actual) - stop)
         if len(rows) * len(columns) > MOST_PAIRS:
             self.pairing.notes.append(f"{len(rows)} calls against {len(columns)} were aligned by their names alone")
-            inner = self._next_by_name(rows, columns)
+            names = [self.expected[row].name for row in rows], [self.actual[column].name for column in columns]
+            inner = _turned(_next_by_name(*reversed(names))) if self._actual_first else _next_by_name(*names)
         else:
-            costs = [[self._cost_in_order(row, column) for column in columns] for row in rows]
-            inner = [(rows[row], columns[column]) for row, column in align(costs)]
+            inner = self._solved(align, [[self._cost_in_order(row, column) for column in columns] for row in rows])
         ends = [(position, position) for position in range(start)]
         ends += [(len(self.expected) - back, len(self.actual) - back) for back in range(1, stop + 1)]
-        self.pairing.pairs = self._close(sorted(ends + inner))
+        self.pairing.pairs = self._close(sorted(ends + [(rows[row], columns[column]) for row, column in inner]))
 
     def _common_ends(self) -> tuple[int, int]:
         """How many identical calls stand at the beginning and at the end of both."""
         shorter = min(len(self.expected), len(self.actual))
-        start = 0
-        while start < shorter and self._is_identical(start, start):
-            start += 1
-        stop = 0
-        while stop < shorter - start and self._is_identical(-1 - stop, -1 - stop):
-            stop += 1
-        return start, stop
+        start = next((at for at in range(shorter) if not self._is_identical(at, at)), shorter)
+        left = shorter - start
+        return start, next((at for at in range(left) if not self._is_identical(-1 - at, -1 - at)), left)
 
     def _is_identical(self, row: int, column: int) -> bool:
         one, other = self.expected[row], self.actual[column]
         return one.name == other.name and frozen(one.arguments) == frozen(other.arguments)
-
-    def _next_by_name(self, rows: Iterable[int], columns: Iterable[int]) -> Positions:
-        places: dict[str, list[int]] = defaultdict(list)
-        for column in columns:
-            places[self.actual[column].name].append(column)
-        positions: Positions = []
-        after = 0
-        for row in rows:
-            named = places[self.expected[row].name]
-            at = bisect_left(named, after)
-            if at < len(named):
-                positions.append((row, named[at]))
-                after = named[at] + 1
-        return positions
 
     def by_likeness(self) -> Positions:
         """Pair what is open across names, where one is probably meant for the other."""
@@ -315,7 +319,7 @@ class _Pairs:
         costs = [[self._cost_if_misnamed(row, column) for column in columns] for row in rows]
         too_much = _ABSENT * (2 + sum(cost for line in costs for cost in line if cost is not None))
         full = [[too_much if cost is None else cost for cost in line] for line in costs]
-        likely = [(row, column) for row, column in assign(full) if costs[row][column] is not None]
+        likely = [(row, column) for row, column in self._solved(assign, full) if costs[row][column] is not None]
         return self._close([(rows[row], columns[column]) for row, column in likely])
 
     def _close(self, positions: Positions) -> Positions:
@@ -363,6 +367,32 @@ class _Pairs:
         return _ABSENT if default is None else _cost_of_wrong(value, default[0])
 
 
+def _content(call: FunctionCall) -> bytes:
+    try:
+        return canonical([call.name, call.arguments])
+    except TypeError:  # nested beyond all reason: it equals nothing, and stands anywhere
+        return b""
+
+
+def _turned(positions: Positions) -> Positions:
+    return sorted((row, column) for column, row in positions)
+
+
+def _next_by_name(names: Sequence[str], others: Sequence[str]) -> Positions:
+    """Each name with the next one that is the same, in the order given."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, name in enumerate(others):
+        places[name].append(place)
+    positions: Positions = []
+    after = 0
+    for row, name in enumerate(names):
+        at = bisect_left(places[name], after)
+        if at < len(places[name]):
+            positions.append((row, places[name][at]))
+            after = places[name][at] + 1
+    return positions
+
+
 def _cost_of_wrong(expected: JSON, actual: JSON) -> int:
     if isinstance(expected, str) and isinstance(actual, str):
         return _WRONG - int(_CLOSE * closeness(expected, actual))
@@ -378,13 +408,11 @@ def assign(costs: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     Shortest augmenting paths with potentials (Kuhn 1955, Munkres 1957, in the form of Jonker and Volgenant 1987):
     time in O(short² × long).
     """
-    rows = len(costs)
-    columns = len(costs[0]) if rows else 0
-    if not rows or not columns:
+    if not costs or not costs[0]:
         return []
+    rows, columns = len(costs), len(costs[0])
     if rows > columns:
-        turned = [[costs[row][column] for row in range(rows)] for column in range(columns)]
-        return sorted((row, column) for column, row in assign(turned))
+        return _turned(assign([list(column) for column in zip(*costs, strict=True)]))
     row_of = _augmented(costs, rows, columns)
     return sorted((row - 1, column - 1) for column, row in enumerate(row_of) if column and row)
 
