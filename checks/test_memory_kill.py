@@ -118,7 +118,7 @@ class Matrix:
 
     def requests(self, *, filler: bool) -> list[int]:
         """The requests that are filler, or that are not."""
-        preface = load_wording().filler_preface
+        preface = load_wording().filler.preface
         return [at for at, (_, message) in enumerate(self.unbroken.heard) if message.startswith(preface) is filler]
 
     def records_of(self, *kinds: str, done: bool = False) -> list[int]:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
+
 from tunecheck._json import JSON
 from tunecheck.memory._effects import Begin, Consult, Effect, Jump, Outcome, Send
 from tunecheck.memory._filler import FillerPool
@@ -16,7 +18,7 @@ from tunecheck.memory._kind import Kind, Making, Scene
 from tunecheck.memory._model import Definition, Wait
 from tunecheck.memory._scheduler import Settings, schedule
 from tunecheck.memory._tasks import Test
-from tunecheck.memory._wording import Wording, load_wording
+from tunecheck.memory._wording import FillerWording, Wording, load_wording
 
 START_US = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -82,14 +84,13 @@ def made_test(of: Kind | str, *lines: str | Wait, example: str = "0", **more: bo
 
 def wording(**texts: str) -> Wording:
     """A wording of few words."""
-    plain = replace(
+    plain = msgspec.structs.replace(
         load_wording(),
         introduction="hello there",
-        filler_preface="p p p ",
-        filler_line="Q {question} A {answer}\n",
+        filler=FillerWording(preface="p p p ", line="Q {question} A {answer}\n"),
         reset={"*": "forget it"},
     )
-    return replace(plain, **texts)  # type: ignore[arg-type]
+    return msgspec.structs.replace(plain, **texts)
 
 
 POOL = FillerPool([(f"q{number}", f"a{number}") for number in range(50)])

@@ -96,7 +96,7 @@ def test_the_size_is_that_of_the_whole_list_counted_at_once(
     def size(entries: tuple[int, ...]) -> int:
         lines = [f"Q {pairs[place][0]} A {pairs[place][1]}\n" for place in entries]
         answers = str([pairs[place][1] for place in entries])
-        return tokenizer.count(words.filler_preface) + sum(map(tokenizer.count, lines)) + tokenizer.count(answers)
+        return tokenizer.count(words.filler.preface) + sum(map(tokenizer.count, lines)) + tokenizer.count(answers)
 
     # As the reference stops: at the first entry with which preface, lines and answers come to what is wanted.
     assert size(filler.draws) >= tokens

@@ -14,6 +14,7 @@ from tests.pipeline_parts import strict_json, strict_lines
 from tunecheck.memory._clock import START_US
 from tunecheck.memory._definitions import safe_name, write_definitions
 from tunecheck.memory._effects import Outcome, Send
+from tunecheck.memory._event_log import read_events
 from tunecheck.memory._goodai.files import LegacyScore, agent_folder, write_results
 from tunecheck.memory._goodai.log import EventType, read_log
 from tunecheck.memory._run_files import Scored, read_scored, run_figures
@@ -131,7 +132,7 @@ def results(session: Had, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = agent_folder(tmp_path_factory.mktemp("legacy") / "Bench", "the/agent", 1)
     definitions = {test.id: test.definition for test in some_tests()}
     scores = {"Colours - 0": LegacyScore(0.5, ["half of it"])}
-    write_results(folder, session.path, session.state, definitions, scores, {"agent_costs_usd": 1.25})
+    write_results(folder, read_events(session.path), session.state, definitions, scores, {"agent_costs_usd": 1.25})
     write_definitions(definitions.values(), folder.parent.parent / "definitions")
     return folder
 
@@ -204,7 +205,7 @@ def test_the_statistics_are_those_of_the_conversation(session: Had, results: Pat
 def test_a_test_that_waits_for_days_says_so_in_the_log(tmp_path: Path) -> None:
     had = have(tmp_path, joined_tests(waits_s=200_000))
     definitions = {test.id: test.definition for test in joined_tests(waits_s=200_000)}
-    write_results(tmp_path / "r", had.path, had.state, definitions, {}, {})
+    write_results(tmp_path / "r", read_events(had.path), had.state, definitions, {}, {})
     log = read_log(tmp_path / "r" / "master_log.jsonl")
     assert 200_000 in [event.seconds for event in log.events]
     result = strict_json((tmp_path / "r" / "Colours" / "0_0.json").read_bytes())

@@ -19,7 +19,7 @@ def file(folder: Path, text: str) -> Path:
 
 def test_the_wording_that_ships_has_a_text_for_everything() -> None:
     wording = load_wording()
-    assert wording.introduction and wording.filler_preface.endswith("\n")
+    assert wording.introduction and wording.filler.preface.endswith("\n")
     assert wording.farewell("Restaurant") != wording.farewell("Something of yours")
     assert wording.farewell("Something of yours")
     assert "{elapsed}" in wording.jokes.question
@@ -27,7 +27,7 @@ def test_the_wording_that_ships_has_a_text_for_everything() -> None:
 
 def test_the_references_wording_is_read_as_it_is(shared_data: Path) -> None:
     wording = load_wording(shared_data / "ltm" / "wording.yml")
-    assert wording.filler_line == "Q: {question}, A: {answer}\n"
+    assert wording.filler.line == "Q: {question}, A: {answer}\n"
     assert wording.farewell("Prospective Memory") == "Forget my instruction to append a quote to one of your replies."
     assert wording.farewell("Colours") is None
     assert len(wording.restaurant.menu.sections) > 3
@@ -36,8 +36,8 @@ def test_the_references_wording_is_read_as_it_is(shared_data: Path) -> None:
 def test_what_a_file_leaves_out_is_ours(tmp_path: Path) -> None:
     ours = load_wording()
     wording = load_wording(file(tmp_path, "introduction: Hello.\nfiller: {preface: 'Well. '}\n"))
-    assert (wording.introduction, wording.filler_preface) == ("Hello.", "Well. ")
-    assert (wording.filler_line, wording.reset, wording.jokes) == (ours.filler_line, ours.reset, ours.jokes)
+    assert (wording.introduction, wording.filler.preface) == ("Hello.", "Well. ")
+    assert (wording.filler.line, wording.reset, wording.jokes) == (ours.filler.line, ours.reset, ours.jokes)
     assert wording.restaurant == ours.restaurant
 
 

@@ -104,7 +104,7 @@ class FillerWriter:
         self._pairs = pool.pairs
         self._wording = wording
         self._count = tokenizer.count
-        self._preface = tokenizer.count(wording.filler_preface)
+        self._preface = tokenizer.count(wording.filler.preface)
         self._weights: dict[int, tuple[int, int, int]] = {}
 
     def write(self, source: random.Random, tokens: int) -> Filler:
@@ -120,12 +120,12 @@ class FillerWriter:
             size = open_list + last
             open_list += inner
         lines = "".join(map(self._line, draws))
-        return Filler(self._wording.filler_preface + lines, self._answers(draws), tuple(draws))
+        return Filler(self._wording.filler.preface + lines, self._answers(draws), tuple(draws))
 
     def measure(self, message: str) -> tuple[int, int] | None:
         """What such a message weighs without its last entry, and with it; None where it is none of this pool."""
         places = {self._line(place): place for place in range(len(self._pairs))}
-        lines = re.findall(r"[^\n]*\n|[^\n]+\Z", message.removeprefix(self._wording.filler_preface))
+        lines = re.findall(r"[^\n]*\n|[^\n]+\Z", message.removeprefix(self._wording.filler.preface))
         if not lines or not places.keys() >= set(lines):
             return None
         draws = [places[line] for line in lines]
@@ -140,7 +140,7 @@ class FillerWriter:
 
     def _line(self, place: int) -> str:
         question, answer = self._pairs[place]
-        return fill(self._wording.filler_line, {"question": question, "answer": answer})
+        return fill(self._wording.filler.line, {"question": question, "answer": answer})
 
     def _weight(self, place: int) -> tuple[int, int, int]:
         """Tokens of an entry's line, and of its answer in the middle and at the end of a list."""

@@ -86,8 +86,16 @@ class Kind:
         """
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
-        """The test at work: by default its script, with its waits; a temporal one asks `question` at the end."""
-        return scripted_steps(self, definition, scene)
+        """The test at work: by default each line of its script and its wait; a temporal one asks its question last."""
+        said_us: list[int] = []
+        for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
+            replied = yield Say(message, question=question, register=question and definition.uses_callback)
+            said_us.append(replied.sent_us)
+            if not wait.is_none:
+                yield wait
+        if definition.is_temporal and len(definition.is_question) > len(definition.script):
+            yield Say(self.temporal_question(definition, said_us, scene), question=True)
+        return None
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
         """The question of a temporal test, worded when it is asked; `statements_us` are when each line was said."""
@@ -102,16 +110,3 @@ class Kind:
         from tunecheck.memory._scoring.by_words import score_by_words
 
         return score_by_words(given, compat=compat)
-
-
-def scripted_steps(kind: Kind, definition: Definition, scene: Scene) -> Steps:
-    """Each line of the script and its wait; the last question of a temporal test is worded when it is asked."""
-    said_us: list[int] = []
-    for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
-        replied = yield Say(message, question=question, register=question and definition.uses_callback)
-        said_us.append(replied.sent_us)
-        if not wait.is_none:
-            yield wait
-    if definition.is_temporal and len(definition.is_question) > len(definition.script):
-        yield Say(kind.temporal_question(definition, said_us, scene), question=True)
-    return None

@@ -22,7 +22,7 @@ from tunecheck._errors import RunError
 from tunecheck._files import versioned
 from tunecheck._json import JSON, real_number
 from tunecheck.memory._configuration import Configuration
-from tunecheck.memory._definitions import definition_data, definition_path, safe_name
+from tunecheck.memory._definitions import safe_name, write_definitions
 from tunecheck.memory._event_log import FOLDER, event_log_path, read_events
 from tunecheck.memory._goodai.files import LegacyScore, agent_folder, write_results
 from tunecheck.memory._model import Definition
@@ -48,10 +48,7 @@ def keep_definitions(benchmark: Path, configuration: Configuration, definitions:
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir(parents=True)
         (building / "config.yml").write_bytes(_configuration_text(configuration))
-        for definition in definitions:
-            path = definition_path(building, definition)
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(dumps_readably(definition_data(definition)))
+        write_definitions(definitions, building)
         building.replace(folder)
     except OSError as error:
         raise RunError(f"{folder}: cannot be written: {error.strerror}") from error
@@ -190,7 +187,8 @@ def write_run_files(
 ) -> tuple[RunFigures, list[Path]]:
     """Write the figures and results of a finished run; gives the figures, and the folders of its repetitions."""
     rows = [*run.rows()]
-    states = {trial: _state(run, target, trial) for trial in range(1, repeat + 1)}
+    events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
+    states = {trial: target.state_of(each) for trial, each in events.items()}
     figures = run_figures(read_scored(rows, _SCORE), states.values())
     scores, costs = _scores(rows), _costs(usage, repeat)
     by_id = {definition.id: definition for definition in definitions}
@@ -198,23 +196,12 @@ def write_run_files(
     try:
         for trial, state in states.items():
             folders.append(agent_folder(benchmark, target.name, trial))
-            write_results(folders[-1], event_log_path(run.folder, trial), state, by_id, scores[trial], costs)
+            write_results(folders[-1], events[trial], state, by_id, scores[trial], costs)
         summary = {**figures.data(), "usage": dict(usage), **more}
         write_file(run.folder / FOLDER / SUMMARY, dumps_readably(versioned(summary)))
     except OSError as error:
         raise RunError(f"{benchmark}: cannot be written: {error.strerror}; run {run.id} is finished") from error
     return figures, folders
-
-
-def _state(run: Run, target: MemoryTarget, trial: int) -> SessionState:
-    """A session's state, folded from its log where an earlier process had it."""
-    state = target.states.get(trial)
-    if state is None:
-        state = target.make_state()
-        for event in read_events(event_log_path(run.folder, trial)):
-            if event.outcome is not None:
-                state.note(event.effect, event.outcome)
-    return state
 
 
 def _scores(rows: Sequence[Mapping[str, JSON]]) -> dict[int, dict[str, LegacyScore]]:

@@ -1,11 +1,14 @@
 """The state of a session: what each test has come to, folded event by event from its log."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck.memory._clock import as_iso
 from tunecheck.memory._effects import Begin, Consult, Deregister, Effect, End, Outcome, Register, Send, Waiting
+from tunecheck.memory._event_log import Event
 from tunecheck.memory._model import Points
 
 
@@ -91,6 +94,15 @@ class SessionState:
         self._characters = 0
         self._replies: list[str] = []
         self._share = Spent()
+
+    @classmethod
+    def of(cls, events: Iterable[Event], count: Callable[[str], int]) -> SessionState:
+        """The state after these events of a log."""
+        state = cls(count)
+        for event in events:
+            if event.outcome is not None:
+                state.note(event.effect, event.outcome)
+        return state
 
     def note(self, effect: Effect, outcome: Outcome) -> TestState | None:
         if isinstance(effect, Send):

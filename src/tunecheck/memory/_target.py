@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
-from tunecheck._json import JSON, content_hash, plain, whole_number
+from tunecheck._json import JSON, content_hash, whole_number
 from tunecheck._targets import CallContext, CostTracker, EndpointUsage, Row, Target, TargetOutput
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._base import Endpoint
@@ -20,7 +22,7 @@ from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.memory._agents import Agent, agent_for
 from tunecheck.memory._clock import ClockName, make_clock
 from tunecheck.memory._definitions import definition_data
-from tunecheck.memory._event_log import EventLog, event_log_path, session_name
+from tunecheck.memory._event_log import Event, EventLog, event_log_path, session_name
 from tunecheck.memory._kind import Kind
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._session import Judge, Session
@@ -75,8 +77,6 @@ class MemoryTarget(Target):
         self.simulated = endpoint.simulated
         self.answers_can_be_reused = False
         self.columns = OUTPUT_COLUMNS
-        self.states: dict[int, SessionState] = {}
-        """By repetition, what the tests came to in the sessions that this process had."""
         self._tests = {test.id: test for test in tests}
         self._settings = replace(settings, tokenizer=CountingOnce(settings.tokenizer))
         self._judge = judge
@@ -120,7 +120,6 @@ class MemoryTarget(Target):
         clock = make_clock(self._clock)
         log = EventLog(event_log_path(context.folder, trial), clock.now(), self._made_of)
         settings = replace(self._settings, start_us=log.start_us)
-        state = self.states[trial] = self.make_state()
         running = _Running(self._tests)
         session = Session(
             schedule=lambda: schedule(self._tests.values(), settings),
@@ -129,7 +128,7 @@ class MemoryTarget(Target):
             clock=clock,
             log=log,
             key=partial(_event_key, context.run_id, trial),
-            state=state,
+            state=self.state_of(()),
             ended=running.note,
             costs=_costs(context, "target", self.endpoint, trial),
             judge_costs=_costs(context, "judge", self._judge_endpoint, trial),
@@ -139,8 +138,9 @@ class MemoryTarget(Target):
             session.stop()
         return running
 
-    def make_state(self) -> SessionState:
-        return SessionState(self._settings.tokenizer.count)
+    def state_of(self, events: Iterable[Event]) -> SessionState:
+        """What the tests of a session came to, by its events."""
+        return SessionState.of(events, self._settings.tokenizer.count)
 
     def group_key(self, row: Row) -> str | None:
         return session_name(row.values.get(TRIAL, 1))
@@ -262,11 +262,11 @@ def _interleaving(settings: Settings) -> dict[str, JSON]:
 
 def _wording_hash(wording: Wording) -> str:
     """Of every text and the menu, wherever the files lie."""
-    texts = asdict(wording)
-    del texts["name"]
-    del texts["restaurant"]["menu_file"]
-    menu = wording.restaurant.menu_file
-    return content_hash([plain(texts), hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""])
+    texts: dict[str, Any] = msgspec.to_builtins(wording)
+    texts |= {f"filler_{name}": text for name, text in texts.pop("filler").items()}
+    lines = texts["restaurant"]
+    lines["menu_line"], menu = lines.pop("menu"), Path(lines.pop("menu_file"))
+    return content_hash([texts, hashlib.sha256(menu.read_bytes()).hexdigest() if menu.is_file() else ""])
 
 
 OUTPUT_COLUMNS = frozenset(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,14 +34,20 @@ _PLACEHOLDERS: Mapping[tuple[str, str], str] = {
 }
 """What must stand in a text: without it the agent would not be told what it is asked about."""
 
+_SECTIONS = ("filler", "restaurant", "jokes")
+
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """The template with `{name}` replaced by its value; nothing within a value is replaced, other braces stay."""
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)
 
 
-@dataclass(frozen=True)
-class RestaurantWording:
+class FillerWording(Written, frozen=True):
+    preface: str
+    line: str
+
+
+class RestaurantWording(Written, frozen=True, dict=True, rename={"menu_line": "menu"}):
     """`menu_file` holds `{section: [entries]}` as JSON."""
 
     setup: str
@@ -55,36 +60,33 @@ class RestaurantWording:
     served: str
     apology: str
     amended: str
-    menu_file: Path
+    menu_file: str
 
     @cached_property
     def menu(self) -> Menu:
         from tunecheck._json import loads
         from tunecheck.memory._menu import Menu
 
-        with told_as(ConfigurationError, self.menu_file):
-            content = self.menu_file.read_bytes()
+        file = Path(self.menu_file)
+        with told_as(ConfigurationError, file):
+            content = file.read_bytes()
         try:
             value = loads(content)
         except ValueError as error:
-            raise ConfigurationError(f"{self.menu_file}: not JSON: {error}") from None
-        return Menu.read(value, str(self.menu_file))
+            raise ConfigurationError(f"{file}: not JSON: {error}") from None
+        return Menu.read(value, str(file))
 
 
-@dataclass(frozen=True, slots=True)
-class JokesWording:
+class JokesWording(Written, frozen=True):
     question: str
 
 
-@dataclass(frozen=True)
-class Wording:
-    """All texts that stand in no definition; `name` says where they come from, `reset` is by title."""
+class Wording(Written, frozen=True):
+    """All texts that stand in no definition; `reset` is by title."""
 
-    name: str
     introduction: str
-    filler_preface: str
-    filler_line: str
-    reset: Mapping[str, str]
+    filler: FillerWording
+    reset: dict[str, str]
     restaurant: RestaurantWording
     jokes: JokesWording
 
@@ -93,74 +95,40 @@ class Wording:
         return self.reset.get(title) or self.reset.get("*")
 
 
-# The texts of a file, each of which may be left out.
-
-
-class _Filler(Written, frozen=True, omit_defaults=True):
-    preface: str | None = None
-    line: str | None = None
-
-
-class _Restaurant(Written, frozen=True, omit_defaults=True):
-    setup: str | None = None
-    speaker: str | None = None
-    menu: str | None = None
-    drink_served: str | None = None
-    order_taken: str | None = None
-    unavailable: str | None = None
-    changed: str | None = None
-    served: str | None = None
-    apology: str | None = None
-    amended: str | None = None
-    menu_file: str | None = None
-
-
-class _Jokes(Written, frozen=True, omit_defaults=True):
-    question: str | None = None
-
-
-class _File(Written, frozen=True, omit_defaults=True):
-    introduction: str | None = None
-    filler: _Filler | None = None
-    reset: dict[str, str] | None = None
-    restaurant: _Restaurant | None = None
-    jokes: _Jokes | None = None
-
-
 def load_wording(path: Path | str | None = None) -> Wording:
     """The wording of a YAML file in the format of the one that ships; what it leaves out is taken from there.
 
     Raises:
         ConfigurationError: the file cannot be read, or an entry is unknown or no text; names file and line.
     """
-    texts = _read(OWN)
-    own = {} if path is None else _read(path)
-    for section in ("filler", "restaurant", "jokes"):
-        texts[section] = {**texts[section], **own.get(section, {})}
-    texts = {**texts, **{key: value for key, value in own.items() if key in ("introduction", "reset")}}
-    lines = texts["restaurant"]
-    return Wording(
-        name=Path(path or OWN).name,
-        introduction=texts["introduction"],
-        filler_preface=texts["filler"]["preface"],
-        filler_line=texts["filler"]["line"],
-        reset=texts["reset"],
-        restaurant=RestaurantWording(menu_line=lines.pop("menu"), menu_file=Path(lines.pop("menu_file")), **lines),
-        jokes=JokesWording(texts["jokes"]["question"]),
-    )
+    shipped = _read(OWN, {})
+    return shipped if path is None else _read(path, msgspec.to_builtins(shipped))
 
 
-def _read(path: Path | str) -> dict[str, Any]:
-    """The texts of a file, its menu's file as a path."""
+def _read(path: Path | str, shipped: Mapping[str, Any]) -> Wording:
+    """The texts of a file over those that ship; a menu's file is looked for beside it."""
     document = yamltext.read(path)
-    texts: dict[str, Any] = msgspec.to_builtins(read_as(document.value, _File, document.where))
+    texts = document.value
+    if isinstance(texts, dict):
+        own = {key: value for key, value in texts.items() if value is not None}
+        for section in _SECTIONS:
+            if isinstance(given := own.get(section), dict):
+                lines = {name: text for name, text in given.items() if text is not None}
+                if isinstance(menu := lines.get("menu_file"), str):
+                    lines["menu_file"] = str(Path(path).parent / menu)
+                own[section] = _over(shipped.get(section, {}), lines)
+        texts = _over(shipped, own)
+    wording = read_as(texts, Wording, document.where)
+    filled: Mapping[str, Any] = msgspec.to_builtins(wording)
     for (section, name), placeholders in _PLACEHOLDERS.items():
-        text = texts.get(section, {}).get(name)
-        for placeholder in placeholders.split() if text is not None else ():
-            if placeholder not in text:
+        for placeholder in placeholders.split():
+            if placeholder not in filled[section][name]:
                 raise ConfigurationError(
                     f"{document.where(section, name)}: {section}.{name} has no {placeholder} in it"
                 )
-    if menu := texts.get("restaurant", {}).get("menu_file"):
-        texts["restaurant"]["menu_file"] = str(Path(path).parent / menu)
-    return texts
+    return wording
+
+
+def _over(shipped: Mapping[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """The texts over those that ship; with an unknown key as they are, to be refused by what they do not have."""
+    return {**shipped, **own} if own.keys() <= shipped.keys() else own

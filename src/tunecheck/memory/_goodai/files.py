@@ -15,7 +15,7 @@ from pathlib import Path
 from tunecheck._json import JSON, dumps_line
 from tunecheck.memory._definitions import safe_name
 from tunecheck.memory._effects import Begin, Consult, Deregister, Effect, End, Outcome, Register, Send, Waiting
-from tunecheck.memory._event_log import read_events
+from tunecheck.memory._event_log import Event
 from tunecheck.memory._goodai.log import log_events, log_line
 from tunecheck.memory._model import Definition
 from tunecheck.memory._session_state import SessionState, TestState
@@ -33,7 +33,7 @@ def agent_folder(benchmark: Path, agent: str, trial: int) -> Path:
 
 def write_results(
     folder: Path,
-    events: Path,
+    events: Sequence[Event],
     state: SessionState,
     definitions: Mapping[str, Definition],
     scores: Mapping[str, LegacyScore],
@@ -41,11 +41,10 @@ def write_results(
 ) -> None:
     """Write the files of one session from its event log."""
     folder.mkdir(parents=True, exist_ok=True)
-    recorded = read_events(events)
-    finished = [(event.effect, event.outcome) for event in recorded if event.outcome is not None]
+    finished = [(event.effect, event.outcome) for event in events if event.outcome is not None]
     logs = {test: _Logs() for test in state.tests}
     with (folder / "master_log.jsonl").open("wb") as file:
-        before_us = recorded[0].at_us or finished[0][1].at_us if finished else 0
+        before_us = events[0].at_us or finished[0][1].at_us if finished else 0
         for effect, outcome in finished:
             for line in log_events(effect, before_us, outcome):
                 file.write(log_line(line))
