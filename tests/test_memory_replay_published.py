@@ -20,7 +20,7 @@ from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._tokens import load_tokenizer
 from tunecheck.memory._wording import load_wording
 
-RUNS = range(7)
+RUNS = range(8)
 
 
 @lru_cache

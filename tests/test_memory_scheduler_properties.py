@@ -93,6 +93,8 @@ def test_no_test_goes_on_before_its_wait_is_over(tests: Sequence[Test], chosen: 
     for effect, outcome in events(tests, chosen, seed):
         if isinstance(effect, Waiting):
             until[effect.test] = (tokens + effect.tokens, outcome.at_us + effect.seconds * 1_000_000)
+        if isinstance(effect, Deregister):  # what it waited for has come
+            until.pop(effect.test, None)
         if isinstance(effect, Send):
             least = until.pop(effect.test, (0, 0))
             assert tokens >= least[0] and now_us >= least[1]

@@ -156,11 +156,36 @@ def test_a_callback_looks_on_until_it_has_seen_enough_and_then_the_test_ends() -
     assert rest == [Deregister("Alpha - 0"), Send("Alpha - 0", "forget it"), End("Alpha - 0")]
 
 
+def test_a_callback_that_has_seen_enough_in_its_own_tests_turn_ends_the_test_at_once() -> None:
+    tests = [
+        made_test(kind("Alpha", looks=1, resets=True), "a", "remember?", uses_callback=True),
+        made_test("Beta", "b1", Wait(tokens=5), "b2?"),
+    ]
+    done = [effect for effect, _ in run(tests, settings())][3:]
+    assert done[:8] == [
+        Send("Alpha - 0", "a"),
+        Send("Alpha - 0", "remember?", question=True),
+        Register("Alpha - 0"),
+        Waiting("Alpha - 0", 1, 0),
+        Deregister("Alpha - 0"),
+        Send("Alpha - 0", "forget it"),
+        End("Alpha - 0"),
+        Begin("Beta - 0", 10),
+    ]
+
+
+def test_a_callback_that_has_seen_enough_early_leaves_its_test_the_rest_of_its_lines() -> None:
+    test = made_test(kind("Alpha", looks=1), "remember?", Wait(tokens=5), "thank you", uses_callback=True)
+    done = run([test], settings())
+    assert said(done) == ["remember?", "thank you"]
+    assert done[-1][0] == End("Alpha - 0")
+
+
 def test_no_reply_is_suggested_while_a_callback_counts_replies() -> None:
     tests = [made_test(kind("Alpha", looks=4), "remember?", uses_callback=True)]
     filler = [effect for effect, _ in run(tests, settings()) if isinstance(effect, Send) and effect.filler][1:]
-    # Three replies after its own; then its last wait is still to be filled, and nobody counts any longer.
-    assert [effect.suggested is None for effect in filler] == [True, True, True, False]
+    # Three replies after its own: the third is seen in the test's own turn, which ends it.
+    assert [effect.suggested is None for effect in filler] == [True, True, True]
 
 
 def test_a_temporal_question_is_worded_when_it_is_asked() -> None:

@@ -122,7 +122,8 @@ class Scheduler:
                     yield from self._fill(_ISOLATED_FILLER)
                     yield from self._ask_callbacks()
                 finished = True
-            if finished:
+            if finished or (task.over and task.has_said_all):  # at once, though it was put to wait for its callback
+                self.waiting.pop(task.id, None)
                 yield from self._finish(task)
 
     def _pick(self) -> _Doing[Task]:

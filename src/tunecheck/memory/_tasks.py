@@ -58,6 +58,10 @@ class Task:
     def looks_on(self) -> bool:
         return self.replies is not None and not self.over
 
+    @property
+    def has_said_all(self) -> bool:
+        return self._ended
+
     def next(self) -> Step | None:
         if self._ended:
             return None
