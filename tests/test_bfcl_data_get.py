@@ -22,6 +22,8 @@ from tunecheck.datasets._bfcl import download as bfcl_download
 from tunecheck.datasets._bfcl.download import get_bfcl
 from tunecheck.datasets._bfcl.files import TEXTS, cache_folder, find_bfcl
 
+REFUSING = "http://me:hunter2@127.0.0.1:9/simple"
+
 
 def _files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
@@ -222,13 +224,25 @@ def test_without_pip_and_uv_the_error_says_what_to_do(tmp_path: Path, monkeypatc
         get_bfcl(to=tmp_path / "data")
 
 
+@pytest.mark.parametrize(
+    ("installer", "environment"),
+    [
+        ("pip", {"PIP_INDEX_URL": REFUSING, "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}),
+        ("uv", {"UV_DEFAULT_INDEX": REFUSING, "UV_HTTP_RETRIES": "0", "UV_NO_CONFIG": "1", "UV_NO_CACHE": "1"}),
+    ],
+)
 def test_an_index_that_refuses_is_quoted_without_its_credentials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installer: str, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"PIP_INDEX_URL": "http://me:hunter2@127.0.0.1:9/simple", "PIP_RETRIES": "0"}.items():
+    known = importlib.util.find_spec
+    if known(installer) is None and (installer == "pip" or shutil.which(installer) is None):
+        pytest.skip(f"{installer} is not here")
+    if installer == "uv":
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else known(name))
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     with pytest.raises(DataError, match="cannot be fetched from the package index") as caught:
         get_bfcl(to=tmp_path / "data")
     assert "hunter2" not in str(caught.value)

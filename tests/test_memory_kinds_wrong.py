@@ -80,6 +80,7 @@ def had(**more: Any) -> MemoryOutcome:
     [
         ({"init": "raise KeyError('a key')"}, "line 4: the data set 'own' cannot be made: KeyError: 'a key'"),
         ({"definitions": "raise KeyError('a key')"}, "own.yml: the data set 'Own' cannot be made: KeyError: 'a key'"),
+        ({"definitions": "return super().definitions(count, making)"}, "has neither definition() nor definitions()"),
         ({"definitions": "return None"}, "'Own' cannot be made: it made None, and no list of definitions"),
         ({"definitions": "return [1]"}, "'Own' cannot be made: it made 1 where a Definition is due"),
         ({"definitions": "return [Definition('Other', '0')]"}, "it made a test of 'Other', and its title is 'Own'"),

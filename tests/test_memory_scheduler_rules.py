@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.memory_core_parts import SECOND, START_US, Words, begun, kind, made_test, run, said, settings
 
+from tunecheck._errors import ConfigurationError
 from tunecheck.memory._effects import (
     Begin,
     Deregister,
@@ -17,6 +18,7 @@ from tunecheck.memory._effects import (
     SuiteReset,
     Waiting,
 )
+from tunecheck.memory._kind import Kind
 from tunecheck.memory._model import Wait
 from tunecheck.memory._scheduler import Scheduler
 
@@ -193,6 +195,12 @@ def test_a_temporal_question_is_worded_when_it_is_asked() -> None:
     # One second for the reply, a hundred of waiting, and the one that a jump adds.
     assert said(done)[-1] == "which 102 seconds ago?"
     assert done[-2][0] == Send("Alpha - 0", "which 102 seconds ago?", question=True)
+
+
+def test_a_kind_with_temporal_tests_and_no_words_for_their_question_is_told_what_it_lacks() -> None:
+    silent = type("Silent", (Kind,), {"title": "Alpha", "name": "alpha"})()
+    with pytest.raises(ConfigurationError, match=r"the kind Silent has temporal tests and no temporal_question\(\)"):
+        run([made_test(silent, "a", Wait(seconds=100), is_temporal=True)], settings())
 
 
 def test_isolated_tests_run_one_after_another_and_the_agent_is_reset_after_each() -> None:

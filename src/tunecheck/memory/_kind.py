@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.memory._model import Definition, Given, Say, Score, Steps
 
@@ -75,8 +76,8 @@ class Kind:
         return [self.definition(str(number), making) for number in range(count)]
 
     def definition(self, example: str, making: Making) -> Definition:
-        """Make one test, where each can be made by itself."""
-        raise NotImplementedError(f"{type(self).__name__} makes no definitions")
+        """Make one test, where each can be made by itself; a kind has this method or `definitions`."""
+        raise ConfigurationError(f"the kind {type(self).__name__} has neither definition() nor definitions()")
 
     def check(self, wording: Wording) -> None:
         """Find out before anything is said whether the wording has all that the tests need; by default it has.
@@ -98,8 +99,11 @@ class Kind:
         return None
 
     def temporal_question(self, definition: Definition, statements_us: Sequence[int], scene: Scene) -> str:
-        """The question of a temporal test, worded when it is asked; `statements_us` are when each line was said."""
-        raise NotImplementedError(f"{type(self).__name__} has temporal tests and words no question")
+        """The question of a temporal test, worded when it is asked; `statements_us` are when each line was said.
+
+        A kind with temporal tests has this method.
+        """
+        raise ConfigurationError(f"the kind {type(self).__name__} has temporal tests and no temporal_question()")
 
     def is_over(self, definition: Definition, replies: Sequence[str]) -> bool:
         """For tests with a callback: whether it has seen enough of the replies since the question, its own first."""

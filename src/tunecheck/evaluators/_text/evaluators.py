@@ -6,6 +6,7 @@ calls scored as text, in one canonical form.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum, StrEnum
@@ -95,7 +96,7 @@ def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float
     return overlap.rouge_l(wanted, given).f1_score
 
 
-class _TextEvaluator(Evaluator):
+class _TextEvaluator(Evaluator, ABC):
     """Base of the text metrics.
 
     Called with `response` and `ground_truth`: text, function calls in any readable format, or chat messages. Without
@@ -125,8 +126,9 @@ class _TextEvaluator(Evaluator):
             return verdict(self.primary, threshold=self._pass_mark, reason=self._not_applicable, not_applicable=True)
         return pair
 
+    @abstractmethod
     def _judge(self, pair: TextPair) -> Verdict:
-        raise NotImplementedError
+        """The verdict on two texts."""
 
     def _scored(self, score: float, fault: Fault | None, properties: Mapping[str, JSON] | None = None) -> Verdict:
         return verdict(
@@ -150,8 +152,9 @@ class ScoreEvaluator(_TextEvaluator):
     def _judge(self, pair: TextPair) -> Verdict:
         return self._scored(self._score(pair.reference, pair.candidate), pair.fault)
 
+    @abstractmethod
     def _score(self, reference: str, candidate: str) -> float:
-        raise NotImplementedError
+        """How much alike two texts are."""
 
 
 class BleuScoreEvaluator(ScoreEvaluator):
