@@ -239,7 +239,14 @@ def test_an_index_that_refuses_is_quoted_without_its_credentials(
         pytest.skip(f"{installer} is not here")
     if installer == "uv":
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else known(name))
-    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"):
+    for name in (
+        "PIP_EXTRA_INDEX_URL",
+        "PIP_FIND_LINKS",
+        "UV_INDEX",
+        "UV_INDEX_URL",
+        "UV_EXTRA_INDEX_URL",
+        "UV_FIND_LINKS",
+    ):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

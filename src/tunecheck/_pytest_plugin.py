@@ -62,7 +62,7 @@ def assert_no_regression(
     from tunecheck.comparison._measuring import Settings
 
     settings = Settings(
-        metrics=[metric] if isinstance(metric, str) else metric,
+        metrics=metric,
         margin=margin,
         cluster=cluster,
         pair_by=pair_by,

@@ -69,7 +69,7 @@ def compare(
         DataError: a run whose files are damaged.
     """
     settings = Settings(
-        metrics=[metrics] if isinstance(metrics, str) else metrics,
+        metrics=metrics,
         confidence=confidence,
         margin=margin,
         cluster=cluster,
@@ -142,7 +142,7 @@ class _Against:
         self.runs = RunPair(base, new, pair(base, new, settings.pair_by))
         self.labels = _labels(base, new, self.runs.pairing, settings.cluster)
         codes = None if self.labels is None else _codes(self.labels)
-        chosen, notes = choose_metrics(base, new, settings.metrics, gated=settings.gated)
+        chosen, notes = choose_metrics(base, new, settings.named, gated=settings.gated)
         same = [f"{base.info.id} is held against itself"] if base.info.place == new.info.place != "memory" else []
         self.notes = [*same, *base.info.notes, *new.info.notes, *evaluator_notes(base, new), *notes]
         self.sides: dict[str, Sides] = {}

@@ -28,11 +28,11 @@ _UNTESTED_RESAMPLES = 500
 class Settings:
     """How runs are compared, as the arguments of `compare` say.
 
-    `rows` is how many rows of a list are kept, None all. `gated`: an evaluator stands for what a gate on it means, its
-    pass rate where it has one.
+    `metrics` is one name, or several; None stands for each evaluator's main one. `rows` is how many rows of a list are
+    kept, None all. `gated`: an evaluator stands for what a gate on it means, its pass rate where it has one.
     """
 
-    metrics: Sequence[str] | None = None
+    metrics: str | Sequence[str] | None = None
     confidence: float = 0.95
     margin: float | None = None
     cluster: str | None = None
@@ -41,6 +41,11 @@ class Settings:
     rows: int | None = 1_000
     seed: int = 0
     gated: bool = False
+
+    @property
+    def named(self) -> Sequence[str] | None:
+        """The metrics that are named."""
+        return [self.metrics] if isinstance(self.metrics, str) else self.metrics
 
 
 @dataclass(frozen=True, slots=True)

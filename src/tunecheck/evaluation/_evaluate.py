@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from tunecheck.datasets._repeated import repeated
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.evaluation._arguments import Keeping, Pace
 from tunecheck.evaluation._drivers import drive, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
@@ -122,34 +122,23 @@ def evaluate(
 
     Args:
         data: a path (.jsonl, .json, .csv, .parquet), a list of dicts, a DataFrame, or an iterable of dicts.
-        evaluators: by name, anything that can be called with keywords and returns a dict or a number; a class is used
-            as an instance; a text is the name of an installed evaluator. By default those that the data set declares.
-        evaluation_name: the run's name; the data set's by default.
-        target: who answers: a function (its parameters name columns), an Endpoint, a Target, or an endpoint's name or
-            definition file. None: the data holds the answers already.
+        evaluators: callables that take keywords, classes, or installed names, by name; by default the data set's own.
+        evaluation_name: the data set's by default; `tags`, and `command` for resuming, stand beside it in the manifest.
+        target: a function, an Endpoint, a Target, or an endpoint's name or file; None: the data holds the answers.
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
-        azure_ai_project: upload the results there: a Foundry project's endpoint, or a hub project as a dict of
-            `subscription_id`, `resource_group_name`, `project_name`.
-        output_path: also write Azure's one JSON file there.
+        azure_ai_project: upload to this Foundry project (its endpoint) or hub project (a dict of its three names).
+        output_path: also write Azure's one JSON file there; run folders are in `results_dir`.
         fail_on_evaluator_errors: stop at the first evaluator error.
-        tags: kept in the run's manifest.
         credential: signs the upload in: any object with `get_token`; by default DefaultAzureCredential.
         allow_simulated: upload answers that no model gave; the run over there is tagged as such.
         user_agent: appended to the User-Agent of calls to endpoints.
-        concurrency: calls under way at once; by default the endpoint's limit, else 10. A `limits.concurrency` that the
-            endpoint's definition states holds as well.
-        workers: processes for evaluators that burn CPU; 0 keeps them in threads; by default as many as there are
-            cores, where there is work enough.
-        resume: finish this run (its id, folder, or `last`) in its own folder.
-        reuse: a new run that reuses every answer and verdict of this one whose inputs are unchanged.
+        concurrency: calls under way at once, within the endpoint's `limits.concurrency`; by default that, else 10.
+        workers: processes for evaluators that burn CPU, 0 for none; by default a core each, where there is work enough.
+        resume: finish this run in its folder; `reuse` takes what is unchanged of that run into a new one.
         progress: show a bar, or call this with each `Progress`.
-        results_dir: where run folders are.
-        limit: only the first rows.
-        repeat: ask each row so many times; rows then have `trial` and `source_id`, and metrics `pass_at_k` (at least
-            one of k trials passes) and `pass_hat_k` (all of them do).
+        limit: only the first rows; each of them `repeat` times, which adds the metrics `pass_at_k` and `pass_hat_k`.
         group_by: columns by whose values the metrics are reported, too.
         max_cost: stop in order before calls cost more than this, in the currency of their prices.
-        command: kept in the manifest as it is: what a command line needs to resume the run.
 
     Raises:
         ConfigurationError: an argument is wrong; the text says which, and what was meant.
@@ -158,43 +147,10 @@ def evaluate(
     """
     _refuse_unknown(unknown)
     uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
-    if data is None:
-        raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
-    path = check_output_path(output_path) if output_path is not None else None
-    dataset = repeated(open_dataset(data, limit=limit), repeat)
-    if evaluators is None:
-        evaluators = {name: name for name in dataset.defaults.evaluators}
-    _check_names(evaluators)
-    layers = read_layers(evaluator_config, evaluators, dataset.defaults.column_mapping)
-    concurrency = _at_least(1, "concurrency", concurrency)
-    answering = _make_target(_chosen_target(target, dataset), dataset, evaluator_config, concurrency, user_agent)
-    if concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
-        endpoint.allow(concurrency)
-    if uploader is not None:
-        uploader.check(simulated=answering is not None and answering.simulated)
-    execution = Execution(
-        dataset=dataset,
-        target=answering,
-        evaluators=_bind_evaluators(evaluators, layers, evaluator_config, answering),
-        layers=layers,
-        concurrency=concurrency,
-        workers=_at_least(0, "workers", workers),
-        group_by=[group_by] if isinstance(group_by, str) else list(group_by),
-        name=_read_name(evaluation_name) or dataset.name,
-        tags=_read_tags(tags),
-        command=command or {},
-        results_dir=Path(results_dir),
-        fail_on_evaluator_errors=fail_on_evaluator_errors,
-        progress=progress,
-        max_cost=_read_cost(max_cost),
-    )
-    finished = execution.run(resume=resume, reuse=reuse, output_path=path)
-    result = EvaluationResult(finished)
-    if uploader is not None:
-        result["studio_url"] = url = uploader.upload(finished.run).url
-        if path is not None:
-            write_azure_results(path, finished.rows, finished.metrics, url)
-    return result
+    pace = Pace(concurrency, workers, max_cost, progress, fail_on_evaluator_errors)
+    keeping = Keeping(name=evaluation_name, tags=tags, command=command, group_by=group_by, results_dir=results_dir)
+    execution = _prepared(_rows(data, limit, repeat), target, evaluators, evaluator_config, user_agent, pace, keeping)
+    return _run(execution, uploader, output_path, resume=resume, reuse=reuse)
 
 
 def score(
@@ -224,24 +180,61 @@ def score(
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
     answering = recorded.target()
-    execution = Execution(
-        dataset=recorded.dataset(),
-        target=answering,
-        evaluators=_bind_evaluators(evaluators, layers, evaluator_config, answering),
-        layers=layers,
-        concurrency=_at_least(1, "concurrency", concurrency),
-        workers=_at_least(0, "workers", workers),
-        group_by=[group_by] if isinstance(group_by, str) else list(group_by),
-        name=_read_name(evaluation_name) or recorded.name,
-        tags={},
-        command=command or {},
-        results_dir=Path(results_dir),
-        fail_on_evaluator_errors=False,
-        progress=progress,
-        max_cost=_read_cost(max_cost),
-    )
+    bound = _bind_evaluators(evaluators, layers, evaluator_config, answering)
+    pace = Pace(concurrency, workers, max_cost, progress)
+    name = evaluation_name or recorded.name
+    keeping = Keeping(name=name, command=command, group_by=group_by, results_dir=results_dir)
+    execution = Execution(recorded.dataset(), answering, bound, layers, pace, keeping)
     reuse = recorded.run.folder if resume is None else None
     return EvaluationResult(execution.run(resume=resume, reuse=reuse))
+
+
+def _rows(data: Data | None, limit: int | None, repeat: int) -> Dataset:
+    if data is None:
+        raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
+    return repeated(open_dataset(data, limit=limit), repeat)
+
+
+def _prepared(
+    dataset: Dataset,
+    target: TargetLike | None,
+    evaluators: Mapping[str, object] | None,
+    config: Mapping[str, object] | None,
+    user_agent: str | None,
+    pace: Pace,
+    keeping: Keeping,
+) -> Execution:
+    """Who answers and who judges, with the data set's defaults where nothing else was said."""
+    if evaluators is None:
+        evaluators = {name: name for name in dataset.defaults.evaluators}
+    _check_names(evaluators)
+    layers = read_layers(config, evaluators, dataset.defaults.column_mapping)
+    answering = _make_target(_chosen_target(target, dataset), dataset, config, pace.concurrency, user_agent)
+    if pace.concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
+        endpoint.allow(pace.concurrency)
+    bound = _bind_evaluators(evaluators, layers, config, answering)
+    return Execution(dataset, answering, bound, layers, pace, keeping)
+
+
+def _run(
+    execution: Execution,
+    uploader: FoundryUploader | None,
+    output_path: str | os.PathLike[str] | None,
+    *,
+    resume: RunLike | None,
+    reuse: RunLike | None,
+) -> EvaluationResult:
+    """Run it, write Azure's file and upload, where that is asked for; whether it can be is checked first."""
+    path = check_output_path(output_path) if output_path is not None else None
+    if uploader is not None:
+        uploader.check(simulated=execution.target is not None and execution.target.simulated)
+    finished = execution.run(resume=resume, reuse=reuse, output_path=path)
+    result = EvaluationResult(finished)
+    if uploader is not None:
+        result["studio_url"] = url = uploader.upload(finished.run).url
+        if path is not None:
+            write_azure_results(path, finished.rows, finished.metrics, url)
+    return result
 
 
 def _refuse_unknown(unknown: Mapping[str, object]) -> None:
@@ -262,31 +255,6 @@ def _uploader(
     from tunecheck.upload._foundry.upload import FoundryUploader
 
     return FoundryUploader(project, credential=credential, allow_simulated=allow_simulated, user_agent=user_agent)
-
-
-def _at_least(least: int, name: str, value: int | None) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-        raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    return value
-
-
-def _read_cost(most: float | None) -> float | None:
-    if most is not None and (not isinstance(most, (int, float)) or isinstance(most, bool) or not 0 <= most < math.inf):
-        raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
-    return most
-
-
-def _read_name(name: str | None) -> str | None:
-    if name is not None and not isinstance(name, str):
-        raise ConfigurationError(f"evaluation_name must be a text, not {name!r}")
-    return name
-
-
-def _read_tags(tags: Mapping[str, str] | None) -> dict[str, str]:
-    for name, value in (tags or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
-    return dict(tags or {})
 
 
 def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | None:

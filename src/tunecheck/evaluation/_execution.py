@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -15,11 +15,12 @@ from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError,
 from tunecheck._files import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck._progress import ProgressBar, ProgressCallback
+from tunecheck._progress import ProgressBar
 from tunecheck._targets import Target
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._base import Endpoint
+from tunecheck.evaluation._arguments import Keeping, Pace
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.pipeline._aggregate import Aggregator, Metrics, trial_metrics
 from tunecheck.pipeline._callables import CallableTarget
@@ -62,16 +63,13 @@ class Execution:
     target: Target | None
     evaluators: Sequence[BoundEvaluator]
     layers: MappingLayers
-    concurrency: int | None
-    workers: int | None
-    group_by: Sequence[str]
-    name: str
-    tags: Mapping[str, str]
-    command: Mapping[str, JSON]
-    results_dir: Path
-    fail_on_evaluator_errors: bool
-    progress: bool | ProgressCallback
-    max_cost: float | None = None
+    pace: Pace
+    keeping: Keeping
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.keeping.name or self.dataset.name
 
     def run(
         self,
@@ -92,14 +90,14 @@ class Execution:
         self._check(scan)
         described = self._describe(scan)
         if resume is not None:
-            folder = find_run(resume, self.results_dir)
+            folder = find_run(resume, self.keeping.folder)
             reuses_answers = self.target is None or self.target.answers_can_be_reused
             manifest = resumed(folder.id, folder.manifest(), described, reuses_answers=reuses_answers)
         else:
-            parent = find_run(reuse, self.results_dir) if reuse is not None else None
+            parent = find_run(reuse, self.keeping.folder) if reuse is not None else None
             if parent is not None:
                 parent.manifest()  # what cannot be read is said before a folder is made
-            folder = create_run(self.results_dir, self.name)
+            folder = create_run(self.keeping.folder, self.name)
             source = None
             if parent is not None:  # named by its id, where both runs are in one folder
                 source_folder, new_folder = parent.folder.resolve(), folder.folder.resolve()
@@ -136,7 +134,10 @@ class Execution:
                 has_target=False,
             )
         self._check_prices()
-        grouping = [*(("group_by", column) for column in self.group_by), ("group_key", self.dataset.defaults.group_key)]
+        grouping = [
+            *(("group_by", column) for column in self.keeping.grouping),
+            ("group_key", self.dataset.defaults.group_key),
+        ]
         for option, column in grouping:
             if column is not None and column not in scan.columns:
                 raise ConfigurationError(f"{option}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
@@ -146,7 +147,7 @@ class Execution:
         asked = [(each.name, each.endpoint) for each in self.evaluators if each.endpoint is not None]
         asked += [("target", own)] if isinstance(own := getattr(self.target, "endpoint", None), Endpoint) else []
         priced = [endpoint for _, endpoint in asked if endpoint.price is not None]
-        if self.max_cost is None or len(priced) == len(asked) > 0:
+        if self.pace.max_cost is None or len(priced) == len(asked) > 0:
             return
         unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked if e.price is None and n != "target"]
         if unknown or not priced:
@@ -164,10 +165,10 @@ class Execution:
             target=describe_target(self.target),
             evaluators=describe_evaluators(self.evaluators),
             mapping=describe_mapping(self.layers),
-            group_by=list(self.group_by),
+            group_by=self.keeping.grouping,
             simulated=self._simulated,
-            tags=dict(self.tags),
-            command=dict(self.command),
+            tags=dict(self.keeping.tags or {}),
+            command=dict(self.keeping.command or {}),
             versions=versions(),
         )
 
@@ -176,8 +177,8 @@ class Execution:
         return self.target is not None and self.target.simulated
 
     def _worker_count(self, scan: Scan) -> int:
-        if self.workers is not None:
-            return self.workers
+        if self.pace.workers is not None:
+            return self.pace.workers
         if any(evaluator.cpu_bound for evaluator in self.evaluators) and (scan.rows or 0) >= _WORTH_A_PROCESS:
             return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return 0
@@ -202,15 +203,15 @@ class Execution:
         run.write(replace(manifest, status="running", started=_time()))
         results = ResultsWriter(run.results)
         opened.callback(results.abandon)
-        aggregator = Aggregator(self.evaluators, ["row_kind", *self.group_by])
-        calls = RunCalls(run.id, journal, cached, Budget(self.max_cost))
+        aggregator = Aggregator(self.evaluators, ["row_kind", *self.keeping.grouping])
+        calls = RunCalls(run.id, journal, cached, Budget(self.pace.max_cost))
         opened.callback(calls.close)
         engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
         engine.tally.notes += [*notes, *(self.target.notes if self.target is not None else ())]
         models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
         opened_by_name = {"the target": self.target, **models}
         closing = {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}
-        bar = ProgressBar(self.name) if self.progress is True else self.progress
+        bar = ProgressBar(self.name) if self.pace.progress is True else self.pace.progress
         run_engine(engine, closing, bar or None)
         engine.tally.simulated |= calls.simulated
         return self._finish(run, manifest, results, aggregator, engine.tally, calls.usage())
@@ -221,14 +222,14 @@ class Execution:
             rows=self.dataset.rows,
             target=self.target,
             evaluators=self.evaluators,
-            concurrency=self.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
+            concurrency=self.pace.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
             workers=self._worker_count(scan),
             row_kind=row_kind_reader(self.layers),
             group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
             folder=run.folder,
-            fail_on_evaluator_errors=self.fail_on_evaluator_errors,
-            send_untrusted=self.workers is not None,
+            fail_on_evaluator_errors=self.pace.fail_on_evaluator_errors,
+            send_untrusted=self.pace.workers is not None,
         )
 
     def _cached(self, run: Run, manifest: RunFile, resumed: bool) -> tuple[CachedResults, list[str]]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
@@ -15,18 +16,18 @@ from tunecheck.memory._clock import ClockName
 from tunecheck.memory._configuration import Configuration, read_configuration
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._evaluator import MemoryEvaluator
-from tunecheck.memory._filler import load_filler
+from tunecheck.memory._filler import FillerPool, load_filler
 from tunecheck.memory._judging import EndpointJudge
 from tunecheck.memory._kind import Making
 from tunecheck.memory._making import LeftOut, Made, Mode, make_definitions
 from tunecheck.memory._restaurant.word_judge import WordJudge
-from tunecheck.memory._run_files import RunFigures, benchmark_folder, keep_definitions, write_run_files
+from tunecheck.memory._run_files import ISOLATED, RunFigures, benchmark_folder, keep_definitions, write_run_files
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._scoring.by_words import needs_judge
 from tunecheck.memory._target import MemoryTarget
 from tunecheck.memory._tasks import Test
 from tunecheck.memory._tokens import Tokenizer, load_tokenizer
-from tunecheck.memory._wording import load_wording
+from tunecheck.memory._wording import Wording, load_wording
 from tunecheck.runs._store import Run, find_run
 
 DEFINITIONS = Path("datasets") / "memory"
@@ -73,14 +74,13 @@ def run_memory(
     Args:
         configuration: a YAML file, as the GoodAI benchmark publishes them.
         endpoint: the agent: a model, or (kind `memory_agent`) one with a memory of its own.
-        judge: the model that scores what words alone cannot, and that dynamic tests consult; without it these are
-            judged by words, and those that are scored by a model only are not applicable.
+        judge: scores what words alone cannot; without it that is judged by words, or not applicable.
         generator: the model that writes the content of kinds that need one.
         definitions: the folder of the tests' definitions; by default `datasets/memory/<run name>/definitions`.
-        mode: `reuse` takes the definitions that are there as they are, `regenerate` makes them anew; by default those
-            that are there are taken if they were made of this configuration.
+        mode: `reuse` takes the definitions that are there, `regenerate` makes new ones; see `make_definitions`.
         texts: where kinds find the texts that they need (states for chapter break).
-        filler, wording: files that take the place of those that ship.
+        filler: a file that takes the place of the one that ships.
+        wording: likewise.
         tokenizer: what tokens are counted with, by name (`tunecheck.memory._tokens`), or something that counts them.
         isolated: each test in a conversation of its own, without filler.
         seed: of definitions and filler; by default the configuration's, and 0.
@@ -98,53 +98,103 @@ def run_memory(
     read = read_configuration(os.fspath(configuration), seed=seed)
     isolated = isolated or read.isolated
     making = Making(read.seed, read.memory_span, texts, generator)
-    kept = _kept(read, arguments, isolated)
-    if kept is None:
-        folder = definitions or DEFINITIONS / read.run_name / "definitions"
-        made = make_definitions(read, folder, making, mode=mode, count=counting.count)
-    else:
-        made = make_definitions(read, kept, making, mode="reuse")
-    settings = Settings(
+    made = _made(read, making, _kept(read, arguments, isolated), definitions, mode, counting)
+    settings = _settings(read, load_wording(wording), load_filler(filler), counting, isolated=isolated)
+    benchmark = _Benchmark(read, made, settings, judge)
+    target = benchmark.target(endpoint, max_prompt_size, clock)
+    result = benchmark.run(target, name, repeat, arguments)
+    return benchmark.outcome(result, target, repeat)
+
+
+def _made(
+    read: Configuration, making: Making, kept: Path | None, definitions: Path | None, mode: Mode | None, by: Tokenizer
+) -> Made:
+    if kept is not None:
+        return make_definitions(read, kept, making, mode="reuse")
+    folder = definitions or DEFINITIONS / read.run_name / "definitions"
+    return make_definitions(read, folder, making, mode=mode, count=by.count)
+
+
+def _settings(
+    read: Configuration, wording: Wording, filler: FillerPool, tokenizer: Tokenizer, *, isolated: bool
+) -> Settings:
+    return Settings(
         memory_span=read.memory_span,
-        wording=load_wording(wording),
-        filler=load_filler(filler),
-        tokenizer=counting,
+        wording=wording,
+        filler=filler,
+        tokenizer=tokenizer,
         incompatibilities=read.incompatibilities,
         isolated=isolated,
         seed=read.seed,
     )
-    tests = _tests(read, made)
-    for kind in {test.kind.title: test.kind for test in tests}.values():
-        kind.check(settings.wording)
-    target = MemoryTarget(
-        endpoint,
-        tests,
-        settings,
-        judge=lambda: WordJudge() if judge is None else EndpointJudge(judge),
-        judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
-        judge_endpoint=judge,
-        max_prompt_size=max_prompt_size,
-        clock=clock,
-        prepare=lambda run: keep_definitions(benchmark_folder(run, read, isolated=isolated), read, made.definitions),
-        notes=[*_notes(made, tests, judge)],
-    )
-    rows = open_dataset([_row(test) for test in tests])
-    mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
-    result = evaluate(
-        data=rows.with_defaults(DatasetDefaults(column_mapping=mapping), name=read.run_name),
-        target=target,
-        evaluators={EVALUATOR: MemoryEvaluator(judge)},
-        evaluation_name=name or read.run_name + (" (isolated)" if isolated else ""),
-        repeat=repeat,
-        group_by="dataset",
-        **arguments,
-    )
-    run = Run(result.run_dir)
-    benchmark = benchmark_folder(run.folder, read, isolated=isolated)
-    left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in made.left_out]
-    more: dict[str, JSON] = {"left_out": left_out, "isolated": isolated}
-    figures, results = write_run_files(run, target, made.definitions, benchmark, repeat, result.usage, more)
-    return MemoryOutcome(result, figures, made.left_out, results)
+
+
+@dataclass(frozen=True)
+class _Benchmark:
+    """A configuration with its definitions, ready to be had with an agent."""
+
+    read: Configuration
+    made: Made
+    settings: Settings
+    judge: Endpoint | None
+
+    @cached_property
+    def tests(self) -> list[Test]:
+        """The tests of the definitions; a data set's own memory span goes with them."""
+        tests = []
+        for definition in self.made.definitions:
+            data_set = self.read.data_set(definition.title)
+            assert data_set is not None
+            own = data_set.memory_span
+            tests.append(Test(definition, data_set.kind, None if own == self.read.memory_span else own))
+        return tests
+
+    def target(self, endpoint: Endpoint, max_prompt_size: int | None, clock: ClockName) -> MemoryTarget:
+        """The agent as a target.
+
+        Raises:
+            ConfigurationError: the wording lacks what a kind needs.
+        """
+        judge = self.judge
+        for kind in {test.kind.title: test.kind for test in self.tests}.values():
+            kind.check(self.settings.wording)
+        return MemoryTarget(
+            endpoint,
+            self.tests,
+            self.settings,
+            judge=lambda: WordJudge() if judge is None else EndpointJudge(judge),
+            judged_by={"judge": "words"} if judge is None else {"judge": judge.name, **judge.answer_settings()},
+            judge_endpoint=judge,
+            max_prompt_size=max_prompt_size,
+            clock=clock,
+            prepare=lambda run: keep_definitions(self._folder(run), self.read, self.made.definitions),
+            notes=[*_notes(self.made, self.tests, judge)],
+        )
+
+    def run(self, target: MemoryTarget, name: str | None, repeat: int, arguments: RunArguments) -> EvaluationResult:
+        rows = open_dataset([_row(test) for test in self.tests])
+        mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
+        return evaluate(
+            data=rows.with_defaults(DatasetDefaults(column_mapping=mapping), name=self.read.run_name),
+            target=target,
+            evaluators={EVALUATOR: MemoryEvaluator(self.judge)},
+            evaluation_name=name or self.read.run_name + (ISOLATED if self.settings.isolated else ""),
+            repeat=repeat,
+            group_by="dataset",
+            **arguments,
+        )
+
+    def outcome(self, result: EvaluationResult, target: MemoryTarget, repeat: int) -> MemoryOutcome:
+        """Write the figures of a finished run and the files of the GoodAI benchmark."""
+        run, left_out = Run(result.run_dir), self.made.left_out
+        told: list[JSON] = [{"title": each.title, "reason": each.reason} for each in left_out]
+        more: dict[str, JSON] = {"left_out": told, "isolated": self.settings.isolated}
+        folder, definitions = self._folder(run.folder), self.made.definitions
+        figures, results = write_run_files(run, target, definitions, folder, repeat, result.usage, more)
+        return MemoryOutcome(result, figures, left_out, results)
+
+    def _folder(self, run: Path) -> Path:
+        return benchmark_folder(run, self.read, isolated=self.settings.isolated)
 
 
 def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path | None:
@@ -155,17 +205,6 @@ def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path 
     results = Path(arguments.get("results_dir", "eval_results"))
     folder = benchmark_folder(find_run(resume, results).folder, read, isolated=isolated) / "definitions"
     return folder if folder.is_dir() else None
-
-
-def _tests(read: Configuration, made: Made) -> list[Test]:
-    """The tests of the definitions; a data set's own memory span goes with them."""
-    tests = []
-    for definition in made.definitions:
-        data_set = read.data_set(definition.title)
-        assert data_set is not None
-        own = data_set.memory_span
-        tests.append(Test(definition, data_set.kind, None if own == read.memory_span else own))
-    return tests
 
 
 def _notes(made: Made, tests: Sequence[Test], judge: Endpoint | None) -> list[str]:

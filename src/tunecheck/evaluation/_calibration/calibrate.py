@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tunecheck._errors import ConfigurationError
@@ -48,32 +48,22 @@ def calibrate(
         evaluator: a name, an instance, a class or a function.
         name: what it is called in the run; by default its name, or that of its main metric.
         label_column: the column of the labels. Rows without one are not judged.
-        label_kind: `pass_fail` (pass, true, yes, 1 and their contraries), `score` (numbers, which pass from the
-            evaluator's threshold on), or `class`; by default what the labels look like.
+        label_kind: `pass_fail` (also true, yes, 1 …), `score` or `class`; by default what the labels look like.
         label_threshold: the number from which labels that are scores pass; by default the evaluator's threshold.
         metric: the metric whose verdict is compared; by default the evaluator's main one.
-        column_mapping: where the evaluator's parameters come from, as in `evaluate()`.
+        column_mapping: where the evaluator's parameters come from; this and what is not named here as in `evaluate()`.
         confidence: of the intervals.
-
-    The other arguments are those of `evaluate()`.
 
     Raises:
         ConfigurationError: an argument is wrong, a label cannot be read, or labels and verdicts are of different kinds.
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
-    if label_kind is not None and label_kind not in KINDS:
-        raise ConfigurationError(f"label_kind is {label_kind!r}; it is one of {', '.join(KINDS)}")
-    if not 0 < confidence < 1:
-        raise ConfigurationError(f"confidence lies between 0 and 1, not {confidence!r}")
+    _check(label_kind, confidence)
     function = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
     called = name or _name_of(evaluator)
-    dataset = _rereadable(labels, limit)
-    given = _labels(dataset, label_column)
-    # Evaluators that declare their metrics say pass or fail; of others, verdicts may be classes.
-    kind = _kind(given, label_kind, label_threshold, classes=not getattr(function, "metrics", ()))
-    unlabelled = (dataset.scan().rows or 0) - len(given)
+    rows, given = _labelled(_rereadable(labels, limit), label_column, label_kind, label_threshold, function)
     result = evaluate(
-        data=_labelled(dataset, label_column) if unlabelled else dataset,
+        data=rows,
         evaluators={called: function},
         evaluator_config={called: {"column_mapping": dict(column_mapping or {})}},
         evaluation_name=evaluation_name or f"calibrate-{called}",
@@ -86,11 +76,14 @@ def calibrate(
         results_dir=results_dir,
         command=command,
     )
-    chosen = label_kind is not None or label_threshold is not None
-    read = Labels(label_column, kind, label_threshold, chosen=chosen)
-    return read_calibration(
-        Run(result.run_dir), called, read, metric=metric, confidence=confidence, unlabelled=unlabelled
-    )
+    return read_calibration(Run(result.run_dir), called, given, metric=metric, confidence=confidence)
+
+
+def _check(label_kind: str | None, confidence: float) -> None:
+    if label_kind is not None and label_kind not in KINDS:
+        raise ConfigurationError(f"label_kind is {label_kind!r}; it is one of {', '.join(KINDS)}")
+    if not 0 < confidence < 1:
+        raise ConfigurationError(f"confidence lies between 0 and 1, not {confidence!r}")
 
 
 def _name_of(evaluator: object) -> str:
@@ -108,35 +101,29 @@ def _rereadable(labels: Data, limit: int | None) -> Dataset:
     return dataset.with_defaults(replace(dataset.defaults, target=None))
 
 
-def _labels(dataset: Dataset, column: str) -> list[tuple[str, JSON]]:
-    """The labels that there are, by row id.
+def _labelled(
+    dataset: Dataset, column: str, kind: LabelKind | None, threshold: float | None, evaluator: object
+) -> tuple[Dataset, Labels]:
+    """The rows that have a label (a verdict on the others would be paid for nothing), and how labels are read.
 
     Raises:
-        ConfigurationError: there is no such column, or no label in it.
+        ConfigurationError: there is no such column, or no label in it; a label is not like the others, or not what it
+            is said to be.
     """
-    columns = dataset.scan().columns
-    if column not in columns:
-        raise ConfigurationError(f"{dataset.name}: there is no column {column!r}{did_you_mean(column, columns)}")
-    found = [(row.id, label) for row in dataset.rows() if not is_empty(label := row.values.get(column))]
-    if not found:
+    if threshold is not None and kind not in (None, "score"):
+        raise ConfigurationError(f"label_threshold is for labels that are scores, and label_kind is {kind!r}")
+    scan = dataset.scan()
+    if column not in scan.columns:
+        raise ConfigurationError(f"{dataset.name}: there is no column {column!r}{did_you_mean(column, scan.columns)}")
+    given = [(row.id, label) for row in dataset.rows() if not is_empty(label := row.values.get(column))]
+    if not given:
         raise ConfigurationError(f"{dataset.name}: no row has a label in the column {column!r}")
-    return found
-
-
-def _kind(
-    labels: Iterable[tuple[str, JSON]], wanted: LabelKind | None, threshold: float | None, *, classes: bool
-) -> LabelKind:
-    """What kind the labels are, before anything is asked.
-
-    Raises:
-        ConfigurationError: one is not like the others, or not what it is said to be.
-    """
-    if threshold is not None and wanted not in (None, "score"):
-        raise ConfigurationError(f"label_threshold is for labels that are scores, and label_kind is {wanted!r}")
-    return kind_of(labels, "score" if threshold is not None else wanted, classes=classes)
-
-
-def _labelled(dataset: Dataset, column: str) -> Dataset:
-    """The rows that have a label, under their own ids: a verdict on the others would be paid for nothing."""
-    kept = [{**row.values, "id": row.id} for row in dataset.rows() if not is_empty(row.values.get(column))]
-    return open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)
+    # Evaluators that declare their metrics say pass or fail; of others, verdicts may be classes.
+    classes = not getattr(evaluator, "metrics", ())
+    chosen = kind is not None or threshold is not None
+    read = kind_of(given, "score" if threshold is not None else kind, classes=classes)
+    missing = (scan.rows or 0) - len(given)
+    if missing:
+        kept = [{**row.values, "id": row.id} for row in dataset.rows() if not is_empty(row.values.get(column))]
+        dataset = open_dataset(kept).with_defaults(dataset.defaults, name=dataset.name)
+    return dataset, Labels(column, read, threshold, chosen, missing)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
@@ -22,14 +22,15 @@ _LISTED = 6
 class Labels:
     """Where the labels are, and how they are read.
 
-    `threshold` is what labels that are scores are compared with; None takes the evaluator's own.
+    `threshold` is what labels that are scores are compared with; None takes the evaluator's own. `chosen` is whether
+    somebody said of what kind they are. `missing` rows have no label, and are left out of the run.
     """
 
     column: str
     kind: LabelKind
     threshold: float | None = None
     chosen: bool = False
-    """Whether somebody said of what kind they are."""
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +115,9 @@ class Calibration:
 
 
 def read_calibration(
-    run: Run,
-    evaluator: str,
-    labels: Labels,
-    *,
-    metric: str | None = None,
-    confidence: float = CONFIDENCE,
-    unlabelled: int = 0,
+    run: Run, evaluator: str, labels: Labels, *, metric: str | None = None, confidence: float = CONFIDENCE
 ) -> Calibration:
-    """Compare a finished run's verdicts with the labels in its rows; `unlabelled` rows were left out of it.
+    """Compare a finished run's verdicts with the labels in its rows.
 
     Raises:
         ConfigurationError: the run is not finished, the evaluator has no such metric, or its verdicts are of another
@@ -130,7 +125,7 @@ def read_calibration(
     """
     reading = _Reading(run, evaluator, labels, metric)
     if not labels.chosen and labels.kind == "pass_fail" and reading.gives_classes():
-        reading = _Reading(run, evaluator, Labels(labels.column, "class"), metric)
+        reading = _Reading(run, evaluator, replace(labels, kind="class"), metric)
     counts, pairs, differences = reading.compare()
     agreement = Agreement(pairs)
     summary = run.metrics()
@@ -143,9 +138,9 @@ def read_calibration(
         label_column=labels.column,
         label_kind=reading.kind,
         run_dir=run.folder,
-        rows=sum(counts.values()) + unlabelled,
+        rows=sum(counts.values()) + labels.missing,
         compared=agreement.total,
-        unlabelled=unlabelled,
+        unlabelled=labels.missing,
         not_applicable=counts["not_applicable"],
         errors=counts["error"],
         confidence=confidence,

@@ -7,12 +7,12 @@ from tunecheck._errors import MissingExtraError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
 from tunecheck.evaluators._base import Verdict
-from tunecheck.evaluators._text.evaluators import ScoreEvaluator, TextPair
+from tunecheck.evaluators._text.evaluators import TextEvaluator, TextPair, finite_number
 
 _PACKAGES = ("numpy", "safetensors", "tokenizers", "threadpoolctl")
 
 
-class SemanticEvaluator(ScoreEvaluator):
+class SemanticEvaluator(TextEvaluator):
     """Base of the evaluators that compare the meanings of two texts.
 
     Values are read as by the text metrics: a row whose ground truth is a function call is not applicable, unless
@@ -22,8 +22,8 @@ class SemanticEvaluator(ScoreEvaluator):
     _not_applicable: ClassVar[str] = "the ground truth is a function call; render_calls=True compares calls as text"
 
     def __init__(self, *, threshold: float, render_calls: bool, **arguments: JSON) -> None:
-        super().__init__(threshold=threshold, render_calls=render_calls)
-        self._arguments = arguments | self._arguments
+        threshold = finite_number("threshold", threshold)
+        super().__init__(threshold, **arguments, threshold=threshold, render_calls=render_calls)
 
     def _read(self, response: object, ground_truth: object) -> TextPair | Verdict:
         pair = super()._read(response, ground_truth)

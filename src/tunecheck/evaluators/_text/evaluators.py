@@ -96,7 +96,7 @@ def rouge_l_f(reference: str, candidate: str, *, stemmer: bool = False) -> float
     return overlap.rouge_l(wanted, given).f1_score
 
 
-class _TextEvaluator(Evaluator, ABC):
+class TextEvaluator(Evaluator, ABC):
     """Base of the text metrics.
 
     Called with `response` and `ground_truth`: text, function calls in any readable format, or chat messages. Without
@@ -142,11 +142,11 @@ class _TextEvaluator(Evaluator, ABC):
         )
 
 
-class ScoreEvaluator(_TextEvaluator):
+class ScoreEvaluator(TextEvaluator):
     """A metric of two texts that is one number; a row passes from `threshold` on."""
 
     def __init__(self, *, threshold: float = 0.5, render_calls: bool = False) -> None:
-        threshold = _number("threshold", threshold)
+        threshold = finite_number("threshold", threshold)
         super().__init__(threshold, threshold=threshold, render_calls=render_calls)
 
     def _judge(self, pair: TextPair) -> Verdict:
@@ -196,7 +196,7 @@ class MeteorScoreEvaluator(ScoreEvaluator):
         render_calls: bool = False,
     ) -> None:
         self._weights = {
-            name: _number(name, value) for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
+            name: finite_number(name, value) for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
         }
         super().__init__(threshold=threshold, render_calls=render_calls)
         self._arguments = {**self._weights, **self._arguments}
@@ -230,7 +230,7 @@ class RougeType(StrEnum):
     ROUGE_LSUM = "rougeLsum"
 
 
-class RougeScoreEvaluator(_TextEvaluator):
+class RougeScoreEvaluator(TextEvaluator):
     """ROUGE of Lin (2004), without a stemmer; the score is F1, the rest stands in `rouge_properties`.
 
     `rouge_type` is a `RougeType` or its text. A row passes by its F1. Words are runs of the letters a to z and digits:
@@ -251,9 +251,9 @@ class RougeScoreEvaluator(_TextEvaluator):
     ) -> None:
         self._type = _rouge_type(rouge_type)
         self._thresholds = overlap.RougeScore(
-            _number("precision_threshold", precision_threshold),
-            _number("recall_threshold", recall_threshold),
-            _number("f1_score_threshold", f1_score_threshold),
+            finite_number("precision_threshold", precision_threshold),
+            finite_number("recall_threshold", recall_threshold),
+            finite_number("f1_score_threshold", f1_score_threshold),
         )
         thresholds = {f"{name}_threshold": value for name, value in self._thresholds._asdict().items()}
         pass_mark = self._thresholds.f1_score
@@ -293,7 +293,7 @@ def _rouge_type(given: object) -> RougeType:
     raise ConfigurationError(f"rouge_type must be one of {', '.join(kinds)}, not {value!r}{hint}")
 
 
-def _number(name: str, value: object) -> float:
+def finite_number(name: str, value: object) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return value
     raise ConfigurationError(f"{name} must be a number, not {value!r}")

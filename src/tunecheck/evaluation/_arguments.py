@@ -1,0 +1,67 @@
+"""Arguments of `evaluate()` and `score()` that say how a run goes and what is kept of it, checked."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
+from tunecheck._progress import ProgressCallback
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a run goes: how much of it at once, up to which cost, and whether an evaluator's error ends it.
+
+    Raises:
+        ConfigurationError: a number is out of its range.
+    """
+
+    concurrency: int | None = None
+    workers: int | None = None
+    max_cost: float | None = None
+    progress: bool | ProgressCallback = False
+    fail_on_evaluator_errors: bool = False
+
+    def __post_init__(self) -> None:
+        for least, name, value in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+                raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        most = self.max_cost
+        number = isinstance(most, (int, float)) and not isinstance(most, bool)
+        if most is not None and not (number and 0 <= most < math.inf):
+            raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """What is kept of a run, and where: its name (the data set's by default) and all that its manifest repeats.
+
+    Raises:
+        ConfigurationError: the name or a tag is no text.
+    """
+
+    name: str | None
+    tags: Mapping[str, str] | None = None
+    command: Mapping[str, JSON] | None
+    group_by: str | Sequence[str]
+    results_dir: str | PathLike[str]
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not isinstance(self.name, str):
+            raise ConfigurationError(f"evaluation_name must be a text, not {self.name!r}")
+        for name, value in (self.tags or {}).items():
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise ConfigurationError(f"tags are texts by name; {name!r} is {value!r}")
+
+    @property
+    def folder(self) -> Path:
+        """Where run folders are."""
+        return Path(self.results_dir)
+
+    @property
+    def grouping(self) -> list[str]:
+        """The columns by whose values metrics are reported."""
+        return [self.group_by] if isinstance(self.group_by, str) else list(self.group_by)
