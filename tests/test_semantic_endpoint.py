@@ -239,7 +239,7 @@ def bad_reply(change: Callable[[dict[str, Any]], Any]) -> FaultServer:
     ("change", "said"),
     [
         (lambda reply: [], "no list `data`"),
-        (lambda reply: {"error": "loading"}, "no list `data`"),
+        (lambda reply: {"error": "loading"}, "with an error: loading"),
         (lambda reply: {"data": reply["data"][:1]}, "1 embeddings for 2 texts"),
         (lambda reply: {"data": [reply["data"][0]] * 2}, "not numbered"),
         (lambda reply: {"data": [{"index": n} for n in (0, 1)]}, "not a list of numbers"),

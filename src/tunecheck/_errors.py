@@ -41,11 +41,11 @@ class EndpointError(TunecheckError):
 
 
 class RefusedError(EndpointError):
-    """The service refused the credentials (401 or 403)."""
+    """The service refused the credentials (401 or 403), or the account has nothing left to spend."""
 
 
 class ThrottledError(EndpointError):
-    """The service still answered 429 after all retries."""
+    """The service still answered 429 after all retries, or asks for a longer wait than a call waits."""
 
 
 class TimedOutError(EndpointError):

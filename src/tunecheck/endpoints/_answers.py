@@ -1,19 +1,52 @@
 """What a reply answers: chat completions, messages, calls or plain text, read without trusting any field."""
 
+import codecs
 from collections.abc import Mapping
 
+import msgspec
+
 from tunecheck._json import JSON, dumps
+from tunecheck.calls._strict_json import decode
 from tunecheck.endpoints._base import Completion, Usage
 
 _MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats
 
+_OF_AN_ERROR = frozenset({"message", "code", "type", "status"})
+_OF_AN_ANSWER = frozenset({"choices", "content", "tool_calls", "function_call"})
+
 
 class UnreadableReplyError(ValueError):
-    """The reply is not an answer; the text says why in a few words."""
+    """The reply is not an answer; the text says why in a few words. `lasting`: the next one would be no better."""
+
+    def __init__(self, problem: str, *, lasting: bool = False) -> None:
+        super().__init__(problem)
+        self.lasting = lasting
 
 
 class FilteredError(ValueError):
     """The reply says that the content was declined."""
+
+
+def read_json(body: bytes) -> JSON:
+    """A reply's JSON exactly, with a byte order mark or without.
+
+    Raises:
+        ValueError: it is none: NaN, a number beyond any float and a key given twice are not.
+    """
+    text = body.removeprefix(codecs.BOM_UTF8)
+    try:
+        value: JSON = msgspec.json.decode(text)
+        if text.count(b":") == _keys(value):  # as many as there are colons: none can have been given twice
+            return value
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        pass  # what the fast reader refuses is either no JSON or a lone surrogate
+    return decode(text.decode("utf-8"))
+
+
+def _keys(value: JSON) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_keys, value.values()))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0
 
 
 def read_answer(value: JSON) -> Completion:
@@ -56,6 +89,8 @@ def read_chat(reply: JSON) -> Completion:
     finish_reason = reason[:64] if isinstance(reason, str) else None
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
+    if finish_reason == "error" or choice.get("error"):
+        raise UnreadableReplyError(f"the answer is an error{_error_text(choice)}")
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnreadableReplyError(f"choices[0].message is {_type_name(message)}, not a message")
@@ -137,6 +172,13 @@ def _error_text(reply: Mapping[str, JSON]) -> str:
     if isinstance(message, str) and message:
         return f"; it says: {message}"
     return keys_of(reply)
+
+
+def says_error(reply: JSON) -> bool:
+    """Whether a reply is an error instead of an answer, whatever its status says."""
+    error = reply.get("error") if isinstance(reply, dict) else None
+    said = isinstance(error, str) or (isinstance(error, dict) and not error.keys().isdisjoint(_OF_AN_ERROR))
+    return bool(error) and said and isinstance(reply, dict) and reply.keys().isdisjoint(_OF_AN_ANSWER)
 
 
 def keys_of(reply: object) -> str:

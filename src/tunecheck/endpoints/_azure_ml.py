@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from tunecheck._json import JSON, Missing, find, loads, parse_path
-from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer
+from tunecheck._json import JSON, Missing, find, parse_path
+from tunecheck.endpoints._answers import UnreadableReplyError, keys_of, read_answer, read_json, says_error
 from tunecheck.endpoints._auth import AuthConfig
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._config import Definition, Text
@@ -54,8 +54,12 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
     def _answer(self, reply: JSON) -> Completion:
         if self._path and isinstance(reply, str):
             with contextlib.suppress(ValueError):
-                reply = loads(reply)
+                reply = read_json(reply.encode())
         value = find(reply, self._path)
         if isinstance(value, Missing):
-            raise UnreadableReplyError(f"the reply has nothing at {self.config.response!r}{keys_of(reply)}")
+            problem = f"the reply has nothing at {self.config.response!r}{keys_of(reply)}"
+            broken = isinstance(reply, str) and reply.lstrip().startswith("{")
+            raise UnreadableReplyError(problem, lasting=not (broken or says_error(reply)))
+        if not self._path and says_error(reply):
+            raise UnreadableReplyError("the reply is an error")
         return read_answer(value)

@@ -32,7 +32,10 @@ _TOOLS: tuple[Mapping[str, JSON], ...] = (
 )
 
 _ADVICE: tuple[tuple[type[errors.TunecheckError], str], ...] = (
-    (errors.RefusedError, "check the auth section, and that its environment variable holds a valid key"),
+    (
+        errors.RefusedError,
+        "check the auth section, that its environment variable holds a valid key, and the account's quota",
+    ),
     (errors.ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
     (errors.TimedOutError, "is the address right and the service awake? If it is slow by nature, raise timeout_s"),
     (errors.ContentFilterError, "the service works, but its content policy declined the sample question"),

@@ -6,29 +6,32 @@ import asyncio
 import copy
 import random
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
-from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
-from tunecheck._json import JSON, loads
+from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
+from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._targets import Load
-from tunecheck.endpoints._answers import read_usage
+from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
-from tunecheck.endpoints._failures import Failure, answer_failure, is_page, reply_failure, request_id
+from tunecheck.endpoints._failures import Failure, answer_failure, error_failure, is_page, reply_failure, request_id
 from tunecheck.endpoints._limits import AdaptiveGate, Backoff, Clock, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
 
 MOST_REFUSALS = 10
-"""Refused calls (401, 403) in a row after which the run stops: every further one would be refused as well."""
+"""Refused calls (401, 403, no quota left, a long wait asked for) in a row after which the run stops: every further one
+would be refused as well."""
 
 _MOST_AT_FIRST = 64
 _TOKEN_BURST_S = 10.0
+
+A = TypeVar("A")
 
 
 class Limits(ConcurrencyLimit, frozen=True):
@@ -39,20 +42,25 @@ class Limits(ConcurrencyLimit, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Generic[A]):
     """What all attempts of one call share."""
 
     body: bytes
     headers: Mapping[str, str]
     tokens: int
+    read: Callable[[JSON], A]
     text_answers: bool
     empty_answers: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """A reply that holds an answer. `latency_ms` is from sending the attempt that succeeded to its last byte."""
+class Exchange(Generic[A]):
+    """A reply, and the answer read from it.
 
+    `latency_ms` is from sending the attempt that succeeded to its last byte.
+    """
+
+    answer: A
     reply: JSON
     latency_ms: float
     request_id: str | None
@@ -62,8 +70,8 @@ class Exchange:
 class Client:
     """Posts JSON to one address and reads JSON, with one session, retries and limits for all its calls.
 
-    `who` is what its errors begin with. After ten refused calls (401 or 403) in a row it sends nothing more: each
-    further call raises StopRunError.
+    `who` is what its errors begin with. After ten refused calls in a row (a wrong key, no quota left) it sends nothing
+    more: each further call raises StopRunError.
     """
 
     who: str
@@ -99,15 +107,17 @@ class Client:
         body: bytes,
         *,
         key: str,
+        read: Callable[[JSON], A],
         tokens: int = 0,
         headers: Mapping[str, str] | None = None,
         text_answers: bool = False,
         empty_answers: bool = False,
-    ) -> Exchange:
+    ) -> Exchange[A]:
         """Send a body until it is answered.
 
-        `key` is the idempotency key of all attempts; `tokens` is what the call is expected to use, counted against the
-        limit and corrected by what the service says; `headers` go with this call alone. With `text_answers` a plain
+        `key` is the idempotency key of all attempts; `read` makes the answer of a reply, or raises FilteredError or
+        another ValueError; `tokens` is what the call is expected to use, counted against the limit and corrected by
+        what the service says; `headers` go with this call alone. With `text_answers` a plain
         text is an answer too; with `empty_answers`, so is anything but a web page, nothing included: read as null
         where it is not JSON.
 
@@ -117,20 +127,11 @@ class Client:
         """
         # The same key on every attempt: a service that knows it neither computes nor bills a lost answer twice.
         sent = {**(headers or {}), "Idempotency-Key": key}
-        call = _Call(body, sent, tokens, text_answers, empty_answers)
+        call = _Call(body, sent, tokens, read, text_answers, empty_answers)
         live = self._opened()
         live.check()
         async with live.gate:
-            try:
-                exchange = await self._attempts(live, call)
-            except RefusedError as error:
-                live.refused(self.who, error)
-                raise
-            except EndpointError:
-                live.refusals = 0  # it was let in: the credentials are right
-                raise
-            live.refusals = 0
-            return exchange
+            return await self._attempts(live, call)
 
     async def close(self) -> None:
         """Close the connections; a later call opens new ones and starts with clean counts."""
@@ -146,18 +147,23 @@ class Client:
             self._live = _Live(loop, transport, self.limits, self.clock)
         return self._live
 
-    async def _attempts(self, live: _Live, call: _Call) -> Exchange:
+    async def _attempts(self, live: _Live, call: _Call[A]) -> Exchange[A]:
         failures = 0
         renewed = False
         while True:
             live.check()
-            identity = await self.auth.headers()
+            try:
+                identity = await self.auth.headers()
+            except RefusedError as error:
+                live.refused(error)
+                raise
             await live.take(call.tokens)
             live.attempts += 1
             outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
             live.use(_used(outcome, call.tokens) - call.tokens)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
+                live.refusals = 0
                 return outcome
             failures += 1
             if outcome.overload:
@@ -168,15 +174,16 @@ class Client:
                 renewed = True
                 continue
             if not outcome.retry or failures > self.backoff.retries:
-                error = outcome.error
-                if failures == 1:
-                    raise error
-                text = f"{error} (after {failures} attempts)"
-                raise type(error)(text, status=error.status, request_id=error.request_id)
+                failed = _with(outcome.error, f"after {failures} attempts") if failures > 1 else outcome.error
+                if outcome.refused:
+                    live.refused(failed)
+                else:
+                    live.refusals = 0  # it was let in: the credentials are right
+                raise failed
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
             await live.gate.rejoin()
 
-    async def _attempt(self, live: _Live, call: _Call, headers: Mapping[str, str]) -> Exchange | Failure:
+    async def _attempt(self, live: _Live, call: _Call[A], headers: Mapping[str, str]) -> Exchange[A] | Failure:
         started = self.clock.now()
         try:
             reply = await live.transport.post(call.body, headers)
@@ -186,31 +193,51 @@ class Client:
             return Failure(kind(message), retry=failed.sort != "certificate")
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
-    def _read(self, reply: Reply, latency_ms: float, call: _Call) -> Exchange | Failure:
+    def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | Failure:
         wait_s = retry_after_s(reply.headers, self.clock.wall()) if reply.status >= 400 else None
         failure = reply_failure(reply, self.who, self.redactor, wait_s)
         if failure is not None:
-            return failure
+            return self._worth_waiting(failure)
+        try:
+            value = read_json(reply.body)
+        except ValueError as error:
+            kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if call.text_answers and kind == "text/plain":
+                value = reply.body.decode("utf-8", "replace")
+            elif call.empty_answers and not is_page(reply):
+                value = None
+            else:
+                return self._no_json(reply, str(error))
         id_ = request_id(reply.headers, self.redactor)
         try:
-            return Exchange(loads(reply.body), latency_ms, id_)
-        except ValueError:
-            pass
-        kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if call.text_answers and kind == "text/plain":
-            return Exchange(reply.body.decode("utf-8", "replace"), latency_ms, id_)
-        if call.empty_answers and not is_page(reply):
-            return Exchange(None, latency_ms, id_)
-        return self._no_json(reply)
+            return Exchange(call.read(value), value, latency_ms, id_)
+        except FilteredError as error:
+            filtered = ContentFilterError(f"{self.who}: {error}", status=reply.status, request_id=id_)
+            return Failure(filtered, retry=False)
+        except ValueError as error:
+            lasting = not isinstance(error, UnreadableReplyError) or error.lasting
+            if not lasting and isinstance(value, dict) and value.get("error"):
+                return error_failure(reply, value, self.who, self.redactor)
+            problem = clean(self.redactor.text(str(error)), 200)
+            return answer_failure(reply, self.who, problem, self.redactor, retry=not lasting)
 
-    def _no_json(self, reply: Reply) -> Failure:
+    def _worth_waiting(self, failure: Failure) -> Failure:
+        """The failure; without a retry where the service asks for a longer wait than a run can stand still for."""
+        asked, most = failure.retry_after_s, self.backoff.retry_after_cap_s
+        if not failure.retry or asked is None or asked <= most:
+            return failure
+        problem = f"it asks to wait {asked:,.0f} s, and a call waits {most:g} s at most: go on later with --resume"
+        return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
+
+    def _no_json(self, reply: Reply, problem: str) -> Failure:
         if is_page(reply):
-            return answer_failure(reply, self.who, "answered with a web page: is the url right?", self.redactor, False)
+            return answer_failure(reply, self.who, "answered with a web page: is the url right?", self.redactor)
         if "event-stream" in reply.headers.get("content-type", ""):
             problem = "streams its answers; turn streaming off in the request's parameters"
             return answer_failure(reply, self.who, problem, self.redactor, False)
-        said = clean(self.redactor.text(reply.body[: 1 << 16].decode("utf-8", "replace")), 80)
-        return answer_failure(reply, self.who, f"answered with what is not JSON: {said or 'nothing'}", self.redactor)
+        said = clean(self.redactor.text(reply.body[: 1 << 16].decode("utf-8", "replace")), 80) or "nothing"
+        what = "what is not JSON" if problem.startswith("not JSON") else f"unusable JSON ({clean(problem, 100)})"
+        return answer_failure(reply, self.who, f"answered with {what}: {said}", self.redactor)
 
 
 class _Live:
@@ -243,14 +270,23 @@ class _Live:
         if self._stop is not None:
             raise StopRunError(self._stop)
 
-    def refused(self, who: str, error: RefusedError) -> None:
+    def refused(self, error: EndpointError) -> None:
+        """Count a refusal.
+
+        Raises:
+            StopRunError: there were ten in a row.
+        """
         self.refusals += 1
         if self.refusals >= MOST_REFUSALS:
             self._stop = f"the run must stop now: {MOST_REFUSALS} calls in a row were refused; the last: {error}"
             raise StopRunError(self._stop) from None
 
 
-def _used(outcome: Exchange | Failure, expected: int) -> int:
+def _with(error: EndpointError, more: str) -> EndpointError:
+    return type(error)(f"{error} ({more})", status=error.status, request_id=error.request_id)
+
+
+def _used(outcome: Exchange[A] | Failure, expected: int) -> int:
     """The tokens that an attempt used: as the service counted, else as expected; none where it failed."""
     if isinstance(outcome, Failure):
         return 0

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, ThrottledError, TimedOutError
-from tunecheck._json import JSON, loads
+from tunecheck._json import JSON
 from tunecheck._messages import clean
+from tunecheck.endpoints._answers import read_json
 from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._transport import Reply
@@ -16,11 +17,19 @@ _REQUEST_IDS = ("x-request-id", "x-ms-request-id", "apim-request-id", "x-ms-clie
 
 _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 
+_SPENT_CODES = frozenset(
+    """insufficient_quota insufficient_funds insufficient_balance insufficient_credits billing_error billing_not_active
+    billing_hard_limit_reached spend_limit_reached account_deactivated account_disabled account_suspended
+    organization_deactivated deactivated_workspace access_terminated SubscriptionDisabled""".split()
+)
+"""The account can buy nothing more: no retry changes that, whatever the status (OpenAI says 429) and the wording."""
+
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 """Azure ML answers 424 where the container behind it failed, and puts the container's own status here."""
 
 _KINDS: Mapping[int, type[EndpointError]] = {
     401: RefusedError,
+    402: RefusedError,
     403: RefusedError,
     408: TimedOutError,
     429: ThrottledError,
@@ -30,6 +39,7 @@ _KINDS: Mapping[int, type[EndpointError]] = {
 _ADVICE = {
     301: "redirects are not followed: write the final url",
     401: "check the key or sign-in",
+    402: "the account has nothing left to spend",
     403: "check the key's or identity's rights",
     404: "check the url and the deployment's name",
     413: "the request is too large",
@@ -38,12 +48,17 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt that gave no answer. `retry`: another one may; `overload`: the service is overloaded or throttles."""
+    """An attempt that gave no answer.
+
+    `retry`: another one may; `overload`: the service is overloaded or throttles; `refused`: every further call would be
+    refused as well.
+    """
 
     error: EndpointError
     retry: bool
     retry_after_s: float | None = None
     overload: bool = False
+    refused: bool = False
 
 
 def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
@@ -59,34 +74,67 @@ def reply_failure(reply: Reply, who: str, redactor: Redactor, retry_after: float
     """What a reply's status says, None where it says that the body is the answer."""
     if 200 <= reply.status < 300:
         return None
-    status = reply.status
-    own = reply.headers.get(_MODEL_STATUS, "")
-    if status == HTTPStatus.FAILED_DEPENDENCY and re.fullmatch(r"[3-5][0-9][0-9]", own, re.ASCII):
-        status = int(own)
-    id_ = request_id(reply.headers, redactor)
     try:
-        body = loads(reply.body) if len(reply.body) < 1 << 20 else None
+        body = read_json(reply.body) if len(reply.body) < 1 << 20 else None
     except ValueError:
         body = None
-    filtered = _filter_reason(body)
-    if filtered is not None:
-        text = clean(redactor.text(filtered), 200)
+    return error_failure(reply, body, who, redactor, retry_after)
+
+
+def error_failure(reply: Reply, body: JSON, who: str, redactor: Redactor, retry_after: float | None = None) -> Failure:
+    """What a reply means that is an error by its status, or by its body where the status says 200."""
+    status = _own_status(reply, body)
+    id_ = request_id(reply.headers, redactor)
+    codes = _codes(body)
+    if not _FILTER_CODES.isdisjoint(codes):
+        text = clean(redactor.text(_filter_reason(body)), 200)
         return Failure(ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False)
+    spent = not _SPENT_CODES.isdisjoint(codes)
     if 300 <= status < 400:
         # The query of a redirect may carry a token.
         said = f"to {reply.headers.get('location', 'nowhere').partition('?')[0]}"
         advice = _ADVICE.get(301)
     else:
-        said, advice = _said(body, reply), _ADVICE.get(status)
-    message = f"{who} answered {_status_name(reply.status)}"
+        said, advice = _said(body, reply), _ADVICE.get(402 if spent else status)
+    message = f"{who} answered {_status_name(reply.status)}{' with an error' if reply.status < 300 else ''}"
     if status != reply.status:
         message += f" (the model's own status: {_status_name(status)})"
     message += f": {clean(redactor.text(said), 200)}" if said else ""
     message += f" ({advice})" if advice else ""
-    kind = _KINDS.get(status, EndpointError)
+    kind = RefusedError if spent else _KINDS.get(status, ReplyError if status < 300 else EndpointError)
     return Failure(
-        kind(message, status=status, request_id=id_), is_passing(status), retry_after, overload=status in (429, 503)
+        kind(message, status=status, request_id=id_),
+        retry=not spent and (status < 300 or is_passing(status)),
+        retry_after_s=retry_after,
+        overload=not spent and status in (429, 503),
+        refused=kind is RefusedError,
     )
+
+
+def _own_status(reply: Reply, body: JSON) -> int:
+    """The status of what is behind the service: as Azure ML tells it, or as the body of a 200 does."""
+    told: JSON = None
+    if reply.status == HTTPStatus.FAILED_DEPENDENCY:
+        told = reply.headers.get(_MODEL_STATUS)
+    elif reply.status < 300:
+        told = next(
+            (value for value in _told(body, "code", "status") if re.fullmatch(r"[45][0-9]{2}", str(value))), None
+        )
+    return int(str(told)) if re.fullmatch(r"[3-5][0-9]{2}", str(told), re.ASCII) else reply.status
+
+
+def _told(body: JSON, *keys: str) -> list[JSON]:
+    """What an error's body says under these keys: in its `error`, then beside it."""
+    error = body.get("error") if isinstance(body, dict) else None
+    holders = [holder for holder in (error, body) if isinstance(holder, dict)]
+    return [holder[key] for holder in holders for key in keys if holder.get(key)]
+
+
+def _codes(body: JSON) -> set[str]:
+    """The codes by which an error says what it is."""
+    inner = [inner for inner in _told(body, "innererror") if isinstance(inner, dict)]
+    told = [*_told(body, "code", "type", "error"), *(each.get("code") for each in inner)]
+    return {code for code in told if isinstance(code, str)}
 
 
 def _status_name(status: int) -> str:
@@ -98,13 +146,9 @@ def _status_name(status: int) -> str:
 
 def _said(body: JSON, reply: Reply) -> str:
     """The words of an error reply: its JSON's message, a page's title, or the text itself."""
-    if isinstance(body, dict):
-        error = body.get("error")
-        for holder in (error if isinstance(error, dict) else {}, body):
-            for key in ("message", "detail", "error", "title", "error_description"):
-                value = holder.get(key)
-                if isinstance(value, str) and value:
-                    return value
+    words = _told(body, "message", "detail", "error", "title", "error_description")
+    if text := next((word for word in words if isinstance(word, str)), None):
+        return text
     # Much more than is shown: a secret cut in half at the end would not be recognised.
     text = reply.body[: 1 << 16].decode("utf-8", "replace")
     if is_page(reply):
@@ -119,22 +163,14 @@ def is_page(reply: Reply) -> bool:
     return "html" in kind.lower() or reply.body[:200].lstrip()[:1] == b"<"
 
 
-def _filter_reason(body: JSON) -> str | None:
-    error = body.get("error") if isinstance(body, dict) else None
-    if not isinstance(error, dict):
-        return None
-    inner = error.get("innererror")
-    inner = inner if isinstance(inner, dict) else {}
-    codes = [code for code in (error.get("code"), inner.get("code")) if isinstance(code, str)]
-    if not _FILTER_CODES.intersection(codes):
-        return None
-    for result in (inner.get("content_filter_result"), error.get("content_filter_result")):
-        verdicts = result if isinstance(result, dict) else {}
-        names = [name for name, each in verdicts.items() if isinstance(each, dict) and each.get("filtered") is True]
-        if names:
+def _filter_reason(body: JSON) -> str:
+    inner = [inner for inner in _told(body, "innererror") if isinstance(inner, dict)]
+    results = [*(each.get("content_filter_result") for each in inner), *_told(body, "content_filter_result")]
+    for verdicts in results:
+        named = verdicts.items() if isinstance(verdicts, dict) else ()
+        if names := [name for name, each in named if isinstance(each, dict) and each.get("filtered") is True]:
             return ", ".join(names)
-    message = error.get("message")
-    return message if isinstance(message, str) else "content filter"
+    return next((text for text in _told(body, "message") if isinstance(text, str)), "content filter")
 
 
 def answer_failure(reply: Reply, who: str, problem: str, redactor: Redactor, retry: bool = True) -> Failure:

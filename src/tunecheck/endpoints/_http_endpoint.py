@@ -4,22 +4,20 @@ import random
 import uuid
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
-from tunecheck._errors import ContentFilterError, ReplyError
 from tunecheck._json import JSON, dumps
-from tunecheck._messages import clean
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
-from tunecheck.endpoints._answers import FilteredError, read_usage
+from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, time_text
-from tunecheck.endpoints._client import Client, Exchange, Limits
+from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock
 from tunecheck.endpoints._templates import RequestTemplate
@@ -150,9 +148,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
     async def complete(self, request: ChatRequest) -> Completion:
         parameters = {**self._parameters, **request.parameters}
         key = request.idempotency_key or uuid.uuid4().hex
-        return self._completion(await self._asked(self._body(request, parameters), key, request.sent_at, parameters))
+        return (await self._asked(self._body(request, parameters), key, request.sent_at, parameters))[0]
 
-    async def _asked(self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]) -> Exchange:
+    async def _asked(
+        self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
+    ) -> tuple[Completion, JSON]:
+        """The answer to a body, and the reply that it stands in."""
         body = dumps(value)
         tokens = 0
         if self.config.limits.tokens_per_minute:
@@ -161,9 +162,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
             most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
             answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
             tokens = len(body) // 4 + answer
-        return await self._client.post(
-            body, key=key, tokens=tokens, headers=time_header(sent_at), text_answers=self.text_answers
+        exchange = await self._client.post(
+            body,
+            key=key,
+            read=self._completion,
+            tokens=tokens,
+            headers=time_header(sent_at),
+            text_answers=self.text_answers,
         )
+        completion = replace(exchange.answer, latency_ms=exchange.latency_ms, request_id=exchange.request_id)
+        return completion, exchange.reply
 
     def settings(self) -> dict[str, JSON]:
         """The definition as it was written (references to the environment, not their values), and the address."""
@@ -206,27 +214,19 @@ class HttpEndpoint(Endpoint, Generic[C]):
             raise definition.at("request").error(problem)
         return template
 
-    def _completion(self, exchange: Exchange) -> Completion:
-        reply, id_, masked = exchange.reply, exchange.request_id, self._redactor.answer
-        try:
-            answer = self._answer(reply)
-            # A service may echo a secret; what is nested too deeply to be stored is refused.
-            calls = [masked(dict(call)) for call in answer.tool_calls]
-            return Completion(
-                text=cast("str | None", masked(answer.text)),
-                tool_calls=tuple(call for call in calls if isinstance(call, dict)),
-                usage=read_usage(reply),
-                latency_ms=exchange.latency_ms,
-                finish_reason=cast("str | None", masked(answer.finish_reason)),
-                request_id=id_,
-                # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
-                simulated=isinstance(reply, dict) and reply.get("simulated") is True,
-            )
-        except FilteredError as error:
-            raise ContentFilterError(f"endpoint {self.name!r}: {error}", status=200, request_id=id_) from None
-        except ValueError as error:
-            text = clean(self._redactor.text(str(error)), 200)
-            raise ReplyError(f"endpoint {self.name!r}: {text}", status=200, request_id=id_) from None
+    def _completion(self, reply: JSON) -> Completion:
+        """The answer in a reply; a service may echo a secret, and what is nested too deeply to be stored is refused."""
+        answer, masked = self._answer(reply), self._redactor.answer
+        calls = [masked(dict(call)) for call in answer.tool_calls]
+        return replace(
+            answer,
+            text=cast("str | None", masked(answer.text)),
+            tool_calls=tuple(call for call in calls if isinstance(call, dict)),
+            usage=read_usage(reply),
+            finish_reason=cast("str | None", masked(answer.finish_reason)),
+            # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
+            simulated=isinstance(reply, dict) and reply.get("simulated") is True,
+        )
 
 
 def time_header(sent_at: datetime | None) -> dict[str, str]:

@@ -191,8 +191,8 @@ def is_passing(status: int) -> bool:
 class Backoff:
     """Exponential backoff with full jitter: a wait between 0 and min(cap_s, base_s · 2^failures), in seconds.
 
-    A server's Retry-After is the least that is waited, up to `retry_after_cap_s`: a service that asks for more is
-    asked again after that time, since a run cannot stand still for hours on one header.
+    A server's Retry-After is the least that is waited. A call whose service asks for more than `retry_after_cap_s` is
+    given up: a run cannot stand still for hours on one header, and asking earlier would be in vain.
     (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
 
@@ -204,7 +204,7 @@ class Backoff:
     def wait_s(self, failures: int, retry_after: float | None, rng: random.Random) -> float:
         """How long to wait after the `failures`-th failure (counted from 1)."""
         if retry_after is not None:
-            return min(retry_after, self.retry_after_cap_s) + rng.uniform(0, self.base_s)
+            return retry_after + rng.uniform(0, self.base_s)
         return rng.uniform(0, min(self.cap_s, self.base_s * 2 ** min(failures, 32)))
 
 

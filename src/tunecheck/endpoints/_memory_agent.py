@@ -7,7 +7,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tunecheck._json import JSON, dumps
-from tunecheck.endpoints._answers import UnreadableReplyError, content_parts, keys_of
+from tunecheck.endpoints._answers import UnreadableReplyError, content_parts, keys_of, says_error
 from tunecheck.endpoints._base import ChatRequest, Completion, StatefulEndpoint, StatefulReply, time_text
 from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._config import Definition
@@ -40,9 +40,8 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         body = _told(conversation, sent_at) | {"message": message}
         if suggested is not None:
             body["suggested_reply"] = suggested
-        exchange = await self._asked(body, key, sent_at, {})
-        completion = self._completion(exchange)
-        says = isinstance(exchange.reply, dict) and exchange.reply.get("adopted") is True
+        completion, answered = await self._asked(body, key, sent_at, {})
+        says = isinstance(answered, dict) and answered.get("adopted") is True
         return StatefulReply(completion, says and suggested is not None and completion.text == suggested)
 
     async def reset(self, *, conversation: str, key: str, sent_at: datetime) -> None:
@@ -53,7 +52,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         await self._tell(self._advance, body, key, sent_at)
 
     async def _tell(self, client: Client, body: JSON, key: str, sent_at: datetime) -> None:
-        await client.post(dumps(body), key=key, headers=time_header(sent_at), empty_answers=True)
+        await client.post(dumps(body), key=key, read=_heard, headers=time_header(sent_at), empty_answers=True)
 
     def _address(self, url: str, definition: Definition) -> str:
         return _beside(url, _REPLY)
@@ -67,6 +66,12 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
         if not isinstance(text, str):
             raise UnreadableReplyError(f"the agent's answer has no text as its `reply`{keys_of(reply)}")
         return Completion(text, finish_reason="stop")
+
+
+def _heard(reply: JSON) -> None:
+    """Any reply will do but an error."""
+    if says_error(reply):
+        raise UnreadableReplyError("the agent answered with an error")
 
 
 def _beside(url: str, path: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import functools
 import hashlib
 import math
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tunecheck._errors import ConfigurationError, EndpointError, ReplyError
+from tunecheck._errors import ConfigurationError, EndpointError
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._answers import UnreadableReplyError, read_usage
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
@@ -249,18 +250,16 @@ class EmbeddingEndpoint(Endpoint):
         key = asked[0].key
         if len(asked) > 1:
             key = hashlib.blake2b("\0".join(one.key for one in asked).encode(), digest_size=16).hexdigest()
-        exchange = await self._client.post(body, key=key, tokens=expected)
-        try:
-            vectors = read_embeddings(exchange.reply, len(asked))
-        except UnreadableReplyError as error:
-            raise ReplyError(f"endpoint {self.name!r}: {error}", status=200, request_id=exchange.request_id) from None
+        read = functools.partial(read_embeddings, count=len(asked))
+        exchange = await self._client.post(body, key=key, read=read, tokens=expected)
         usages = _shared(read_usage(exchange.reply).input_tokens, texts)
         return [
-            _completion(packed_vector(vector), usage, exchange) for vector, usage in zip(vectors, usages, strict=True)
+            _completion(packed_vector(vector), usage, exchange)
+            for vector, usage in zip(exchange.answer, usages, strict=True)
         ]
 
 
-def _completion(vector: str, tokens: int | None, exchange: Exchange) -> Completion:
+def _completion(vector: str, tokens: int | None, exchange: Exchange[Any]) -> Completion:
     reply = exchange.reply
     return _Embedded(
         text=vector,

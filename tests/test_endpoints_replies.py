@@ -1,0 +1,208 @@
+"""Replies that look like answers and are none, and refusals that no retry changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.endpoint_parts import HELLO, EagerClock, HandClock, azure_ml
+from tests.fault_server import FaultServer, Plan, Step, answer, failing, page, raw
+from tests.pipeline_parts import questions, run
+
+from tunecheck._errors import EndpointError, RefusedError, ReplyError, RunError, StopRunError, ThrottledError
+from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._chat import OpenAIEndpoint
+from tunecheck.endpoints._definition import load_endpoint, read_definition
+from tunecheck.endpoints._memory_agent import MemoryAgentEndpoint
+
+GOOD = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
+
+
+def chat(server: FaultServer, **values: Any) -> OpenAIEndpoint:
+    definition = read_definition({"kind": "openai", "url": server.url, "model": "m", **values})
+    return OpenAIEndpoint(definition, clock=HandClock())
+
+
+async def ask(endpoint: Endpoint) -> str | None:
+    try:
+        return (await endpoint.complete(HELLO)).text
+    finally:
+        await endpoint.close()
+
+
+def once_then(bad: Step, good: object) -> Plan:
+    return lambda _, attempt: bad if attempt == 0 else answer(good)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        raw(b'{"choices": []}'),
+        raw(b'{"choices": [{"message": null}]}'),
+        raw(b'{"choices": [{"message": {"content": NaN}}]}'),
+        raw(b'{"choices": [{"message": {"content": "hi"}}], "usage": {"prompt_tokens": 1e999}}'),
+        raw(b'{"choices": [{"message": {"content": "a", "content": "b"}}]}'),
+        raw(b'{"choices": [{"message": {"content": "a"}}], "choices": [{"message": {"content": "b"}}]}'),
+        answer({"error": {"message": "upstream died", "type": "server_error"}}),
+        answer({"error": {"message": "busy", "code": 503}, "choices": []}),
+        answer({"choices": [{"message": {"content": ""}, "finish_reason": "error", "error": {"message": "gone"}}]}),
+        page(),
+        raw(b"<html>bad gateway</html>"),
+    ],
+)
+async def test_a_200_that_is_no_answer_is_asked_for_again(bad: Step) -> None:
+    with FaultServer(once_then(bad, GOOD)) as server:
+        assert await ask(chat(server)) == "hi"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        raw(b'{"result": NaN}'),
+        raw(b'{"result": "a", "result": "b"}'),
+        raw(b'"{\\"result\\": NaN}"'),
+        answer({"error": "model is loading"}),
+        answer({"error": {"message": "out of memory", "code": "oom"}}),
+        page(),
+    ],
+)
+@pytest.mark.parametrize("path", ["result", None])
+async def test_nor_is_it_a_scoring_servers_answer(bad: Step, path: str | None) -> None:
+    if path is None and bad.body.startswith(b'"'):
+        pytest.skip("without a path, a text is the answer as it is")
+    with FaultServer(once_then(bad, {"result": "hi"} if path else "hi")) as server:
+        assert await ask(azure_ml(server.url, response=path)) == "hi"
+    assert len(server.requests) == 2
+
+
+async def test_an_error_at_200_that_stays_is_told_in_its_own_words() -> None:
+    with (
+        FaultServer(lambda *_: answer({"error": {"message": "out of memory"}})) as server,
+        pytest.raises(ReplyError, match=r"200 OK with an error: out of memory \(after 3 attempts\)"),
+    ):
+        await ask(azure_ml(server.url, retries=2))
+
+
+async def test_an_error_at_200_with_the_code_of_a_status_counts_as_that_status() -> None:
+    with (
+        FaultServer(lambda *_: answer({"error": {"message": "slow down", "code": 429}})) as server,
+        pytest.raises(ThrottledError, match="slow down"),
+    ):
+        await ask(azure_ml(server.url, retries=1))
+    with (
+        FaultServer(lambda *_: answer({"error": {"message": "no such model", "code": "404"}})) as server,
+        pytest.raises(EndpointError, match="no such model"),
+    ):
+        await ask(azure_ml(server.url))
+    assert len(server.requests) == 1
+
+
+async def test_a_models_own_answer_may_speak_of_an_error() -> None:
+    said = {"result": {"error": "no such city"}, "error": None}
+    with FaultServer(lambda *_: answer(said)) as server:
+        assert await ask(azure_ml(server.url, response="result")) == '{"error":"no such city"}'
+
+
+@pytest.mark.parametrize("spaces", [b"", b"\r\n "])
+async def test_a_reply_with_a_byte_order_mark_is_read(spaces: bytes) -> None:
+    with FaultServer(lambda *_: raw(b"\xef\xbb\xbf" + spaces + json.dumps(GOOD).encode())) as server:
+        assert await ask(chat(server)) == "hi"
+    assert len(server.requests) == 1
+
+
+async def test_colons_and_halves_of_characters_in_an_answer_change_nothing() -> None:
+    body = rb'{"choices": [{"message": {"content": "a: {\"b\": \ud83d}"}}]}'
+    with FaultServer(lambda *_: raw(body)) as server:
+        assert await ask(chat(server)) == 'a: {"b": \ud83d}'
+
+
+async def test_the_problem_is_named() -> None:
+    with (
+        FaultServer(lambda *_: raw(b'{"result": 1, "result": 2}')) as server,
+        pytest.raises(ReplyError, match="the key 'result' is given twice"),
+    ):
+        await ask(azure_ml(server.url, response="result", retries=0))
+
+
+async def test_an_agent_that_answers_with_an_error_has_not_been_told() -> None:
+    plan = once_then(answer({"error": {"message": "restarting"}}), {"reply": "hi"})
+    with FaultServer(plan) as server:
+        agent = MemoryAgentEndpoint(read_definition({"kind": "memory_agent", "url": server.url}))
+        agent._reset.clock = agent._client.clock = EagerClock()
+        await agent.reset(conversation="c", key="k", sent_at=datetime(2026, 1, 1, tzinfo=UTC))
+        await agent.close()
+    assert len(server.requests) == 2
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"message": "You exceeded your current quota", "code": "insufficient_quota"}),
+        (429, {"message": "bitte aufladen", "type": "insufficient_quota", "code": None}),
+        (429, {"message": "x", "code": "billing_hard_limit_reached"}),
+        (400, {"message": "x", "code": "billing_hard_limit_reached"}),
+        (429, {"message": "x", "code": "account_deactivated"}),
+        (429, {"message": "x", "code": "429", "innererror": {"code": "insufficient_quota"}}),
+        (200, {"message": "x", "code": "insufficient_quota"}),
+        (402, {"message": "Insufficient credits"}),
+    ],
+)
+async def test_an_account_with_nothing_left_stops_the_run_after_ten_calls(status: int, error: dict[str, Any]) -> None:
+    with FaultServer(lambda *_: raw(json.dumps({"error": error}).encode(), status=status)) as server:
+        endpoint = chat(server, limits={"concurrency": 1})
+        for _ in range(9):
+            with pytest.raises(RefusedError, match="nothing left to spend"):
+                await endpoint.complete(HELLO)
+        with pytest.raises(StopRunError):
+            await endpoint.complete(HELLO)
+        await endpoint.close()
+    assert len(server.requests) == 10
+
+
+async def test_a_rate_limit_that_only_speaks_of_quota_is_waited_for() -> None:
+    busy = failing(429, "Rate limit reached: insufficient_quota? billing? no, try again in 20 ms")
+    with FaultServer(once_then(busy, GOOD)) as server:
+        assert await ask(chat(server)) == "hi"
+
+
+def test_a_run_on_an_empty_account_stops_and_says_how_to_go_on(tmp_path: Path) -> None:
+    empty = raw(b'{"error": {"message": "no quota", "code": "insufficient_quota"}}', status=429)
+    with FaultServer(lambda *_: empty) as server:
+        endpoint = load_endpoint({"kind": "azure_ml", "url": server.url, "limits": {"concurrency": 2}})
+        rows = [{**row, "query": row["question"]} for row in questions(200)]
+        with pytest.raises(RunError, match=r"no quota .*go on with --resume"):
+            run(tmp_path, rows, target=endpoint, evaluators={"n": lambda response: 1})
+    assert len(server.requests) <= 12
+
+
+class TestLongWaits:
+    async def test_a_longer_wait_than_a_call_waits_is_an_error_at_once(self) -> None:
+        clock = HandClock()
+        with FaultServer(lambda *_: failing(429, "come back tomorrow", Retry_After="86400")) as server:
+            endpoint = azure_ml(server.url, clock=clock)
+            with pytest.raises(ThrottledError, match=r"asks to wait 86,400 s, and a call waits 120 s at most"):
+                await endpoint.complete(HELLO)
+            await endpoint.close()
+        assert (len(server.requests), clock.waits) == (1, [])
+
+    async def test_ten_of_them_in_a_row_stop_the_run(self) -> None:
+        with FaultServer(lambda *_: failing(503, Retry_After="3600")) as server:
+            endpoint = azure_ml(server.url)
+            results = await asyncio.gather(*(endpoint.complete(HELLO) for _ in range(60)), return_exceptions=True)
+            await endpoint.close()
+        assert isinstance(results[-1], StopRunError)
+        assert len(server.requests) < 40
+
+    async def test_as_long_as_a_call_waits_is_waited(self) -> None:
+        clock = HandClock()
+        with FaultServer(once_then(failing(429, Retry_After="120"), "hi")) as server:
+            assert await ask(azure_ml(server.url, clock=clock)) == "hi"
+        assert 120 <= clock.waits[0] <= 120.5
