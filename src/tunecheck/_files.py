@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import loads
+from tunecheck._regular_files import open_regular, read_regular
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -57,11 +58,11 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
             there is no such file.
     """
     try:
-        content = loads(path.read_bytes())
+        content = loads(read_regular(path))
     except FileNotFoundError:
         raise ConfigurationError(missing or f"{path}: cannot be read: no such file") from None
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+        raise ConfigurationError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path}: expected a JSON object")
     check_version(content, path)
@@ -75,7 +76,7 @@ def check_first_record(path: Path) -> None:
         NewerFileError: a later version wrote it.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             first = loads(file.readline(1 << 20))
     except (OSError, ValueError):  # not there, empty or torn: for its reader to say
         return

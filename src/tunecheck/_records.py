@@ -14,6 +14,7 @@ from pathlib import Path
 from tunecheck._errors import RunError
 from tunecheck._files import check_first_record
 from tunecheck._json import dumps_line
+from tunecheck._regular_files import open_regular
 
 _SYNC_EVERY_S = 1.0
 _LOCK_TRIES = 5
@@ -35,7 +36,7 @@ class RecordFile:
         check_first_record(path)
         self.path = path
         try:
-            self._file = path.open("ab", buffering=0)
+            self._file = open_regular(path, "ab", buffering=0)
         except OSError as error:
             raise RunError(f"cannot write {path}: {error.strerror}") from error
         try:
@@ -123,7 +124,7 @@ def is_held(path: Path) -> bool:
     try:
         import fcntl
 
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except ImportError:
         return False
@@ -134,7 +135,7 @@ def is_held(path: Path) -> bool:
 
 def _cut_torn_line(path: Path) -> None:
     size = path.stat().st_size
-    with path.open("r+b") as file:
+    with open_regular(path, "r+b") as file:
         position = size
         while position:
             start = max(0, position - 65536)

@@ -85,7 +85,7 @@ def _open(run: RunLike, results_dir: Path, name: str) -> _Opened:
     if isinstance(run, Mapping):
         return _given(run, name)
     path = Path(run)
-    if (path / "run.json").is_file():
+    if os.path.lexists(path / "run.json"):
         return _run_folder(Run(path))
     if path.name == "eval_results.jsonl" and (path.parent / "run.json").is_file():
         return _run_folder(Run(path.parent))

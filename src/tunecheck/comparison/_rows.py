@@ -8,6 +8,7 @@ import msgspec
 
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps, loads
+from tunecheck._regular_files import lines, open_regular
 
 RawRow = Mapping[str, msgspec.Raw]
 """A row by column, its values not decoded."""
@@ -65,8 +66,8 @@ class LinesFile:
 
     def records(self, only: Container[int] | None = None) -> Iterator[RawRow]:
         """See RowSource."""
-        with told_as(DataError, self.path), self.path.open("rb", buffering=_BLOCK) as file:
-            for number, line in enumerate(file):
+        with told_as(DataError, self.path), open_regular(self.path, buffering=_BLOCK) as file:
+            for number, line in enumerate(lines(file)):
                 if (only is None or number in only) and not line.isspace():
                     yield _decoded(line, self.path, number)
 

@@ -17,14 +17,17 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import FORMAT_VERSION, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
+from tunecheck._regular_files import read_regular
 from tunecheck.memory._effects import Effect, Outcome
 
 FOLDER, EVENTS = "memory", "events.jsonl"
 """The folder in a run's own, and in it, below each session's, the file of its events."""
+
+_MOST_BYTES = 1 << 30
 
 
 def session_name(trial: object) -> str:
@@ -137,10 +140,8 @@ def read_events(path: Path) -> list[Event]:
 
 def _read(path: Path) -> tuple[_Session | None, list[Event]]:
     check_first_record(path)
-    try:
-        *lines, _ = path.read_bytes().split(b"\n")  # what follows the last line's end is torn
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    with told_as(ConfigurationError, path):
+        *lines, _ = read_regular(path, _MOST_BYTES).split(b"\n")  # what follows the last line's end is torn
     header: _Session | None = None
     events: list[Event] = []
     for number, line in enumerate(lines, 1):

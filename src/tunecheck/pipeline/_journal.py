@@ -12,10 +12,11 @@ from typing import Annotated, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import Answer, Error, Header, ModelCall, RowVerdicts, Step, Verdicts, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
+from tunecheck._regular_files import lines, open_regular
 from tunecheck._targets import Row
 from tunecheck.pipeline._scoring import Failure, Output
 
@@ -191,17 +192,16 @@ class Recorded:
             ConfigurationError: there is none, or a later version of Tunecheck wrote it.
         """
         check_first_record(path)
-        try:
-            self._file = path.open("rb")
-        except OSError as error:
-            raise ConfigurationError(f"{path}: what the run has recorded cannot be read: {error.strerror}") from error
+        with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+            self._file = open_regular(path)
         make = _ByRow if by_row else _ByContent
         self._answers: _ByRow | _ByContent = make()
         self._verdicts: dict[str, _ByRow | _ByContent] = {name: make() for name in evaluators}
         self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
-        self._index(answers)
+        with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
+            self._index(answers)
 
     def _index(self, answers: bool) -> None:
         decode = msgspec.json.Decoder(_Record).decode
@@ -350,7 +350,7 @@ def _read_leniently(line: bytes) -> _Record:
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     offset = 0
-    for line in file:
+    for line in lines(file):
         if line.endswith(b"\n"):
             yield offset, line
         offset += len(line)

@@ -14,6 +14,7 @@ import msgspec
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON, dumps, dumps_line, loads
+from tunecheck._regular_files import lines, open_regular
 from tunecheck._targets import Row
 from tunecheck.pipeline._scoring import Failure, Output, error_entry
 
@@ -68,7 +69,7 @@ class ResultsWriter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._partial = path.with_name(path.name + ".partial")
-        self._file = self._partial.open("wb", buffering=1 << 18)
+        self._file = open_regular(self._partial, "wb", buffering=1 << 18)
         self._starts = array("Q")
         self._end = 0
         self._next = 0
@@ -166,8 +167,8 @@ class RowsView(Sequence[ResultRow]):
         return (_row(line, self.path, number) for number, line in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        with self.path.open("rb", buffering=_COPY_BLOCK) as file:
-            yield from enumerate(file)
+        with open_regular(self.path, buffering=_COPY_BLOCK) as file:
+            yield from enumerate(lines(file))
 
     def picked(self, columns: Mapping[str, str]) -> Iterator[ResultRow]:
         """Of each row these columns, as far as it has them, under the names given."""
@@ -178,7 +179,7 @@ class RowsView(Sequence[ResultRow]):
     @overload
     def __getitem__(self, index: slice) -> list[ResultRow]: ...
     def __getitem__(self, index: int | slice) -> ResultRow | list[ResultRow]:
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             if isinstance(index, slice):
                 return [self._at(file, number) for number in range(len(self))[index]]
             return self._at(file, range(len(self))[index])
@@ -206,7 +207,7 @@ class RowsSelection:
         return (_row(line, self.path, number) for number, line in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        with self.path.open("rb", buffering=_PICKED_BLOCK) as file:
+        with open_regular(self.path, buffering=_PICKED_BLOCK) as file:
             for position in self.positions:
                 file.seek(self.starts[position])
                 yield position, file.readline()
@@ -265,8 +266,8 @@ def _row(line: bytes, path: Path, number: int) -> ResultRow:
 
 def _line_starts(path: Path) -> array[int]:
     starts, position = array("Q"), 0
-    with path.open("rb", buffering=_COPY_BLOCK) as file:
-        for line in file:
+    with open_regular(path, buffering=_COPY_BLOCK) as file:
+        for line in lines(file):
             starts.append(position)
             position += len(line)
     return starts

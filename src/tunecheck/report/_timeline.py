@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tunecheck._files import check_version
 from tunecheck._json import JSON, loads
+from tunecheck._regular_files import read_regular
 from tunecheck.report._session_log import is_test_log, moment_of
 
 _MOST_BYTES = 4 << 20
@@ -52,9 +53,7 @@ def memory_figures(run: Path) -> JSON:
 
 def _read(path: Path) -> dict[str, JSON] | None:
     try:
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-            return None
-        value = loads(path.read_bytes())
+        value = loads(read_regular(path, _MOST_BYTES))
     except (OSError, ValueError):
         return None
     if isinstance(value, dict):

@@ -18,6 +18,7 @@ from tunecheck._files import NewerFileError, RunFile, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._records import is_held
+from tunecheck._regular_files import odd_file
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._results import RowsView
@@ -72,7 +73,15 @@ class Run:
         return read_fitting(self.manifest_data(), RunFile, str(self.manifest_file))
 
     def manifest_data(self) -> Manifest:
-        """The same as it stands in the file."""
+        """The same as it stands in the file.
+
+        Every command begins with it, so that what could lead out of the folder is refused before anything is used.
+        """
+        odd = odd_file(self.folder) if self.folder.is_dir() else None
+        if odd is not None:
+            raise ConfigurationError(
+                f"run {self.id} cannot be used: {odd}; a run folder holds files only: put a copy there"
+            )
         return read_object(self.manifest_file, f"run {self.id} has no run.json")
 
     def metrics(self) -> dict[str, JSON]:
@@ -207,7 +216,7 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
     name = os.fspath(run)
     if not name:
         raise ConfigurationError("the name of a run is empty; give its folder, its id, or 'last'")
-    if (path / "run.json").is_file():
+    if os.path.lexists(path / "run.json"):
         return Run(path)
     runs = list(list_runs(results_dir))
     if name == "last" and runs:

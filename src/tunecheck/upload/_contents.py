@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, canonical, dumps_line
+from tunecheck._regular_files import sha256_of
 from tunecheck.runs._failures import read_failures
 from tunecheck.runs._store import Run
 
@@ -35,9 +36,7 @@ class Artifact:
 
 
 def artifact(name: str, path: Path, kind: str = _BYTES) -> Artifact:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    return Artifact(name, path, kind, path.stat().st_size, digest.hexdigest())
+    return Artifact(name, path, kind, path.stat().st_size, sha256_of(path))
 
 
 def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:

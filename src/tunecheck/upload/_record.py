@@ -11,6 +11,7 @@ import msgspec
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import FORMAT_VERSION, check_version
 from tunecheck._json import dumps, loads
+from tunecheck._regular_files import open_regular, read_regular
 from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
 from tunecheck.upload._calls import Step
 
@@ -80,7 +81,7 @@ class UploadRecord:
 
 def _read(path: Path) -> UploadFile:
     try:
-        content = loads(path.read_bytes())
+        content = loads(read_regular(path))
         check_version(content if isinstance(content, dict) else {}, path)
         return msgspec.convert(content, UploadFile)
     except FileNotFoundError:
@@ -101,7 +102,7 @@ def one_at_a_time(run: Run) -> Iterator[None]:
         yield
         return
     try:
-        lock = (run.folder / ".upload.lock").open("wb")
+        lock = open_regular(run.folder / ".upload.lock", "wb")
     except OSError as error:
         raise RunError(f"cannot write to {run.folder}: {error.strerror}") from None
     with lock:

@@ -1,0 +1,165 @@
+"""Run folders that somebody else made: links, pipes and endless files are refused, whatever command reads them."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli_parts import Said, command, environment, process, workspace
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.runs._store import Run, find_run
+
+ON_A_RUN = {
+    "resume": ("evaluate", "--resume"),
+    "reuse": ("evaluate", "--reuse"),
+    "score": ("score",),
+    "report": ("report",),
+    "compare": ("compare", "whole"),
+    "upload": ("upload", "--mlflow", "http://127.0.0.1:9"),
+}
+"""Commands that read one run, which is their last argument."""
+
+FILES = ("run.json", "journal.jsonl", "eval_results.jsonl", "metrics.json")
+
+_MOST_MEMORY = 4 << 30
+
+Attack = Callable[[Path], str]
+
+
+def limited(folder: Path, *arguments: str) -> Said:
+    """Run a command that gets no more memory than any should need."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+
+    done = subprocess.run(
+        command(*arguments), cwd=folder, env=environment(), capture_output=True, text=True, timeout=60,
+        check=False, stdin=subprocess.DEVNULL, preexec_fn=limit,
+    )  # fmt: skip
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with the finished runs `whole` and `foreign`."""
+    folder = workspace(tmp_path_factory.mktemp("made"))
+    assert process(folder, "evaluate", "--dataset", "small.jsonl", "--name", "x", "--quiet").code == 0
+    (first,) = (folder / "eval_results").iterdir()
+    shutil.copytree(first, folder / "eval_results" / "whole")
+    first.rename(folder / "eval_results" / "foreign")
+    return folder
+
+
+@pytest.fixture
+def foreign(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "eval_results" / "foreign"
+
+
+def with_a_link(path: Path) -> str:
+    elsewhere = path.parents[2] / f"elsewhere-{path.name}"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    return "a link"
+
+
+def with_an_endless_device(path: Path) -> str:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    return "a link"
+
+
+def with_a_pipe(path: Path) -> str:
+    path.unlink()
+    os.mkfifo(path)
+    return "no ordinary file"
+
+
+@pytest.mark.parametrize("name", ON_A_RUN)
+@pytest.mark.parametrize(("file", "attack"), [("run.json", with_an_endless_device), ("journal.jsonl", with_a_link)])
+def test_a_link_in_a_run_folder_is_refused_in_a_line_by_each_command(
+    foreign: Path, name: str, file: str, attack: Attack
+) -> None:
+    what = attack(foreign / file)
+    said = limited(foreign.parents[1], *ON_A_RUN[name], "foreign")
+    assert said.code == 2, said
+    assert said.err.count("\n") == 1, said.err
+    assert f"{file} is {what}" in said.err
+
+
+@pytest.mark.parametrize("attack", [with_a_link, with_an_endless_device, with_a_pipe])
+@pytest.mark.parametrize("file", FILES)
+def test_whatever_is_no_ordinary_file_is_named(foreign: Path, file: str, attack: Attack) -> None:
+    what = attack(foreign / file)
+    with pytest.raises(ConfigurationError, match=f"{re.escape(file)} is {what}"):
+        find_run("foreign", foreign.parent).manifest()
+
+
+def test_runs_lists_the_others_and_says_what_is_wrong(foreign: Path) -> None:
+    what = with_an_endless_device(foreign / "run.json")
+    said = limited(foreign.parents[1], "runs", "--json")
+    assert said.code == 0, said.err
+    listed = {run["run"]: run for run in said.json()}
+    assert listed["whole"]["status"] == "finished"
+    assert what in listed["foreign"]["problem"]
+
+
+def test_a_journal_that_is_a_link_is_not_written_through(foreign: Path) -> None:
+    victim = foreign.parents[1] / "notes.txt"
+    victim.write_text("mine\nand a last line without an end")
+    (foreign / "journal.jsonl").unlink()
+    (foreign / "journal.jsonl").symlink_to(victim)
+    assert process(foreign.parents[1], "evaluate", "--resume", "foreign").code == 2
+    assert victim.read_text() == "mine\nand a last line without an end"
+
+
+@pytest.mark.parametrize("name", ["eval_results.jsonl.partial", "memory", "bfcl", "upload.json", ".upload.lock"])
+def test_what_a_command_would_write_does_not_lead_out_of_the_folder(foreign: Path, name: str) -> None:
+    outside = foreign.parents[1] / "outside"
+    outside.mkdir()
+    (foreign / name).symlink_to(outside)
+    with pytest.raises(ConfigurationError, match=f"{name} is a link"):
+        find_run("foreign", foreign.parent).manifest()
+
+
+def test_a_socket_deep_in_a_run_folder_is_refused(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = foreign / "memory" / "session-1"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("events.jsonl")
+        with pytest.raises(ConfigurationError, match=r"memory/session-1/events\.jsonl is no ordinary file"):
+            Run(foreign).manifest()
+
+
+def test_the_folder_itself_may_be_reached_by_a_link(foreign: Path) -> None:
+    link = foreign.parents[1] / "linked"
+    link.symlink_to(foreign)
+    assert process(foreign.parents[1], "report", "linked").code == 0
+
+
+@pytest.mark.parametrize("file", ["run.json", "metrics.json"])
+def test_a_file_of_gigabytes_is_refused_before_it_is_read(foreign: Path, file: str) -> None:
+    with (foreign / file).open("r+b") as opened:
+        opened.truncate(20 << 30)  # takes no room on the disk
+    said = limited(foreign.parents[1], "report", "foreign")
+    assert (said.code, said.err.count("\n")) == (2, 1), said
+    assert f"{file}: cannot be read: it is larger than" in said.err
+
+
+@pytest.mark.parametrize("file", ["journal.jsonl", "eval_results.jsonl"])
+def test_a_line_of_gigabytes_is_refused_before_it_fills_the_memory(foreign: Path, file: str) -> None:
+    with (foreign / file).open("r+b") as opened:
+        opened.truncate(20 << 30)
+    said = limited(foreign.parents[1], "score", "foreign", "--evaluators", "bleu")
+    assert (said.code, said.err.count("\n")) == (2, 1), said
+    assert f"{file}: " in said.err
+    assert "a line of it is longer than 256 MB" in said.err
