@@ -76,7 +76,7 @@ def _load(plugin: Plugin) -> object:
         return plugin.load()
     except PluginError:
         raise
-    except (Exception, SystemExit) as error:  # loading runs somebody's module, which may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs somebody's module
         text = " ".join(str(error).split())
         raise PluginError(
             f"plugin {plugin.name!r} ({plugin.origin}) does not load: {type(error).__name__}: {text}"
@@ -144,7 +144,7 @@ def load_file(path: Path, module_name: str) -> ModuleType:
     try:
         # Not by the loader, which would litter the workspace with compiled files and takes them by the second.
         exec(loader.source_to_code(path.read_bytes(), str(path)), vars(module))  # noqa: S102
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a module that is half loaded must not stay, whatever ended it
         del sys.modules[module_name]
         raise
     return module

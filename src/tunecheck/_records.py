@@ -42,7 +42,7 @@ class RecordFile:
         try:
             _lock(self._file.fileno(), holding)
             _cut_torn_line(path)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
             self._file.close()
             raise
         self._size = os.fstat(self._file.fileno()).st_size
@@ -54,7 +54,7 @@ class RecordFile:
         if header is not None and not self._size:
             try:
                 self.append(header)
-            except BaseException:
+            except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
                 self.close()
                 raise
 

@@ -211,7 +211,7 @@ def _loaded(
         data: object = loader(argument)
     except TunecheckError:
         raise
-    except Exception as error:  # a plugin's own code may raise anything
+    except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
         raise DataError(
             f"{reference}: the loader failed with {type(error).__name__}: {one_line(str(error))}"
         ) from error

@@ -70,7 +70,7 @@ class PythonEndpoint(Endpoint):
                 raise TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
             except TunecheckError:
                 raise
-            except Exception as error:  # a user's function may raise anything: it is this row's error
+            except Exception as error:  # noqa: BLE001 - a user's function may raise anything: this row's error
                 text = f"{self._reference} raised {type(error).__name__}: {error}"
                 raise EndpointError(" ".join(text.split())) from error
             return self._completion(value, (self._clock.now() - started) * 1000)
@@ -131,7 +131,7 @@ def _load(reference: str, definition: Definition) -> tuple[Callable[..., object]
         raise written.error("write module:function or file.py:function")
     try:
         module = _from_file(definition.folder / place) if place.endswith(".py") else importlib.import_module(place)
-    except Exception as error:  # importing is running the user's code: anything may come of it
+    except Exception as error:  # noqa: BLE001 - importing runs the user's code
         missing = isinstance(error, ModuleNotFoundError) and error.name == place.partition(".")[0]
         hint = f" (a file beside the definition is named {place}.py:<function>)" if missing else ""
         problem = f"{place} does not load: {type(error).__name__}: {error}{hint}"

@@ -65,7 +65,7 @@ class RecordedFile:
             for at in range(1, len(self._hashes)):
                 if self._hashes[at] == self._hashes[at - 1]:
                     self._refuse_if_same(self._offsets[at - 1], self._offsets[at])
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
             self._file.close()
             raise
 

@@ -189,7 +189,7 @@ class Execution:
         with contextlib.closing(Journal(run.journal)) as journal, contextlib.ExitStack() as opened:
             try:  # the journal's lock is held until the last file is written
                 return self._run_locked(run, manifest, scan, journal, opened, resumed=resumed)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the manifest says how the run ended, Ctrl-C too
                 stopped = _stopped(run, manifest, error)
                 if stopped is error:
                     raise

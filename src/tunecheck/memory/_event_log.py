@@ -107,7 +107,7 @@ class EventLog:
                     f"{path.parent.name} was begun with other {' and other '.join(changed)}: "
                     "undo that, or start anew with --fresh"
                 )
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
             self._file.close()
             raise
         self.start_us = header.start

@@ -149,7 +149,7 @@ class _Maker:
             made: object = data_set.kind.definitions(data_set.examples, making)
         except TunecheckError:
             raise
-        except Exception as error:  # a kind may be somebody's own code, which may raise anything
+        except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
             raise ConfigurationError(f"{where}: {type(error).__name__}: {error}") from error
         try:
             return _checked(data_set.title, made)

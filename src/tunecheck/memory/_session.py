@@ -116,7 +116,7 @@ class Session:
             return None
         except TunecheckError:
             raise
-        except Exception as error:  # a kind of tests may be somebody's own code, which may raise anything
+        except Exception as error:  # noqa: BLE001 - a kind of tests may be somebody's own code
             raise RunError(
                 f"a test could not go on after event {self._number}: {type(error).__name__}: {error}"
             ) from error

@@ -70,7 +70,7 @@ class Task:
             return None if self._ended else _checked_step(step)
         except TunecheckError:
             raise
-        except Exception as error:  # a kind may be somebody's own code, which may raise anything
+        except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
             raise RunError(f"the test {self.id!r} could not go on: {type(error).__name__}: {error}") from error
 
     def came_to(self, text: str | None, sent_us: int) -> None:

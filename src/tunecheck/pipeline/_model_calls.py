@@ -77,7 +77,7 @@ class RunCalls:
         self._under_way[key] = shared
         try:
             completion = await self._get(evaluator, key, endpoint, request)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whoever waits for this answer is told, too
             if isinstance(error, Exception):
                 shared.set_exception(error)
                 shared.exception()  # seen: there may be nobody else to see it

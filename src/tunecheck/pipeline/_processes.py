@@ -129,7 +129,7 @@ async def _start(setup: Setup) -> _Worker:
     except (asyncio.IncompleteReadError, ConnectionError):
         code = await process.wait()
         raise RunError(f"a worker process ended while it loaded the evaluators ({_how_it_ended(code)})") from None
-    except BaseException:  # the run is cancelled: leave no process behind
+    except BaseException:  # noqa: BLE001 - the run is cancelled: leave no process behind
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise

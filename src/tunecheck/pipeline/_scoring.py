@@ -159,7 +159,7 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
             evaluator = evaluator()
         except TypeError as error:
             raise ConfigurationError(f"evaluator {name!r} is a class that needs arguments: {error}") from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - somebody's own class may raise anything
             raise ConfigurationError(
                 f"evaluator {name!r} is a class that cannot be made: {type(error).__name__}: {error}"
             ) from error

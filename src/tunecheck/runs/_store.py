@@ -159,7 +159,7 @@ def replacing(path: Path, *, synced: bool = True) -> Iterator[Path]:
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whatever ends the writing, its file goes
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise

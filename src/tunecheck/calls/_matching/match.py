@@ -248,7 +248,8 @@ class _Pairs:
             return positions + list(zip(wanted, made, strict=False))
         schema = self._schema(name)
         costs = [[self._cost(row, column, schema) for column in made] for row in wanted]
-        return positions + [(wanted[row], made[column]) for row, column in self._solved(assign, costs)]
+        best = assign(costs) if len(wanted) == len(made) else self._solved(assign, costs)  # equal: nobody is left over
+        return positions + [(wanted[row], made[column]) for row, column in best]
 
     def _solved(self, solve: Callable[[list[list[_Cost]]], Positions], costs: list[list[_Cost]]) -> Positions:
         """The best pairs by these costs, the same ones whichever side is called the expected one.
@@ -257,7 +258,7 @@ class _Pairs:
         decides which calls are left over, and so how many of them count as misnamed. So what the two sides hold
         decides which of them the rows are.
         """
-        if not self._actual_first:
+        if not costs or len(costs) == len(costs[0]) == 1 or not self._actual_first:
             return solve(costs)
         return _turned(solve([list(column) for column in zip(*costs, strict=True)]))
 
@@ -484,7 +485,7 @@ def align(costs: Sequence[Sequence[int | None]]) -> list[tuple[int, int]]:
 
 
 def _retraced(costs: Sequence[Sequence[int | None]], best: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    pairs: list[tuple[int, int]] = []
+    pairs: Positions = []
     row = column = 0
     while row < len(best) - 1 and column < len(best[0]) - 1:
         cost = costs[row][column]

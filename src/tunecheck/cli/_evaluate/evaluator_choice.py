@@ -57,7 +57,7 @@ def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoi
         made: object = plugin(**given, **settings)
     except ConfigurationError as error:
         raise ConfigurationError(f"evaluator {name!r}: {error}") from error
-    except Exception as error:  # a plugin's own code may raise anything
+    except Exception as error:  # noqa: BLE001 - a plugin's own code may raise anything
         raise ConfigurationError(f"evaluator {name!r} cannot be made: {type(error).__name__}: {error}") from error
     return made
 

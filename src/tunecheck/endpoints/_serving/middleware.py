@@ -205,6 +205,6 @@ class ReplyStore(Generic[T]):
             raise BadRequestError("this Idempotency-Key was used with another request")
         try:
             return await asyncio.shield(task)  # a client that hangs up leaves the answer to the one that repeats
-        except Exception:
+        except Exception:  # noqa: BLE001 - however it failed, it is asked again
             self._stored.pop(key, None)
             raise

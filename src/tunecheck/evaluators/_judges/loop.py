@@ -40,8 +40,8 @@ class JudgeLoop:
             return future.result()
         except concurrent.futures.CancelledError:
             raise EndpointError("the judge was closed while it was judging") from None
-        except BaseException:
-            future.cancel()  # Ctrl-C while waiting
+        except BaseException:  # noqa: BLE001 - Ctrl-C while waiting: nobody is left to take the answer
+            future.cancel()
             raise
 
     def close(self) -> None:

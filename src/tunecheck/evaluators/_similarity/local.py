@@ -77,7 +77,7 @@ class LocalModel:
             del weights
             self._encoder = Encoder(blueprint.architecture, single)
             self._tokenizer = Tokenizer.from_file(str(blueprint.folder / "tokenizer.json"))
-        except Exception as error:  # the parsers are not ours, and their errors neither
+        except Exception as error:  # noqa: BLE001 - the parsers are not ours, and document no errors
             text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             raise ConfigurationError(f"the embedding model in {blueprint.folder} cannot be loaded: {text}") from error
         self._tokenizer.no_padding()

@@ -102,7 +102,7 @@ def _make(kind: type[Kind], arguments: Mapping[str, JSON], before: str) -> Kind:
         return kind(**arguments)
     except ConfigurationError as error:
         raise ConfigurationError(f"{before}{error}") from None
-    except Exception as error:  # a kind may be somebody's own code, which may raise anything
+    except Exception as error:  # noqa: BLE001 - a kind may be somebody's own code
         problem = f"{type(error).__name__}: {error}"
         raise ConfigurationError(f"{before}the data set {kind.name!r} cannot be made: {problem}") from error
 
@@ -139,7 +139,7 @@ def kind_from_file(path: Path) -> type[Kind]:
         module = load_file(path, module_name)
     except PluginError:
         raise
-    except (Exception, SystemExit) as error:  # loading runs somebody's module, which may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - loading runs somebody's module
         reason = " ".join(str(error).split())
         raise PluginError(f"{path} does not load: {type(error).__name__}: {reason}") from error
     kinds = [
