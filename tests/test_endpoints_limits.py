@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.endpoint_parts import HandClock, azure_ml, user
 from tests.fault_server import FaultServer, Request, Step, answer, busy, failing
+from tests.virtual_time import run_virtually
 
 from tunecheck import evaluate
-from tunecheck.endpoints._limits import AdaptiveGate, TokenBucket
+from tunecheck.endpoints._limits import AdaptiveGate, Backoff, TokenBucket
 
 
 async def succeed(gate: AdaptiveGate, calls: int) -> None:
@@ -88,13 +91,96 @@ class TestTokenBucket:
         assert asyncio.run(run()) >= (spent - burst - max(sizes)) / (rate / 60) - 1e-6
 
 
+@dataclasses.dataclass
+class Service:
+    """What takes 0.8 s an answer, refuses a share of requests at random, and all beyond its capacity."""
+
+    share: float = 0.0
+    capacity: int = 10_000
+    down: tuple[float, float] = (0.0, 0.0)
+    under_way: int = 0
+    refused: int = 0
+
+    async def takes(self, rng: random.Random) -> bool:
+        now = asyncio.get_running_loop().time()
+        if rng.random() < self.share or self.under_way >= self.capacity or self.down[0] <= now < self.down[1]:
+            self.refused += 1
+            return False
+        self.under_way += 1
+        await asyncio.sleep(0.8 * rng.uniform(0.8, 1.2))
+        self.under_way -= 1
+        return True
+
+
+@dataclasses.dataclass
+class Outcome:
+    seconds: float
+    failed: int
+    refused: int
+
+
+def ask(service: Service, rows: int = 3_000, most: int = 200) -> Outcome:
+    """So many calls through a gate, retried as a client does, with a Retry-After of 0.1 s; in virtual time."""
+
+    async def main() -> Outcome:
+        gate, backoff, rng, failed = AdaptiveGate(most, start=64), Backoff(), random.Random(3), 0
+
+        async def call() -> bool:
+            async with gate:
+                for failures in range(1, 7):
+                    with gate.attempt() as sent:
+                        answered = await service.takes(rng)
+                    if answered:
+                        gate.succeeded()
+                        return True
+                    gate.overloaded(sent)
+                    await asyncio.sleep(backoff.wait_s(failures, 0.1, rng))
+                    await gate.rejoin(sent)
+            return False
+
+        async def work(numbers: Iterator[int]) -> int:
+            return sum([not await call() for _ in numbers])
+
+        numbers = iter(range(rows))
+        failed = sum(await asyncio.gather(*(work(numbers) for _ in range(most))))
+        assert gate.under_way == 0
+        return Outcome(asyncio.get_running_loop().time(), failed, service.refused)
+
+    return run_virtually(main())
+
+
 class TestAdaptiveGate:
+    @pytest.mark.parametrize(("share", "times"), [(0.005, 1.1), (0.02, 1.4), (0.05, 1.6), (0.1, 2.0)])
+    def test_refusals_at_random_cost_little(self, share: float, times: float) -> None:
+        faultless, found = ask(Service()), ask(Service(share=share))
+        assert found.failed == 0
+        assert found.seconds <= times * faultless.seconds
+
+    @pytest.mark.parametrize("capacity", [1, 5, 50, 150])
+    def test_a_real_limit_is_found_with_few_refusals_and_no_call_lost(self, capacity: int) -> None:
+        rows = min(3_000, 60 * capacity)
+        found = ask(Service(capacity=capacity), rows)
+        assert found.failed == 0
+        assert found.seconds <= 1.3 * (rows * 0.8 / capacity)
+        assert found.refused <= 64 + rows / 5  # the first of all, which nobody could know to be too many
+
+    def test_a_real_limit_is_found_among_refusals_at_random(self) -> None:
+        found = ask(Service(capacity=50, share=0.02))
+        assert found.failed == 0
+        assert found.seconds <= 1.3 * (3_000 * 0.8 / 50)
+
+    def test_it_comes_back_within_seconds_after_the_service_was_down(self) -> None:
+        faultless = ask(Service(), rows=12_000)
+        found = ask(Service(down=(5.0, 7.0)), rows=12_000)
+        assert found.failed == 0
+        assert found.seconds <= faultless.seconds + 2 + 20
+
     async def test_it_starts_low_and_never_above_the_limit(self) -> None:
-        assert AdaptiveGate(200, clock=HandClock()).limit == 10
-        assert AdaptiveGate(4, clock=HandClock()).limit == 4
+        assert AdaptiveGate(200).limit == 10
+        assert AdaptiveGate(4).limit == 4
 
     async def test_it_doubles_each_clean_round_up_to_the_limit(self) -> None:
-        gate = AdaptiveGate(64, clock=HandClock())
+        gate = AdaptiveGate(64)
         limits = []
         for _ in range(5):
             await succeed(gate, gate.limit)
@@ -102,116 +188,13 @@ class TestAdaptiveGate:
         assert limits == [20, 40, 64, 64, 64]
 
     async def test_it_does_not_grow_while_its_room_is_not_used(self) -> None:
-        gate = AdaptiveGate(64, clock=HandClock())
+        gate = AdaptiveGate(64)
         for _ in range(100):
             await succeed(gate, 2)
         assert gate.limit == 10
 
-    async def test_a_refusal_now_and_then_does_not_lower_it(self) -> None:
-        gate = AdaptiveGate(100, clock=HandClock(), start=100)
-        for _ in range(50):
-            gate.overloaded()
-            await succeed(gate, 49)
-        assert gate.limit == 100
-
-    async def test_each_refusal_beyond_a_few_in_a_hundred_lowers_it_by_one(self) -> None:
-        gate = AdaptiveGate(100, clock=HandClock(), start=100)
-        for _ in range(15):
-            gate.overloaded()
-        # 1 - 0.99 ** 5 is below 5%, 1 - 0.99 ** 6 above it: the first five are tolerated.
-        assert gate.limit == 90
-
-    async def test_calls_refused_together_take_no_more_than_half_of_it(self) -> None:
-        clock = HandClock()
-        gate = AdaptiveGate(100, clock=clock, start=100)
-        for _ in range(200):
-            gate.overloaded()
-        assert gate.limit == 50
-        clock.time += 1
-        for _ in range(200):
-            gate.overloaded()
-        assert gate.limit == 25
-
-    async def test_the_wait_that_the_service_asks_for_delays_the_next_half(self) -> None:
-        clock = HandClock()
-        gate = AdaptiveGate(100, clock=clock, start=100)
-        for _ in range(200):
-            gate.overloaded(retry_after_s=30)
-        clock.time += 29
-        gate.overloaded()
-        assert gate.limit == 50
-        clock.time += 1
-        gate.overloaded()
-        assert gate.limit == 49
-
-    async def test_it_never_falls_below_one(self) -> None:
-        clock = HandClock()
-        gate = AdaptiveGate(100, clock=clock)
-        for _ in range(200):
-            clock.time += 1
-            gate.overloaded()
-        assert gate.limit == 1
-        await succeed(gate, 3)
-
-    async def test_after_a_cut_it_grows_by_a_tenth_and_faster_with_each_clean_round(self) -> None:
-        gate = AdaptiveGate(200, clock=HandClock(), start=100)
-        for _ in range(200):
-            gate.overloaded()
-        limits = [gate.limit]
-        for _ in range(5):
-            await succeed(gate, gate.limit)
-            limits.append(gate.limit)
-        # 50 + 10%, + 15%, + 22.5%, + 33.75%, and no more than 200.
-        assert limits == [50, 55, 63, 77, 102, 153]
-
-    async def test_a_pause_within_a_call_ends_when_there_is_room_again(self) -> None:
-        clock = HandClock()
-        gate = AdaptiveGate(10, clock=clock, start=10)
-        order: list[str] = []
-        refused, pausing = asyncio.Event(), asyncio.Event()
-
-        async def call(name: str) -> None:
-            async with gate:
-                order.append(name)
-                await (pausing if name == "refused" else refused).wait()
-                if name == "refused":
-                    await gate.rejoin()
-                    order.append("again")
-
-        calls = [asyncio.create_task(call(name)) for name in ["refused", *"abcdefghi"]]
-        await asyncio.sleep(0)
-        for _ in range(11):  # five are tolerated, and five lower the limit to half
-            gate.overloaded()
-        calls.append(asyncio.create_task(call("new")))
-        pausing.set()
-        await asyncio.sleep(0)
-        assert "again" not in order  # nine are still inside, and there is room for five
-        refused.set()
-        await asyncio.wait_for(asyncio.gather(*calls), 5)
-        assert order[-2:] == ["again", "new"]
-        assert gate.under_way == 0
-
-    async def test_a_call_cancelled_while_it_waits_to_go_on_leaves_no_place_taken(self) -> None:
-        gate = AdaptiveGate(2, clock=HandClock(), start=2)
-        for _ in range(20):
-            gate.overloaded()
-        gate._limit = 2
-
-        async def call() -> None:
-            async with gate:
-                await asyncio.sleep(0)
-                await gate.rejoin()
-
-        calls = [asyncio.create_task(call()) for _ in range(2)]
-        await asyncio.sleep(0)
-        gate._limit = 1
-        await asyncio.sleep(0)
-        calls[0].cancel()
-        await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
-        assert gate.under_way == 0
-
     async def test_no_more_than_its_limit_are_inside(self) -> None:
-        gate = AdaptiveGate(100, clock=HandClock(), start=3)
+        gate = AdaptiveGate(100, start=3)
         inside = most = 0
 
         async def one() -> None:
@@ -227,7 +210,7 @@ class TestAdaptiveGate:
         assert gate.under_way == 0
 
     async def test_waiters_that_are_cancelled_leave_no_place_taken(self) -> None:
-        gate = AdaptiveGate(1, clock=HandClock())
+        gate = AdaptiveGate(1)
 
         async def enter() -> None:
             async with gate:
@@ -243,6 +226,30 @@ class TestAdaptiveGate:
         await asyncio.gather(*waiting, return_exceptions=True)
         assert gate.under_way == 0
         await asyncio.wait_for(enter(), 5)
+
+    async def test_a_call_cancelled_while_it_waits_to_go_on_leaves_no_place_taken(self) -> None:
+        gate = AdaptiveGate(2, start=2)
+        answered = asyncio.Event()
+
+        async def refused() -> None:
+            async with gate:
+                with gate.attempt() as sent:
+                    await asyncio.sleep(0)
+                await gate.rejoin(sent)
+
+        async def slow() -> None:
+            async with gate:
+                with gate.attempt():
+                    await answered.wait()
+
+        calls = [asyncio.create_task(slow()), asyncio.create_task(refused())]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert gate.under_way == 1  # the refused one waits for the place of the slow one
+        calls[1].cancel()
+        answered.set()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert gate.under_way == 0
 
 
 async def test_requests_per_minute_hold_for_every_attempt() -> None:

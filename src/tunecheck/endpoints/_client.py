@@ -159,7 +159,8 @@ class Client:
                 raise
             await live.take(call.tokens)
             live.attempts += 1
-            outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
+            with live.gate.attempt() as sent:
+                outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
             live.use(_used(outcome, call.tokens) - call.tokens)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
@@ -167,7 +168,7 @@ class Client:
                 return outcome
             failures += 1
             if outcome.overload:
-                live.gate.overloaded(outcome.retry_after_s)
+                live.gate.overloaded(sent)
                 live.overloads[outcome.error.status or 0] += 1
             # A 401 may mean no more than a token that expired or was revoked meanwhile: one new one is tried.
             if outcome.error.status == 401 and not renewed and self.auth.renew(identity):
@@ -181,7 +182,8 @@ class Client:
                     live.refusals = 0  # it was let in: the credentials are right
                 raise failed
             await self.clock.sleep(self.backoff.wait_s(failures, outcome.retry_after_s, self.rng))
-            await live.gate.rejoin()
+            if outcome.overload:
+                await live.gate.rejoin(sent)
 
     async def _attempt(self, live: _Live, call: _Call[A], headers: Mapping[str, str]) -> Exchange[A] | Failure:
         started = self.clock.now()
@@ -247,7 +249,7 @@ class _Live:
         self.loop = loop
         self.transport = transport
         # The configured limit is what the service is expected to bear, so it starts there unless it is very high.
-        self.gate = AdaptiveGate(limits.concurrency, clock=clock, start=_MOST_AT_FIRST)
+        self.gate = AdaptiveGate(limits.concurrency, start=_MOST_AT_FIRST)
         self.refusals = 0
         self.attempts = 0
         self.overloads: Counter[int] = Counter()

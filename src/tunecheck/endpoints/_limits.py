@@ -1,13 +1,15 @@
 """How fast, how many at once, and when again: token buckets, an adaptive concurrency limit, backoff."""
 
 import asyncio
+import contextlib
 import math
 import random
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 
 class Clock:
@@ -57,36 +59,46 @@ class TokenBucket:
         return self._level
 
 
+class Sent(NamedTuple):
+    """An attempt when it was sent: how many cuts there had been, and how many attempts were out, with it."""
+
+    cuts: int
+    at_once: int
+
+
 class AdaptiveGate:
     """An adaptive concurrency limit: as many calls at once as the service can bear, never more than `most`.
 
-    It starts at `start` and doubles after each round of successes, as long as its callers use what there is. Some
-    services refuse a call now and then whatever their load, so the share of refusals among the attempts of late counts,
-    not the single one: beyond `TOLERATED`, each refused call was one too many and lowers the limit by one, within
-    `EPISODE_S` (or as long as the service asked to wait) to no less than half, as calls that were under way together
-    are refused together. From then on the limit grows by a tenth a round, and faster with each round without a cut.
-    A round is `limit` successes, four at least.
+    It starts at `start` and doubles after each round without a cut, as long as its callers use what there is; a round
+    is as many outcomes as the limit, four at least, or twenty where some were refused. Services refuse a call now and
+    then whatever their load, so what counts is the share of refusals in a round. Beyond `TOLERATED` the limit is cut by
+    that share; where a cut did not help (the share stays, and is below `RANDOM`), it is taken back, and only what
+    exceeds this share counts from then on. After a cut the limit grows by a tenth, and faster with each round.
     """
 
     TOLERATED = 0.05
-    LATELY = 100
-    EPISODE_S = 1.0
+    RANDOM = 0.4
+    HELPED = 0.7
     SLOW_GROWTH = 0.1
     FASTER = 1.5
     USED = 0.8
     LEAST_ROUND = 4
+    SAMPLE = 20
 
-    def __init__(self, most: int, *, clock: Clock, start: int = 10) -> None:
+    def __init__(self, most: int, *, start: int = 10) -> None:
         self.most = most
+        self.cuts = 0
         self._limit = min(most, start)
-        self._clock = clock
-        self._refused_share = 0.0
         self._growth = 1.0
-        self._least, self._episode_end = 1, -math.inf
+        self._random_share = 0.0
+        self._cut_from: tuple[int, float] | None = None
         self._under_way = 0
+        self._out = 0
         self._peak = 0
         self._successes = 0
+        self._refusals = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._returning: deque[asyncio.Future[None]] = deque()
 
     @property
     def limit(self) -> int:
@@ -96,8 +108,18 @@ class AdaptiveGate:
     def under_way(self) -> int:
         return self._under_way
 
+    @property
+    def _room(self) -> int:
+        """Each refusal shows that one place is too many; until its round ends, that place stays empty.
+
+        A single one shows nothing, nor do as many as were refused at random before.
+        """
+        at_random = self._random_share * (self._refusals + self._successes)
+        excess = round(self._refusals - at_random) if self._refusals > 1 else 0
+        return max(1, self._limit - max(0, excess))
+
     async def __aenter__(self) -> None:
-        if self._under_way < self._limit and not self._waiting:
+        if self._under_way < self._room and not self._waiting:
             self._let_in()
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -112,16 +134,26 @@ class AdaptiveGate:
     async def __aexit__(self, *_: object) -> None:
         self._leave()
 
-    async def rejoin(self) -> None:
-        """After a pause within a call: where the limit has fallen below those inside, wait for a place, first in line.
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[Sent]:
+        """One attempt of a call that is inside, from when it is sent until something comes back."""
+        self._out += 1
+        try:
+            yield Sent(self.cuts, self._out)
+        finally:
+            self._out -= 1
 
-        Else calls that were refused together would all be sent, and refused, together again.
+    async def rejoin(self, refused: Sent) -> None:
+        """After a pause within a call that was refused: wait for the place of another that leaves.
+
+        Not where there is room and fewer are out than when it was refused. Else calls that were refused together would
+        all be sent, and refused, together again.
         """
-        if self._under_way <= self._limit:
+        if self._out == 0 or (self._under_way <= self._room and self._out < refused.at_once - 1):
             return
         self._under_way -= 1
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.appendleft(turn)
+        self._returning.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -135,47 +167,51 @@ class AdaptiveGate:
 
     def _leave(self) -> None:
         self._under_way -= 1
-        self._admit()
+        self._admit(self._returning, self._waiting)
 
-    def _admit(self) -> None:
-        while self._waiting and self._under_way < self._limit:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._let_in()
-                turn.set_result(None)
+    def _admit(self, *lines: deque[asyncio.Future[None]]) -> None:
+        for line in lines:
+            while line and self._under_way < self._room:
+                turn = line.popleft()
+                if not turn.done():
+                    self._let_in()
+                    turn.set_result(None)
 
     def succeeded(self) -> None:
         """An attempt was answered."""
-        self._refused_share -= self._refused_share / self._lately
         self._successes += 1
-        if self._successes < max(self._limit, self.LEAST_ROUND):
-            return
-        if self._peak >= self.USED * self._limit:
-            self._limit = min(self.most, self._limit + max(1, int(self._limit * self._growth)))
-            self._growth = min(1.0, self._growth * self.FASTER)
-        self._new_round()
-        self._admit()
+        self._count()
 
-    def overloaded(self, retry_after_s: float | None = None) -> None:
-        """The service refused an attempt because there are too many."""
-        self._refused_share += (1 - self._refused_share) / self._lately
-        if self._refused_share <= self.TOLERATED:
-            return
-        now = self._clock.now()
-        if now >= self._episode_end:
-            self._least = max(1, self._limit // 2)
-            self._episode_end = now + max(self.EPISODE_S, retry_after_s or 0.0)
-        self._limit = max(self._least, self._limit - 1)
-        self._growth = self.SLOW_GROWTH
-        self._new_round()
+    def overloaded(self, attempt: Sent) -> None:
+        """The service refused an attempt because there are too many; one from before a cut says nothing of it."""
+        if attempt.cuts == self.cuts:
+            self._refusals += 1
+            self._count()
 
-    @property
-    def _lately(self) -> int:
-        return max(self._limit, self.LATELY)
+    def _count(self) -> None:
+        outcomes = self._successes + self._refusals
+        if outcomes >= max(self._limit, self.SAMPLE if self._refusals else self.LEAST_ROUND):
+            self._end_round(self._refusals / outcomes)
 
-    def _new_round(self) -> None:
-        self._successes = 0
+    def _end_round(self, share: float) -> None:
+        before, self._cut_from = self._cut_from, None
+        self._random_share = min(self._random_share, (3 * self._random_share + share) / 4)
+        if share - self._random_share <= self.TOLERATED or self._refusals == 1:
+            if self._peak >= self.USED * self._limit:
+                self._limit = min(self.most, self._limit + max(1, int(self._limit * self._growth)))
+                self._growth = min(1.0, self._growth * self.FASTER)
+        elif before is not None and self.HELPED * before[1] <= share < self.RANDOM:
+            self._limit, self._random_share = max(before[0], self._limit), share
+        else:
+            self._cut_from = self._limit, share
+            # Where nothing at all was answered nobody knows how many would be: the service may be down for a moment.
+            self._limit = max(1, int(self._limit * (1 - share)) if self._successes else self._limit // 2)
+            self._growth = self.SLOW_GROWTH
+            self.cuts += 1
+        self._successes = self._refusals = 0
         self._peak = self._under_way
+        # Room that is tried out is for calls that were not refused before: none should use up its attempts on it.
+        self._admit(self._waiting, self._returning)
 
 
 _NEVER = frozenset({501, 505})  # not implemented, HTTP version not supported: no retry changes that
@@ -191,8 +227,9 @@ def is_passing(status: int) -> bool:
 class Backoff:
     """Exponential backoff with full jitter: a wait between 0 and min(cap_s, base_s · 2^failures), in seconds.
 
-    A server's Retry-After is the least that is waited. A call whose service asks for more than `retry_after_cap_s` is
-    given up: a run cannot stand still for hours on one header, and asking earlier would be in vain.
+    A server's Retry-After is the least that is waited, and the jitter comes on top, half as wide. A call whose service
+    asks for more than `retry_after_cap_s` is given up: a run cannot stand still for hours on one header, and asking
+    earlier would be in vain.
     (Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.)
     """
 
@@ -203,9 +240,10 @@ class Backoff:
 
     def wait_s(self, failures: int, retry_after: float | None, rng: random.Random) -> float:
         """How long to wait after the `failures`-th failure (counted from 1)."""
+        jitter = min(self.cap_s, self.base_s * 2 ** min(failures, 32))
         if retry_after is not None:
-            return retry_after + rng.uniform(0, self.base_s)
-        return rng.uniform(0, min(self.cap_s, self.base_s * 2 ** min(failures, 32)))
+            return retry_after + rng.uniform(0, jitter / 2)
+        return rng.uniform(0, jitter)
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:

@@ -95,7 +95,7 @@ class PythonEndpoint(Endpoint):
         if self._live is None or self._live[0] is not loop:
             # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
             threads = ThreadPoolExecutor(most, thread_name_prefix=f"tunecheck-{self.name}")
-            self._live = (loop, AdaptiveGate(most, clock=self._clock, start=most), threads)
+            self._live = (loop, AdaptiveGate(most, start=most), threads)
         return self._live[1], self._live[2]
 
     async def _called(self, request: ChatRequest, threads: ThreadPoolExecutor) -> object:
