@@ -161,6 +161,27 @@ def test_scores_are_written_as_decimals(tmp_path: Path, compared: Command) -> No
     assert "bleu: better, 0.250 → 0.320, +0.070 (" in said.out
 
 
+@pytest.mark.parametrize("others", [0, 5])
+def test_a_pass_rate_that_another_threshold_moved_is_said_beside_equal_scores(
+    tmp_path: Path, compared: Command, others: int
+) -> None:
+    names = [f"other{number}" for number in range(others)]
+    for side, threshold in (("a", 0.5), ("b", 0.7)):
+        entry = {**declares("bleu", "score")["bleu"], "arguments": {"threshold": threshold}}  # type: ignore[dict-item]
+        declared = {"bleu": entry} | {name: declares(name, "score")[name] for name in names}
+        rows = [
+            row(
+                n, verdict("bleu", n / 20 >= threshold, score=n / 20), *(verdict(name, True, score=1) for name in names)
+            )
+            for n in range(20)
+        ]
+        write_run(tmp_path, side, rows, declared)
+    said = compared("a", "b")
+    line = " ".join(said.out.split()).split("bleu: ")[1]
+    assert line.startswith("no difference shown, 0.475 → 0.475")
+    assert "but the threshold went from 0.5 to 0.7: 4 rows now fail, 0 now pass" in line
+
+
 def test_what_is_not_tested_keeps_its_evaluators_name(tmp_path: Path, compared: Command) -> None:
     evaluators = {**declares("one"), **declares("two", "score")}
     for side in ("base", "new"):

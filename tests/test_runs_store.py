@@ -79,6 +79,12 @@ def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, na
         find_run(name, tmp_path)
 
 
+def test_a_folder_that_is_no_run_is_said_to_have_no_run_json(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with pytest.raises(ConfigurationError, match=r"^the folder .*data holds no run: it has no run.json$"):
+        find_run(tmp_path / "data", tmp_path / "eval_results")
+
+
 def test_the_last_of_no_runs_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no run 'last'"):
         find_run("last", tmp_path / "nothing")

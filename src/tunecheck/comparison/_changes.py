@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunecheck._faults import sentence
+from tunecheck._messages import counted
 from tunecheck.comparison._comparison import MetricComparison, RowChange
 from tunecheck.comparison._measuring import Sides, item_values
 from tunecheck.comparison._pairing import Pairing
@@ -187,7 +188,17 @@ def _with_rows(
         )
 
     regressed, fixed, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)
-    return replace(metric, regressed=regressed, fixed=fixed, changed=changed, totals=changes.totals)
+    why = "; ".join(filter(None, (metric.why, _threshold_changed(metric, changes, runs))))
+    return replace(metric, regressed=regressed, fixed=fixed, changed=changed, totals=changes.totals, why=why)
+
+
+def _threshold_changed(metric: MetricComparison, changes: Changes, runs: RunPair) -> str:
+    """What another threshold did to the rows of a score, of which the score itself shows nothing."""
+    before, after = (table.evaluators[metric.evaluator].arguments.get("threshold") for table in (runs.base, runs.new))
+    regressed, fixed = changes.totals["regressed"], changes.totals["fixed"]
+    if metric.kind == "binary" or before == after or not regressed + fixed:
+        return ""
+    return f"but the threshold went from {before} to {after}: {counted(regressed, 'row')} now fail, {fixed:,} now pass"
 
 
 def _in_words(verdict: Verdict) -> list[str]:

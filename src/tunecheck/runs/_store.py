@@ -227,5 +227,7 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
     if found:
         listed = ", ".join(known.id for known in found[:5]) + (", …" if len(found) > 5 else "")
         raise ConfigurationError(f"{name!r} stands for {len(found)} runs: {listed}; give more of the id")
+    if path.is_dir():
+        raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
     hint = did_you_mean(name, [known.id for known in runs])
     raise ConfigurationError(f"there is no run {name!r} in {results_dir}{hint}")

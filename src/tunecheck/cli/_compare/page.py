@@ -160,11 +160,11 @@ def _answer(against: RunComparison) -> Text:
         _say(text, metric)
     for verdict in (NO_DIFFERENCE, TOO_LITTLE):
         alike = [each for each in tested if each.verdict == verdict]
-        if len(alike) <= _FEW:
-            for metric in alike:
-                _say(text, metric)
-        else:
-            names = ", ".join(clean(each.name, 60) for each in alike)
+        telling = [each for each in alike if len(alike) <= _FEW or (verdict == NO_DIFFERENCE and each.why)]
+        for metric in telling:
+            _say(text, metric)
+        if len(alike) > len(telling):
+            names = ", ".join(clean(each.name, 60) for each in alike if each not in telling)
             text.append(f"{verdict}: {names}\n")
     text.rstrip()
     return text
