@@ -215,6 +215,24 @@ def test_reuse_asks_only_what_has_changed(slow: Path, capsys: pytest.CaptureFixt
     assert manifest["parent"].startswith("small-")
 
 
+@pytest.mark.parametrize("option", ["--resume", "--reuse"])
+def test_a_finished_run_s_answers_and_verdicts_are_said_to_be_reused(
+    slow: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    slowly(slow, 0)
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    said = here(capsys, "evaluate", option, "last")
+    assert f"{COUNT} answers and {COUNT} verdicts reused" in " ".join(said.out.split())
+
+
+def test_a_run_that_could_reuse_nothing_says_so(slow: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slowly(slow, 0)
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--evaluators", "match")
+    write_lines(slow / "datasets" / "small.jsonl", [{**row, "query": f"{row['query']}!"} for row in rows(COUNT)])
+    said = here(capsys, "evaluate", "--reuse", "last", "--evaluators", "bleu")
+    assert "nothing reused" in " ".join(said.out.split())
+
+
 def test_reuse_of_a_run_from_python_judges_its_answers_and_asks_nobody(
     slow: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,7 +50,8 @@ class EvaluationResult(dict[str, object]):
     `run_dir` is the run's folder; `by_group` holds the metrics by `row_kind` and by each `group_by` column:
     `{column: {value: metrics}}`; `usage` the calls, tokens and cost of each evaluator that asks models, and of the
     target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that no real model
-    answered; `notes` are remarks on how it ran.
+    answered; `notes` are remarks on how it ran; `reused` counts the `answers` and `verdicts` that were recorded before,
+    in this run or the one it reuses.
     """
 
     def __init__(self, finished: Finished) -> None:
@@ -64,6 +65,7 @@ class EvaluationResult(dict[str, object]):
         self.failed_row_count = finished.failed_row_count
         self.simulated = finished.simulated
         self.notes = finished.notes
+        self.reused = finished.reused
         self._rows = finished.rows
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -53,6 +53,7 @@ class Finished:
     failed_row_count: int
     simulated: bool
     notes: list[str]
+    reused: dict[str, int]
 
 
 @dataclass
@@ -283,7 +284,8 @@ class Execution:
         write_file(run.metrics_file, dumps_readably(summary))
         run.write(replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated))
         counts = aggregator.rows, aggregator.failed_rows
-        return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes)
+        reused = {"answers": tally.reused, "verdicts": tally.reused_verdicts}
+        return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes, reused)
 
 
 def _stopped(run: Run, manifest: RunFile, error: BaseException) -> BaseException:

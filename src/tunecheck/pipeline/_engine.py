@@ -70,6 +70,7 @@ class Tally:
     finished: int = 0
     failed: int = 0
     reused: int = 0
+    reused_verdicts: int = 0
     simulated: bool = False
     """Some answer says of itself that no real model gave it."""
     all_read: bool = False
@@ -322,6 +323,7 @@ class Engine:
                 found = self._cached.verdict(evaluator.name, state.row.index, input_hash)
                 if found is not None:
                     output, elsewhere = found
+                    self.tally.reused_verdicts += 1
                     state.outputs[evaluator.name] = output
                     self.tally.simulated |= evaluator.asks_models and any(
                         isinstance(value, dict) and value.get("simulated") is True for value in output.values()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._messages import clean
+from tunecheck._messages import clean, counted
 from tunecheck.cli._console import SIMULATED, console, print_json, stop_writing
 from tunecheck.cli._evaluate.dry_run import Estimate, estimate
 from tunecheck.cli._evaluate.job import Job, completed, prepare, refuse_simulated
@@ -104,7 +104,14 @@ def _summary(job: Job, result: EvaluationResult) -> Summary:
         gates=gates,
         notes=[*result.notes, *job.remarks(), *remarks],
         usage=result.usage,
+        reused=_reused(job.options, result.reused),
     )
+
+
+def _reused(options: Options, counts: Mapping[str, int]) -> str:
+    told = [counted(count, name.removesuffix("s")) for name, count in counts.items() if count]
+    asked_for = options.resume is not None or options.reuse is not None
+    return f"{' and '.join(told) or 'nothing'} reused" if told or asked_for else ""
 
 
 def _outcomes(
@@ -161,4 +168,5 @@ def _as_json(summary: Summary, result: EvaluationResult) -> dict[str, JSON]:
         "usage": dict(summary.usage),
         "simulated": summary.simulated or bool(summary.failures.simulated_answers),
         "notes": list(summary.notes),
+        "reused": dict(result.reused),
     }

@@ -41,6 +41,8 @@ class Summary:
     gates: Sequence[Outcome]
     notes: Sequence[str]
     usage: Mapping[str, JSON]
+    reused: str = ""
+    """What was not done again, in words."""
 
 
 def show(summary: Summary, console: Console) -> None:
@@ -70,7 +72,7 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
 
 
 def _header(summary: Summary) -> Text:
-    about = [summary.data, counted(summary.rows, "row"), summary.source]
+    about = filter(None, [summary.data, counted(summary.rows, "row"), summary.source, summary.reused])
     text = Text.assemble((clean(summary.name, 100), "bold"), " · ", " · ".join(clean(part, 200) for part in about))
     if summary.simulated:
         text.append(f"\n{SIMULATED}", "bold yellow")
