@@ -71,12 +71,14 @@ class AdaptiveGate:
 
     It starts at `start` and doubles after each round without a cut, as long as its callers use what there is; a round
     is as many outcomes as the limit, four at least, or twenty where some were refused. Services refuse a call now and
-    then whatever their load, so what counts is the share of refusals in a round. Beyond `TOLERATED` the limit is cut by
-    that share; where a cut did not help (the share stays, and is below `RANDOM`), it is taken back, and only what
-    exceeds this share counts from then on. After a cut the limit grows by a tenth, and faster with each round.
+    then whatever their load, so what counts is the share of refusals in a round. Beyond `TOLERATED`, and `CHANCE`
+    standard deviations more, the limit is cut by that share; where a cut did not help (the share stays, and is below
+    `RANDOM`), it is taken back, and only what exceeds this share counts from then on. After a cut the limit grows by a
+    tenth, and faster with each round.
     """
 
     TOLERATED = 0.05
+    CHANCE = 2.0
     RANDOM = 0.4
     HELPED = 0.7
     SLOW_GROWTH = 0.1
@@ -191,12 +193,14 @@ class AdaptiveGate:
     def _count(self) -> None:
         outcomes = self._successes + self._refusals
         if outcomes >= max(self._limit, self.SAMPLE if self._refusals else self.LEAST_ROUND):
-            self._end_round(self._refusals / outcomes)
+            self._end_round(outcomes)
 
-    def _end_round(self, share: float) -> None:
+    def _end_round(self, outcomes: int) -> None:
+        share = self._refusals / outcomes
         before, self._cut_from = self._cut_from, None
         self._random_share = min(self._random_share, (3 * self._random_share + share) / 4)
-        if share - self._random_share <= self.TOLERATED or self._refusals == 1:
+        tolerated = (self.TOLERATED + self._random_share) * outcomes
+        if self._refusals <= tolerated + self.CHANCE * math.sqrt(tolerated):
             if self._peak >= self.USED * self._limit:
                 self._limit = min(self.most, self._limit + max(1, int(self._limit * self._growth)))
                 self._growth = min(1.0, self._growth * self.FASTER)
