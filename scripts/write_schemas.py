@@ -25,10 +25,11 @@ WRITTEN_BY_US = {
     "upload.json": "tunecheck.upload._record:UploadFile",
     "verdicts.jsonl": "tunecheck._files:VerdictLine",
     "bfcl-summary.json": "tunecheck._files:ModelSummary",
+    "bfcl-summaries.json": "tunecheck._files:ModelsSummary",
     "memory-summary.json": "tunecheck._files:MemorySummary",
     "memory-events.jsonl": "tunecheck.memory._event_log:AnyRecord",
-    "comparison.json": "tunecheck._files:ComparisonFile",
-    "calibration.json": "tunecheck._files:CalibrationFile",
+    "comparison.json": "tunecheck.comparison._comparison:Comparison",
+    "calibration.json": "tunecheck.evaluation._calibration.labelled_run:Calibration",
 }
 """The description of a whole file, or of each line of a `.jsonl`, by its name: it carries a version."""
 
@@ -59,9 +60,16 @@ def _schema(name: str, place: str) -> bytes:
     module, _, attribute = place.partition(":")
     kind = getattr(import_module(module), attribute)
     is_options = isinstance(kind, type) and issubclass(kind, CommandOptions)
-    described: dict[str, JSON] = msgspec.json.schema(config_file(kind) if is_options else kind)
+    described: dict[str, JSON] = msgspec.json.schema(config_file(kind) if is_options else kind, schema_hook=_path)
     head: dict[str, JSON] = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name}
     return msgspec.json.format(dumps({**head, **described}), indent=2) + b"\n"
+
+
+def _path(kind: type) -> dict[str, JSON]:
+    """How a kind stands in a file that msgspec does not know."""
+    if kind is not Path:
+        raise NotImplementedError(kind)  # which is how a hook says so
+    return {"type": "string"}
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from msgspec import to_builtins
 from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, published, read_call
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import process
@@ -287,7 +288,7 @@ def test_whatever_stands_in_a_file_each_line_has_a_verdict(
         assert isinstance(verdict, Verdict)
         assert (verdict.valid is True) == (verdict.error_type is None)
         assert verdict.valid or verdict.message
-    json.dumps(score.as_json())
+    json.dumps(to_builtins(score.summary()))
 
 
 # -- trees -------------------------------------------------------------------------------------------------------------

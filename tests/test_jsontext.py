@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import NoReturn
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -40,6 +41,25 @@ def strictly(text: bytes) -> object:
 def test_what_is_written_is_read_back_equal_by_us_and_by_a_strict_parser(value: object) -> None:
     assert loads(dumps(value)) == value
     assert strictly(dumps(value)) == value
+
+
+class _Inner(msgspec.Struct, omit_defaults=True):
+    code: str
+    path: str | None = None
+    names: list[str] = []
+
+
+class _Written(msgspec.Struct, tag_field="k", tag="written", rename={"errors": "rows_with_an_error"}):
+    errors: int
+    inner: _Inner
+    text: str
+    absent: str | msgspec.UnsetType = msgspec.UNSET
+
+
+@pytest.mark.parametrize("inner", [_Inner("a"), _Inner("a", "b", ["c"])])
+def test_a_struct_with_a_lone_surrogate_has_the_keys_that_it_has_without(inner: _Inner) -> None:
+    plainly = strictly(dumps(_Written(1, inner, "x")))
+    assert strictly(dumps(_Written(1, inner, "\ud83d"))) == {**plainly, "text": "\ud83d"}  # type: ignore[dict-item]
 
 
 @given(st.dictionaries(st.text(), json_values, max_size=6))

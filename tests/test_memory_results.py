@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from tests.memory_session_parts import Had, have, joined_tests, some_settings, some_tests
 from tests.pipeline_parts import strict_json, strict_lines
 
@@ -41,21 +42,21 @@ def scored(title: str, *scores: float | None, tokens: int = 100) -> list[Scored]
 def test_the_score_is_the_sum_of_the_data_sets_means() -> None:
     figures = run_figures([*scored("Colours", 1.0, 0.0, 0.5), *scored("Shopping", 1.0)], [])
     assert figures.score == pytest.approx(1.5)
-    assert figures.most == 2
+    assert figures.max_score == 2
     assert figures.accuracy == pytest.approx(0.75)
 
 
 def test_deviations_are_those_of_a_population() -> None:
     figures = run_figures([*scored("Colours", 1.0, 0.0), *scored("Shopping", 0.2, 0.4, 0.6)], [])
-    assert next(iter(figures.datasets.values())).deviation == pytest.approx(0.5)
-    assert [*figures.datasets.values()][1].deviation == pytest.approx(math.sqrt(0.08 / 3))
-    assert figures.deviation == pytest.approx(0.5 + math.sqrt(0.08 / 3))
+    assert next(iter(figures.datasets.values())).std == pytest.approx(0.5)
+    assert [*figures.datasets.values()][1].std == pytest.approx(math.sqrt(0.08 / 3))
+    assert figures.std == pytest.approx(0.5 + math.sqrt(0.08 / 3))
 
 
 def test_tests_without_a_score_are_counted_and_do_not_lower_any_mean() -> None:
     figures = run_figures([*scored("Colours", 1.0, None), *scored("Locations", None)], [])
     assert [(each.tests, each.scored, each.mean) for each in figures.datasets.values()] == [(2, 1, 1.0), (1, 0, None)]
-    assert (figures.score, figures.most) == (1.0, 1)
+    assert (figures.score, figures.max_score) == (1.0, 1)
 
 
 def test_the_span_is_that_of_tests_with_the_full_score() -> None:
@@ -65,7 +66,7 @@ def test_the_span_is_that_of_tests_with_the_full_score() -> None:
         *scored("Jokes", 0.9, tokens=900),
     ]
     figures = run_figures(tests, [])
-    assert (figures.span, figures.longest) == (200, 900)
+    assert (figures.memory_span, figures.longest_span) == (200, 900)
 
 
 def test_speed_leaves_out_ready_made_replies_and_those_nobody_timed() -> None:
@@ -85,14 +86,14 @@ def test_several_conversations_are_averaged() -> None:
 
 def test_a_run_without_any_test_has_figures_of_nothing() -> None:
     figures = run_figures([], [])
-    assert (figures.score, figures.most, figures.accuracy, figures.span, figures.tokens_per_second) == (
+    assert (figures.score, figures.max_score, figures.accuracy, figures.memory_span, figures.tokens_per_second) == (
         0,
         0,
         None,
         None,
         None,
     )
-    json.dumps(figures.data(), allow_nan=False)
+    json.dumps(to_builtins(figures), allow_nan=False)
 
 
 def test_the_figures_of_recorded_runs_are_those_that_the_benchmark_reports(shared_data: Path) -> None:
@@ -107,7 +108,7 @@ def test_the_figures_of_recorded_runs_are_those_that_the_benchmark_reports(share
         figures = run_figures(tests, [])
         assert figures.score == pytest.approx(expected)
         perfect = [row["tokens"] for row in rows if row["score"] == row["max_score"]]
-        assert figures.span == (pytest.approx(sum(perfect) / len(perfect)) if perfect else None)
+        assert figures.memory_span == (pytest.approx(sum(perfect) / len(perfect)) if perfect else None)
 
 
 def test_rows_are_read_by_the_column_of_their_score() -> None:

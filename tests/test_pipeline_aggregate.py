@@ -14,11 +14,12 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, metrics_of, run
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files import Failure
 from tunecheck._targets import Row
 from tunecheck.pipeline import _aggregate as aggregate
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._results import RowState, RowsView
-from tunecheck.pipeline._scoring import Failure, bind_evaluator
+from tunecheck.pipeline._scoring import bind_evaluator
 
 
 def echo(out: Mapping[str, Any]) -> Mapping[str, Any]:

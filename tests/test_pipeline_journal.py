@@ -20,9 +20,9 @@ from hypothesis import given, strategies as st
 from tests.pipeline_parts import strict_lines
 
 from tunecheck._errors import ConfigurationError, RunError
+from tunecheck._files import Failure
 from tunecheck._records import is_held
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
-from tunecheck.pipeline._scoring import Failure
 
 EMPTY = b'{"k":"journal","format_version":1}\n'
 """A journal in which nothing is recorded yet."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 import pytest
 from scripts.write_schemas import FOLDER, WRITTEN_BY_PEOPLE, WRITTEN_BY_US, schemas
-from tests.cli_parts import here, replay, rows, workspace
+from tests.bfcl_copy import bfcl_copy
+from tests.cli_parts import here, replay, rows, workspace, write_lines
 from tests.memory_kill_parts import serving
 
+from tunecheck._files import Failure
 from tunecheck._json import dumps, loads
 from tunecheck._yaml import load as yaml_load
 from tunecheck.bfcl._verdicts import Verdict
@@ -26,9 +30,20 @@ def check(name: str, content: object) -> None:
     assert not wrong, (name, wrong)
 
 
+def described(name: str) -> dict[str, Any]:
+    """What the committed schema of a file says of its keys."""
+    schema: Any = json.loads((FOLDER / f"{name}.schema.json").read_text())
+    kind: str = schema["$ref"].rpartition("/")[2]
+    keys: dict[str, Any] = schema["$defs"][kind]["properties"]
+    return keys
+
+
 def check_file(name: str, path: Path) -> None:
+    """The file fits its schema, and no key of it is left out there."""
     if path.suffix != ".jsonl":
-        check(name, json.loads(path.read_text()))
+        content = json.loads(path.read_text())
+        check(name, content)
+        assert {*content} <= {*described(name)}
         return
     lines = path.read_bytes().splitlines()
     assert lines
@@ -43,9 +58,7 @@ def test_the_committed_schemas_are_those_of_the_code() -> None:
 
 @pytest.mark.parametrize("name", [name for name in WRITTEN_BY_US if name.endswith(".json")])
 def test_each_file_that_we_write_carries_its_version(name: str) -> None:
-    schema = json.loads((FOLDER / f"{name}.schema.json").read_text())
-    (described,) = [each for each in schema["$defs"].values() if "format_version" in each["properties"]]
-    assert described["properties"]["format_version"] == {"type": "integer", "default": 1}
+    assert described(name)["format_version"] == {"type": "integer", "default": 1}
 
 
 @pytest.mark.parametrize("name", WRITTEN_BY_PEOPLE)
@@ -113,9 +126,62 @@ def test_what_a_memory_run_writes_fits(
     check_file("run.json", run.manifest_file)
 
 
+def test_a_row_error_is_described_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(workspace(tmp_path, rows(3)))
+    replay(tmp_path, {"r0": rows(3)[0]["answer"]}, "partly")
+    here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "endpoints/partly.yaml")
+    failed = [row for row in find_run("last", tmp_path / "eval_results").rows() if "error.target" in row]
+    assert len(failed) == 2
+    for row in failed:
+        assert msgspec.convert(row["error.target"], Failure).message
+        assert {*loads(dumps(row["error.target"]))} <= {"type", "message", "request_id"}  # type: ignore[misc]
+
+
 def test_a_line_of_a_verdict_file_fits() -> None:
     verdict = Verdict(False, "value_error", 1, "a value")
     check("verdicts.jsonl", loads(dumps(verdict.as_line("simple_0"))))
+
+
+@pytest.mark.parametrize("compat", ["bfcl", "strict"])
+def test_what_is_written_of_published_results_fits(
+    compat: str, shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    for model, run in (("one", "v0.11.0"), ("two", "2025-11-12-main")):
+        for category in ("live_multiple", "multi_turn_base"):
+            (file,) = (shared_data / "bfcl_runs" / run / "result").glob(f"*/*/BFCL_v4_{category}_result.json")
+            (results / model).mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, results / model)
+    out = tmp_path / "scores"
+    score = ("bfcl", "score", "--data", str(bfcl_copy()), "--compat", compat, "--out", str(out))
+    assert here(capsys, *score, str(results)).code == 0
+    check_file("bfcl-summaries.json", out / "summary.json")
+    for model in ("one", "two"):
+        check_file("bfcl-summary.json", out / model / "summary.json")
+        verdicts = sorted((out / model).glob("*.verdicts.jsonl"))
+        assert [path.name.partition(".")[0] for path in verdicts] == ["live_multiple", "multi_turn_base"]
+        for path in verdicts:
+            check_file("verdicts.jsonl", path)
+    whole = json.loads((out / "summary.json").read_text())["models"]["one"]
+    assert {"format_version": 1, **whole} == json.loads((out / "one" / "summary.json").read_text())
+
+
+def test_a_calibration_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    labels = [("pass", "a b"), ("fail", "c d"), ("fail", "a b"), (None, "a b")]
+    lines = [
+        {"id": f"r{n}", "response": said, "ground_truth": "a b", "label": label}
+        for n, (label, said) in enumerate(labels)
+    ]
+    write_lines(tmp_path / "labels.jsonl", lines)
+    calibrate = ("judge", "calibrate", "--labels", "labels.jsonl", "--evaluator", "f1_score", "--out", "found.json")
+    assert here(capsys, *calibrate).code == 0
+    check_file("calibration.json", tmp_path / "found.json")
+    assert json.loads((tmp_path / "found.json").read_text())["run_dir"].startswith("eval_results")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tunecheck._json import loads
 from tunecheck._regular_files import open_regular, read_regular
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON
+    from tunecheck._json import JSON as JSON
 else:
     JSON = Any  # msgspec reads no type that stands in itself
 
@@ -165,12 +165,12 @@ class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class ErrorEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands under `error.<stage>`."""
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stands under `error.<stage>`: one evaluator's, or the target's, error on one row."""
 
     type: str
     message: str
-    request_id: str | UnsetType = UNSET
+    request_id: str | None = None
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,8 +243,8 @@ class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True):
 Record: TypeAlias = Header | Answer | Step | Verdicts | ModelCall | Error
 
 
-class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One data set of a memory run."""
+class MemoryFigures(msgspec.Struct, frozen=True):
+    """One data set of a memory run; `mean` and `std` are null where none of its tests has a score."""
 
     tests: int
     scored: int
@@ -252,8 +252,24 @@ class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
     std: float | None
 
 
+class LeftOut(msgspec.Struct, frozen=True):
+    """A data set that is not in a memory run, and why."""
+
+    title: str
+    reason: str
+
+
 class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """`memory/summary.json`: the figures of a memory run; spans and verbosity in tokens."""
+    """`memory/summary.json`: the figures of a memory run, all sessions together.
+
+    score: the sum of the data sets' means, of at most `max_score`, one for each data set that has a score.
+    std: the sum of their standard deviations.
+    accuracy: score / max_score.
+    tokens_per_second: what the agent generated in the time that it took to.
+    verbosity: tokens of the agent in one session, on average, ready-made replies included.
+    memory_span: mean of the tokens over which a test with the full score was remembered.
+    tokens, messages, fillers: of one session, on average. `longest_span` is the longest of a test.
+    """
 
     format_version: int = FORMAT_VERSION
     score: float
@@ -269,7 +285,9 @@ class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
     fillers: float
     sessions: int
     datasets: dict[str, MemoryFigures]
-    usage: dict[str, JSON]
+    usage: dict[str, JSON] = {}
+    left_out: list[LeftOut] = []
+    isolated: bool = False
 
 
 class VerdictLine(msgspec.Struct, frozen=True):
@@ -299,38 +317,17 @@ class CategorySummary(msgspec.Struct, frozen=True, kw_only=True):
 class ModelSummary(msgspec.Struct, frozen=True, kw_only=True):
     """`summary.json` of one model: categories, and the leaderboard's figures of its versions 3 and 4."""
 
-    format_version: int = FORMAT_VERSION
-    compat: str
+    format_version: int | UnsetType = FORMAT_VERSION
+    compat: Literal["bfcl", "strict"]
     model: str
     categories: dict[str, CategorySummary]
     v3: dict[str, float | None]
     v4: dict[str, float | None]
 
 
-class ComparisonFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What `tunecheck compare --out FILE.json` writes."""
+class ModelsSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """`summary.json` of several models, above the folder of each: their summaries by name, without a version there."""
 
     format_version: int = FORMAT_VERSION
-    base: dict[str, JSON]
-    against: list[dict[str, JSON]]
-    history: list[dict[str, JSON]]
-    confidence: float
-    margin: float | None
-    cluster: str | None
-    simulated: bool
-
-
-class CalibrationFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What `tunecheck judge calibrate --out FILE` writes, at least."""
-
-    format_version: int = FORMAT_VERSION
-    evaluator: str
-    metric: str | None
-    label_column: str
-    run: str
-    rows: int
-    compared: int
-    errors: int
-    accuracy: dict[str, JSON]
-    kappa: dict[str, JSON]
-    differences: list[dict[str, JSON]]
+    compat: Literal["bfcl", "strict"]
+    models: dict[str, ModelSummary]

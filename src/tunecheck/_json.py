@@ -142,8 +142,13 @@ def _plain_object(value: object, path: str, depth: int) -> JSON:
 def _fields(value: msgspec.Struct) -> dict[str, object]:
     """What msgspec itself would write of a Struct."""
     config = value.__struct_config__
-    tag = {config.tag_field: config.tag} if config.tag_field is not None else {}
-    return tag | {name: item for name, item in msgspec.structs.asdict(value).items() if item is not msgspec.UNSET}
+    found: dict[str, object] = {} if config.tag_field is None else {config.tag_field: config.tag}
+    for each in msgspec.structs.fields(value):
+        item = getattr(value, each.name)
+        default = each.default if each.default_factory is msgspec.NODEFAULT else each.default_factory()
+        if item is not msgspec.UNSET and not (config.omit_defaults and item == default):
+            found[each.encode_name] = item
+    return found
 
 
 def whole_number(value: JSON) -> int | None:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
-from tunecheck._files import VerdictLine
-from tunecheck._json import JSON
+from tunecheck._files import CategorySummary, ModelSummary, VerdictLine
 from tunecheck.bfcl._verdicts import Verdict
 
 _SIMPLE = ("simple_python", "simple_java", "simple_javascript")
@@ -45,16 +45,16 @@ class CategoryScore:
     def lines(self) -> list[VerdictLine]:
         return [verdict.as_line(name) for name, verdict in self.verdicts]
 
-    def as_json(self) -> dict[str, JSON]:
+    def summary(self) -> CategorySummary:
         kinds = Counter(verdict.error_type for _, verdict in self.verdicts if verdict.error_type is not None)
-        return {
-            "accuracy": self.accuracy,
-            "correct": self.correct,
-            "total": self.total,
-            "not_scored": len(self.verdicts) - self.total,
-            "missing": self.missing,
-            "error_types": dict(kinds.most_common()),
-        }
+        return CategorySummary(
+            accuracy=self.accuracy,
+            correct=self.correct,
+            total=self.total,
+            not_scored=len(self.verdicts) - self.total,
+            missing=self.missing,
+            error_types=dict(kinds.most_common()),
+        )
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,14 @@ class ModelScore:
         overall = _mean([non_live, live, multi_turn])
         return {"overall": overall, "non_live": non_live, "live": live, "multi_turn": multi_turn}
 
-    def as_json(self) -> dict[str, JSON]:
-        return {
-            "model": self.name,
-            "categories": {name: score.as_json() for name, score in self.categories.items()},
-            **{version: dict(self.figures(version)) for version in FIGURES},
-        }
+    def summary(self, compat: Literal["bfcl", "strict"]) -> ModelSummary:
+        return ModelSummary(
+            compat=compat,
+            model=self.name,
+            categories={name: score.summary() for name, score in self.categories.items()},
+            v3=self.figures("v3"),
+            v4=self.figures("v4"),
+        )
 
     def _accuracy(self, category: str) -> float | None:
         score = self.categories.get(category)

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
+
+from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import dumps_line
@@ -19,7 +22,7 @@ from tunecheck.cli._running import begin, every_row_failed, print_run, run_argum
 from tunecheck.cli._shared_options import JsonOptions, ResumableOptions
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON
+    from tunecheck._files import ModelsSummary, ModelSummary
     from tunecheck.bfcl._entries import CheckRow
     from tunecheck.bfcl._scoring import Scores
     from tunecheck.bfcl._summary import CategoryScore, ModelScore
@@ -133,7 +136,7 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     scores = score_results(outcome.folder, compat=True, mode=outcome.asked, data=options.bfcl_data)
     summary = write_scores(scores, result.run_dir / SCORES)
     if options.json:
-        print_json({**run_summary(result), "scores": summary})
+        print_json({**run_summary(result), "scores": to_builtins(summary)})
     elif options.quiet:
         print(result.run_dir)
     else:
@@ -170,7 +173,7 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
     folder = options.out or Path(SCORES)
     summary = write_scores(scores, folder)
     if options.json:
-        print_json(summary)
+        print_json(to_builtins(summary))
     else:
         _print_table(scores)
         print(f"written {folder}")
@@ -179,26 +182,26 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
     return 0
 
 
-def write_scores(scores: Scores, folder: Path) -> dict[str, JSON]:
+def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
     """Write all verdicts and summaries; gives the summary of the whole."""
-    from tunecheck._files import versioned
+    from tunecheck._files import ModelsSummary
     from tunecheck.runs._store import dumps_readably, write_file
 
-    mode = "bfcl" if scores.compat else "strict"
-    summaries: dict[str, JSON] = {}
+    compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
+    summaries: dict[str, ModelSummary] = {}
     with _writing(folder):
         for name, model in scores.models.items():
             place = folder if len(scores.models) == 1 else folder / PurePath(name)
             place.mkdir(parents=True, exist_ok=True)
             for category, each in model.categories.items():
                 write_file(place / f"{category}.verdicts.jsonl", b"".join(map(dumps_line, each.lines())))
-            summary: dict[str, JSON] = {"compat": mode, **model.as_json()}
-            write_file(place / "summary.json", dumps_readably(versioned(summary)))
-            summaries[name] = summary
+            summary = model.summary(compat)
+            write_file(place / "summary.json", dumps_readably(summary))
+            summaries[name] = replace(summary, format_version=UNSET)
         if len(summaries) == 1:
             return summary
-        whole: dict[str, JSON] = {"compat": mode, "models": summaries}
-        write_file(folder / "summary.json", dumps_readably(versioned(whole)))
+        whole = ModelsSummary(compat=compat, models=summaries)
+        write_file(folder / "summary.json", dumps_readably(whole))
     return whole
 
 

@@ -128,10 +128,9 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
 
 
 def _report(calibration: Calibration, options: CalibrateOptions) -> None:
-    from tunecheck._files import versioned
     from tunecheck.runs._store import dumps_readably
 
-    whole = versioned(calibration.as_json())
+    whole = calibration.as_json()
     if options.out is not None:
         write_output(options.out, dumps_readably(whole))
     if options.json:

@@ -95,7 +95,15 @@ def compare_runs(runs: Sequence[RunLike], results_dir: Path, settings: Settings)
     adjusted = _adjusted([metric.p_value for each in sides for metric in each.measured.values() if metric.tested])
     against = [each.finish(adjusted) for each in sides]
     history = _history(sides, settings)
-    found = Comparison(first, against, history, settings.confidence, settings.margin, settings.cluster)
+    found = Comparison(
+        base=first,
+        against=against,
+        history=history,
+        confidence=settings.confidence,
+        margin=settings.margin,
+        cluster=settings.cluster,
+        simulated=any(table.info.simulated for table in tables),
+    )
     return Compared(found, [each.runs for each in sides])
 
 
@@ -162,8 +170,7 @@ class _Against:
             if metric.tested
         }
         found = add_reasons(judged, changes, self.runs)
-        base, new = self.runs.base, self.runs.new
-        return RunComparison(base.info, new.info, self._pairs(), found, tuple(dict.fromkeys(self.notes)))
+        return RunComparison(self.runs.new.info, self._pairs(), found, tuple(dict.fromkeys(self.notes)))
 
     def _pairs(self) -> Pairs:
         pairing = self.runs.pairing

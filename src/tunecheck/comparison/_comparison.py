@@ -1,10 +1,8 @@
 """What a comparison says: of each metric, of the rows behind it, and of all runs together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
-
-from msgspec import to_builtins
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
@@ -12,7 +10,7 @@ from tunecheck._files import FORMAT_VERSION
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.comparison._run_table import Kind, RunInfo
-from tunecheck.statistics._results import Estimate, NonInferiority, SmallestDifference, Wilcoxon
+from tunecheck.statistics._results import Estimate, NonInferiority, Result, SmallestDifference, Wilcoxon
 
 Verdict = Literal["better", "worse", "no difference shown", "too little data"]
 
@@ -22,27 +20,8 @@ NO_DIFFERENCE: Verdict = "no difference shown"
 TOO_LITTLE: Verdict = "too little data"
 
 
-class _AsJson:
-    """A dataclass that writes itself as JSON."""
-
-    __slots__ = ()
-
-    def as_json(self) -> dict[str, JSON]:
-        """All fields by name, for `--json`."""
-        return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
-
-
-def _as_json(value: object) -> JSON:
-    if hasattr(value, "as_json"):
-        found: JSON = value.as_json()
-        return found
-    if isinstance(value, tuple):
-        return [_as_json(each) for each in value]
-    return {name: _as_json(each) for name, each in value.items()} if isinstance(value, Mapping) else to_builtins(value)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowChange(_AsJson):
+class RowChange(Result):
     """One row of two runs: its numbers (a pass is 1, a fail 0), and why each run failed it.
 
     `new_id` is the row's id in the new run, where that is another one. `base_faults` and `new_faults` are what is wrong
@@ -62,7 +41,7 @@ class RowChange(_AsJson):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts(_AsJson):
+class Counts(Result):
     """What became of a run's rows at one evaluator."""
 
     scored: int
@@ -71,15 +50,24 @@ class Counts(_AsJson):
 
 
 @dataclass(frozen=True, slots=True)
-class MetricComparison(_AsJson):
+class OneSided(Result):
+    """Pairs that only one of the runs has a number for."""
+
+    base: int = 0
+    new: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison(Result):
     """One metric of two runs, over the rows that both have a number for.
 
     `name` is the evaluator's for its main metric, else `<evaluator>.<key>`; `key` is the metric's key in metrics.json.
     `kind` is "binary" where each row, or each trial of it, passes or fails, else "score" or "count". Only where
     `tested` is there a verdict with p-values: `p_value` is that of `test`, `p_adjusted` the same after Holm's
     correction over all tests of the comparison. `b` rows passed in the base only, `c` in the new run only; None for
-    scores, and for shares of trials. `one_sided` counts the pairs (base, new) that only that run has a number for:
-    they are in no figure.
+    scores, and for shares of trials. The pairs of `one_sided` are in no figure. `non_inferior` is whether the new run
+    is shown to be worse by less than the margin; None without a margin or an interval. `p_permutation` is the p-value,
+    where it is that of a permutation test.
 
     `regressed` and `fixed` are rows that went from pass to fail and back, `changed` those whose number is another one,
     or that fail for another reason; `totals` counts them all, the lists may hold the first only.
@@ -96,7 +84,7 @@ class MetricComparison(_AsJson):
     difference: Estimate
     base_rows: Counts
     new_rows: Counts
-    one_sided: tuple[int, int] = (0, 0)
+    one_sided: OneSided = OneSided()
     p_value: float | None = None
     test: str = "none"
     p_exact: float | None = None
@@ -113,26 +101,12 @@ class MetricComparison(_AsJson):
     fixed: tuple[RowChange, ...] = ()
     changed: tuple[RowChange, ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def non_inferior(self) -> bool | None:
-        """Whether the new run is shown to be worse by less than the margin; None without a margin or an interval."""
-        return None if self.non_inferiority is None else self.non_inferiority.shown
-
-    @property
-    def p_permutation(self) -> float | None:
-        """The p-value, where it is that of a permutation test."""
-        return self.p_value if "permutation" in self.test else None
-
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        found = _AsJson.as_json(self)
-        found["one_sided"] = {"base": self.one_sided[0], "new": self.one_sided[1]}
-        return found | {"non_inferior": self.non_inferior, "p_permutation": self.p_permutation}
+    non_inferior: bool | None = None
+    p_permutation: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs(_AsJson):
+class Pairs(Result):
     """How two runs' rows were paired; the others are named."""
 
     paired: int
@@ -145,10 +119,9 @@ class Pairs(_AsJson):
 
 
 @dataclass(frozen=True, slots=True)
-class RunComparison(_AsJson):
+class RunComparison(Result):
     """One run against the base."""
 
-    base: RunInfo
     new: RunInfo
     pairs: Pairs
     metrics: Mapping[str, MetricComparison]
@@ -170,13 +143,9 @@ class RunComparison(_AsJson):
         """The metrics with a verdict."""
         return [each for each in self.metrics.values() if each.tested]
 
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {name: value for name, value in _AsJson.as_json(self).items() if name != "base"}
-
 
 @dataclass(frozen=True, slots=True)
-class History(_AsJson):
+class History(Result):
     """One metric over all runs, over the rows that every run has a number for."""
 
     name: str
@@ -184,20 +153,22 @@ class History(_AsJson):
     values: tuple[Estimate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Result):
     """One or more runs against a base: `against` has one entry a run, in the order given.
 
     `history` follows each tested metric over the base and all runs. `metrics`, `pairs` and `notes` are those of the
-    last run.
+    last run. `simulated` is whether some run asked no model. Its fields are those of `tunecheck compare --out FILE`.
     """
 
+    format_version: int = FORMAT_VERSION
     base: RunInfo
     against: Sequence[RunComparison]
     history: Sequence[History]
     confidence: float
     margin: float | None = None
     cluster: str | None = None
+    simulated: bool = False
 
     @property
     def new(self) -> RunInfo:
@@ -224,11 +195,6 @@ class Comparison:
         """Remarks on the last run's comparison."""
         return self.against[-1].notes
 
-    @property
-    def simulated(self) -> bool:
-        """Whether some run asked no model."""
-        return any(run.simulated for run in self.runs)
-
     def metric(self, name: str) -> MetricComparison:
         """A metric of the last run by its name, or by its key in metrics.json.
 
@@ -239,13 +205,4 @@ class Comparison:
 
     def to_json(self) -> dict[str, JSON]:
         """Everything, as plain JSON values."""
-        return {
-            "format_version": FORMAT_VERSION,
-            "base": self.base.as_json(),
-            "against": [each.as_json() for each in self.against],
-            "history": [each.as_json() for each in self.history],
-            "confidence": self.confidence,
-            "margin": self.margin,
-            "cluster": self.cluster,
-            "simulated": self.simulated,
-        }
+        return self.as_json()

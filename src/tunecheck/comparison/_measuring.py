@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tunecheck._messages import counted
-from tunecheck.comparison._comparison import BETTER, NO_DIFFERENCE, TOO_LITTLE, WORSE, Counts, MetricComparison, Verdict
+from tunecheck.comparison._comparison import (
+    BETTER,
+    NO_DIFFERENCE,
+    TOO_LITTLE,
+    WORSE,
+    Counts,
+    MetricComparison,
+    OneSided,
+    Verdict,
+)
 from tunecheck.comparison._pairing import Pairing
 from tunecheck.comparison._run_table import Column, Kind, RunTable
 from tunecheck.statistics._results import Estimate, PairedBinary, PairedScores, SmallestDifference
@@ -147,7 +156,7 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
 
     both = sides.both
     found = _compared(sides, both, settings, chosen.tested)
-    one_sided = tuple(int(numpy.count_nonzero(~numpy.isnan(side) & ~both)) for side in (sides.base, sides.new))
+    one_sided = (int(numpy.count_nonzero(~numpy.isnan(side) & ~both)) for side in (sides.base, sides.new))
     result = MetricComparison(
         name=chosen.name,
         key=chosen.key,
@@ -160,22 +169,24 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
         difference=found.difference,
         base_rows=_counts(base, chosen),
         new_rows=_counts(new, chosen),
-        one_sided=(one_sided[0], one_sided[1]),
+        one_sided=OneSided(*one_sided),
     )
     if isinstance(found, PairedBinary):
         result = replace(result, b=found.b, c=found.c)
     if not chosen.tested:
         return result
-    margin = settings.margin
+    p_value, held = _plain(found.p_value), None
+    if settings.margin is not None:
+        held = non_inferiority(found.difference, settings.margin, higher_is_better=sides.higher_is_better)
     result = replace(
         result,
-        p_value=_plain(found.p_value),
+        p_value=p_value,
         p_exact=_plain(found.p_exact),
         test=found.test,
         smallest_difference=smallest_difference(found),
-        non_inferiority=None
-        if margin is None
-        else non_inferiority(found.difference, margin, higher_is_better=sides.higher_is_better),
+        non_inferiority=held,
+        non_inferior=None if held is None else held.shown,
+        p_permutation=p_value if "permutation" in found.test else None,
     )
     if isinstance(found, PairedBinary):
         return replace(result, p_mid=_plain(found.p_mid))

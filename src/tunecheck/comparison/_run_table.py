@@ -8,6 +8,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+import msgspec
+
 from tunecheck._json import JSON
 from tunecheck.comparison._rows import RawRow
 
@@ -37,8 +39,7 @@ class RowSource(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class RunInfo:
+class RunInfo(msgspec.Struct, frozen=True, rename={"errors": "rows_with_an_error"}):
     """Which run this is.
 
     `source` says what it was read from: a run folder, Azure AI Evaluation's results, BFCL's scores, or rows in memory.
@@ -55,20 +56,6 @@ class RunInfo:
     created: str | None = None
     trials: int = 1
     notes: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {
-            "id": self.id,
-            "source": self.source,
-            "place": self.place,
-            "rows": self.rows,
-            "rows_with_an_error": self.errors,
-            "simulated": self.simulated,
-            "created": self.created,
-            "trials": self.trials,
-            "notes": list(self.notes),
-        }
 
 
 @dataclass(slots=True)

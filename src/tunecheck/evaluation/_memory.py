@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
-from tunecheck._json import JSON
+from tunecheck._files import LeftOut, MemorySummary
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import Endpoint
@@ -19,9 +19,9 @@ from tunecheck.memory._evaluator import MemoryEvaluator
 from tunecheck.memory._filler import FillerPool, load_filler
 from tunecheck.memory._judging import EndpointJudge
 from tunecheck.memory._kind import Making
-from tunecheck.memory._making import LeftOut, Made, Mode, make_definitions
+from tunecheck.memory._making import Made, Mode, make_definitions
 from tunecheck.memory._restaurant.word_judge import WordJudge
-from tunecheck.memory._run_files import ISOLATED, RunFigures, benchmark_folder, keep_definitions, write_run_files
+from tunecheck.memory._run_files import ISOLATED, benchmark_folder, keep_definitions, write_run_files
 from tunecheck.memory._scheduler import Settings
 from tunecheck.memory._scoring.by_words import needs_judge
 from tunecheck.memory._target import MemoryTarget
@@ -44,7 +44,7 @@ class MemoryOutcome:
     """
 
     result: EvaluationResult
-    figures: RunFigures
+    figures: MemorySummary
     left_out: Sequence[LeftOut]
     results: Sequence[Path]
 
@@ -187,10 +187,10 @@ class _Benchmark:
     def outcome(self, result: EvaluationResult, target: MemoryTarget, repeat: int) -> MemoryOutcome:
         """Write the figures of a finished run and the files of the GoodAI benchmark."""
         run, left_out = Run(result.run_dir), self.made.left_out
-        told: list[JSON] = [{"title": each.title, "reason": each.reason} for each in left_out]
-        more: dict[str, JSON] = {"left_out": told, "isolated": self.settings.isolated}
         folder, definitions = self._folder(run.folder), self.made.definitions
-        figures, results = write_run_files(run, target, definitions, folder, repeat, result.usage, more)
+        figures, results = write_run_files(
+            run, target, definitions, folder, repeat, result.usage, left_out, isolated=self.settings.isolated
+        )
         return MemoryOutcome(result, figures, left_out, results)
 
     def _folder(self, run: Path) -> Path:

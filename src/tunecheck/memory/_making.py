@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from tunecheck._errors import ConfigurationError, TunecheckError, told_as
-from tunecheck._files import NewerFileError, read_object, versioned
+from tunecheck._files import LeftOut, NewerFileError, read_object, versioned
 from tunecheck._json import JSON, plain
 from tunecheck.memory._configuration import Configuration, DataSet, read_configuration
 from tunecheck.memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
@@ -31,12 +31,6 @@ _TOKENS_A_LINE = 4
 """What each message weighs beyond its text."""
 
 _ANSWER = "give --regenerate to make them anew, or --reuse to take them as they are"
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    title: str
-    reason: str
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-import msgspec
+from msgspec import structs
 
 from tunecheck._errors import RunError
-from tunecheck._files import versioned
+from tunecheck._files import LeftOut, MemoryFigures, MemorySummary
 from tunecheck._json import JSON, real_number
 from tunecheck.memory._configuration import Configuration
 from tunecheck.memory._definitions import safe_name, write_definitions
@@ -80,49 +80,7 @@ class Scored:
     tokens: int
 
 
-class DatasetFigures(msgspec.Struct, frozen=True, rename={"deviation": "std"}):
-    tests: int
-    scored: int
-    mean: float | None
-    deviation: float | None
-
-
-class RunFigures(
-    msgspec.Struct,
-    frozen=True,
-    rename={"most": "max_score", "deviation": "std", "span": "memory_span", "longest": "longest_span"},
-):
-    """A run, all sessions together.
-
-    score: the sum of the data sets' means, of at most `most`, one for each data set that has a score.
-    deviation: the sum of their standard deviations.
-    accuracy: score / most.
-    tokens_per_second: what the agent generated in the time that it took to.
-    verbosity: tokens of the agent in one session, on average, ready-made replies included.
-    span: mean of the tokens over which a test with the full score was remembered.
-    tokens, messages, fillers: of one session, on average. `longest` is the longest span of a test.
-    """
-
-    score: float
-    most: int
-    deviation: float
-    accuracy: float | None
-    tokens_per_second: float | None
-    verbosity: float
-    span: float | None
-    longest: int
-    tokens: float
-    messages: float
-    fillers: float
-    sessions: int
-    datasets: dict[str, DatasetFigures]
-
-    def data(self) -> dict[str, JSON]:
-        data: dict[str, JSON] = msgspec.to_builtins(self)
-        return data
-
-
-def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> RunFigures:
+def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> MemorySummary:
     states = [*sessions]
     by_title: dict[str, list[Scored]] = {}
     for test in tests:
@@ -132,28 +90,28 @@ def run_figures(tests: Sequence[Scored], sessions: Iterable[SessionState]) -> Ru
     milliseconds = math.fsum(state.generated_ms for state in states)
     generated = sum(state.generated_tokens for state in states)
     perfect = [test.tokens for test in tests if test.score is not None and test.score >= 1]
-    return RunFigures(
+    return MemorySummary(
         datasets=datasets,
         score=math.fsum(means),
         accuracy=math.fsum(means) / len(means) if means else None,
-        deviation=math.fsum(each.deviation or 0.0 for each in datasets.values()),
-        most=len(means),
+        std=math.fsum(each.std or 0.0 for each in datasets.values()),
+        max_score=len(means),
         tokens_per_second=1000 * generated / milliseconds if milliseconds > 0 else None,
         verbosity=_mean([state.agent_tokens for state in states]) or 0.0,
-        span=_mean(perfect),
+        memory_span=_mean(perfect),
         tokens=_mean([state.tokens for state in states]) or 0.0,
         messages=_mean([state.messages for state in states]) or 0.0,
         fillers=_mean([state.fillers for state in states]) or 0.0,
-        longest=max((test.tokens for test in tests), default=0),
+        longest_span=max((test.tokens for test in tests), default=0),
         sessions=len(states),
     )
 
 
-def _dataset(tests: Sequence[Scored]) -> DatasetFigures:
+def _dataset(tests: Sequence[Scored]) -> MemoryFigures:
     scores = [test.score for test in tests if test.score is not None]
     mean = _mean(scores)
     deviation = None if mean is None else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-    return DatasetFigures(len(tests), len(scores), mean, deviation)
+    return MemoryFigures(len(tests), len(scores), mean, deviation)
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -183,13 +141,20 @@ def write_run_files(
     benchmark: Path,
     repeat: int,
     usage: Mapping[str, JSON],
-    more: Mapping[str, JSON],
-) -> tuple[RunFigures, list[Path]]:
+    left_out: Sequence[LeftOut],
+    *,
+    isolated: bool,
+) -> tuple[MemorySummary, list[Path]]:
     """Write the figures and results of a finished run; gives the figures, and the folders of its repetitions."""
     rows = [*run.rows()]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
     states = {trial: target.state_of(each) for trial, each in events.items()}
-    figures = run_figures(read_scored(rows, _SCORE), states.values())
+    figures = structs.replace(
+        run_figures(read_scored(rows, _SCORE), states.values()),
+        usage=dict(usage),
+        left_out=[*left_out],
+        isolated=isolated,
+    )
     scores, costs = _scores(rows), _costs(usage, repeat)
     by_id = {definition.id: definition for definition in definitions}
     folders = []
@@ -197,8 +162,7 @@ def write_run_files(
         for trial, state in states.items():
             folders.append(agent_folder(benchmark, target.name, trial))
             write_results(folders[-1], events[trial], state, by_id, scores[trial], costs)
-        summary = {**figures.data(), "usage": dict(usage), **more}
-        write_file(run.folder / FOLDER / SUMMARY, dumps_readably(versioned(summary)))
+        write_file(run.folder / FOLDER / SUMMARY, dumps_readably(figures))
     except OSError as error:
         raise RunError(f"{benchmark}: cannot be written: {error.strerror}; run {run.id} is finished") from error
     return figures, folders

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from tunecheck._errors import RunError
-from tunecheck._files import RowVerdicts
+from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._targets import CallContext, Load, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
@@ -22,7 +22,7 @@ from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job,
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
-from tunecheck.pipeline._scoring import BoundEvaluator, Failure, failure, is_being_cancelled, private_copies
+from tunecheck.pipeline._scoring import BoundEvaluator, failure, is_being_cancelled, private_copies
 
 _WINDOW = 1_024
 """Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""

@@ -13,12 +13,12 @@ import msgspec
 from msgspec import UNSET
 
 from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._files import Answer, Error, Header, ModelCall, RowVerdicts, Step, Verdicts, check_first_record
+from tunecheck._files import Answer, Error, Failure, Header, ModelCall, RowVerdicts, Step, Verdicts, check_first_record
 from tunecheck._json import JSON, loads
 from tunecheck._records import RecordFile
 from tunecheck._regular_files import lines, open_regular
 from tunecheck._targets import Row
-from tunecheck.pipeline._scoring import Failure, Output
+from tunecheck.pipeline._scoring import Output
 
 _CHUNKS_KEPT = 64
 _FARTHEST_AHEAD = 1 << 20

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from tunecheck._files import Failure
 from tunecheck.calls._formats.reading import one_row
 from tunecheck.pipeline._results import RowState
-from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Output, Scorer, call, call_async
+from tunecheck.pipeline._scoring import BoundEvaluator, Output, Scorer, call, call_async
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import ModelCalls

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from tunecheck._errors import RunError
+from tunecheck._files import Failure
 from tunecheck._plugins import WORKSPACE_MODULES
 from tunecheck.pipeline._lanes import Arguments, Outcome, Spent, run_batch
-from tunecheck.pipeline._scoring import BoundEvaluator, Failure, Scorer
+from tunecheck.pipeline._scoring import BoundEvaluator, Scorer
 from tunecheck.pipeline._worker import HEADER, Setup
 
 _BUFFER = 1 << 22

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, overload
 
 import msgspec
+from msgspec import to_builtins
 
 from tunecheck._errors import DataError
+from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line, loads
 from tunecheck._regular_files import lines, open_regular
 from tunecheck._targets import Row
-from tunecheck.pipeline._scoring import Failure, Output, error_entry
+from tunecheck.pipeline._scoring import Output
 
 ResultRow = dict[str, JSON]
 
@@ -56,7 +58,7 @@ def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
             result[f"outputs.{name}.{key}"] = value
     for stage in ("target", *evaluators):  # not in the order in which they happened, which is another one each time
         if stage in state.errors:
-            result[f"error.{stage}"] = error_entry(state.errors[stage])
+            result[f"error.{stage}"] = to_builtins(state.errors[stage])
     return result
 
 
@@ -149,7 +151,7 @@ def _leave_out_unserialisable(row: ResultRow) -> Failure:
             refused.append(f"{column}: {error}")
             row[column] = None
     failure = Failure("TypeError", f"left out of the results: {'; '.join(refused)}")
-    row["error.results"] = error_entry(failure)
+    row["error.results"] = to_builtins(failure)
     return failure
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError
+from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck.pipeline._mapping import Binder, Mapped, Reference, Signature, is_async, make_binder, read_signature
@@ -30,15 +31,6 @@ class MetricDeclaration(Protocol):
     def kind(self) -> str: ...
     @property
     def higher_is_better(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One evaluator's (or the target's) error on one row."""
-
-    type: str
-    message: str
-    request_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -288,11 +280,5 @@ def failure(error: BaseException) -> Failure:
         text = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - an exception's text is somebody's code, too
         text = ""
-    request_id = error.request_id if isinstance(error, EndpointError) else None
+    request_id = error.request_id or None if isinstance(error, EndpointError) else None
     return Failure(type(error).__name__, text[:2000] or "no message", request_id)
-
-
-def error_entry(error: Failure) -> dict[str, JSON]:
-    """The failure as it stands in a result row."""
-    entry: dict[str, JSON] = {"type": error.type, "message": error.message}
-    return entry | {"request_id": error.request_id} if error.request_id else entry

@@ -1,17 +1,27 @@
 """What the statistics answer with: numbers that are defined, or None and a remark that says why not."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 
-from tunecheck._json import JSON
+from msgspec import to_builtins
+
+from tunecheck._json import JSON, plain
 
 
 class Result:
-    """A dataclass that writes itself as JSON."""
+    """A dataclass that writes itself as JSON: its fields are those of a file or of an output."""
 
     __slots__ = ()
 
     def as_json(self) -> dict[str, JSON]:
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        """All fields by name, as plain JSON values."""
+        found = plain(to_builtins(self, enc_hook=_told))
+        assert isinstance(found, dict)
+        return found
+
+
+def _told(value: object) -> object:
+    return str(value) if isinstance(value, Path) else plain(value)
 
 
 @dataclass(frozen=True, slots=True)

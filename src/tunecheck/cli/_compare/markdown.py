@@ -54,7 +54,7 @@ def _parts(comparison: Comparison, rows: int) -> Iterator[str]:
     yield "\n".join(_table(last, comparison))
     if rows:
         yield from _rows(last, rows)
-    notes = [f"- {code(note, 400)}" for note in notes_of(last)]
+    notes = [f"- {code(note, 400)}" for note in notes_of(comparison)]
     if notes:
         yield "\n".join(notes)
 

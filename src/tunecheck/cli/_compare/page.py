@@ -134,7 +134,7 @@ def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[Renderable
         yield _iterations(comparison)
     yield metrics_table(last, comparison, width)
     yield from _rows(last, rows)
-    notes = list(notes_of(last))
+    notes = list(notes_of(comparison))
     if notes:
         yield "\n".join(f"note: {clean(note)}" for note in notes)
 
@@ -279,9 +279,9 @@ def _listed(rows: Sequence[RowChange], metric: MetricComparison) -> Table:
     return table
 
 
-def notes_of(against: RunComparison) -> Iterator[str]:
+def notes_of(comparison: Comparison) -> Iterator[str]:
     """What a reader must know of the rows that are in no figure, and of the runs themselves."""
-    pairs = against.pairs
+    against, pairs = comparison.against[-1], comparison.pairs
     for names, where in ((pairs.only_in_base, "base"), (pairs.only_in_new, "new run")):
         if names:
             yield f"{counted(len(names), 'row')} only in the {where}, in no figure: {_named(names)}"
@@ -290,7 +290,7 @@ def notes_of(against: RunComparison) -> Iterator[str]:
         yield f"{ids} in both runs with other content: {_named(pairs.other_content)}"
     if pairs.by_content:
         yield f"{counted(pairs.by_content, 'row')} paired by content: the runs call them otherwise"
-    if pairs.by_id_alone and {against.base.source, against.new.source} != {"bfcl"}:
+    if pairs.by_id_alone and {comparison.base.source, comparison.new.source} != {"bfcl"}:
         yield "rows are paired by id alone: their contents cannot be compared"
     if pairs.clusters is not None:
         yield f"{counted(pairs.paired, 'pair')} in {counted(pairs.clusters, 'cluster')}"
@@ -306,9 +306,10 @@ def _failures(against: RunComparison) -> Iterator[str]:
             before, after = (f"{side.errors:,}" for side in sides)
             yield f"{metric.evaluator}: errors in {before} rows of the base, {after} of the new run"
         seen.add(metric.evaluator)
-        if any(metric.one_sided):
-            lost, gained = metric.one_sided
-            yield f"{metric.name}: left out, for want of a figure: {lost:,} in the new run, {gained:,} in the base"
+        lone = metric.one_sided
+        if lone.base or lone.new:
+            lost, gained = f"{lone.base:,} in the new run", f"{lone.new:,} in the base"
+            yield f"{metric.name}: left out, for want of a figure: {lost}, {gained}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -109,9 +109,10 @@ def _notes(comparison: Comparison) -> list[str]:
             shown = ", ".join(ids[:3]) + (" …" if len(ids) > 3 else "")
             notes.append(f"only in {run.id}, so in no comparison: {len(ids):,} of {run.rows:,} rows ({shown})")
     for metric in comparison.against[-1].tested:
-        if any(metric.one_sided):
-            before, after = metric.one_sided
-            notes.append(f"{metric.name}: {before:,} rows have a verdict only in the base, {after:,} only in this run")
+        lone = metric.one_sided
+        if lone.base or lone.new:
+            said = f"{lone.base:,} rows have a verdict only in the base, {lone.new:,} only in this run"
+            notes.append(f"{metric.name}: {said}")
     return [f"--no-worse-than: {note}" for note in notes]
 
 

@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from msgspec import to_builtins
+
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
@@ -20,12 +22,11 @@ from tunecheck.cli._shared_options import ModelOptions, ResumableOptions
 from tunecheck.cli._stored_options import recorded_options
 
 if TYPE_CHECKING:
-    from tunecheck._json import JSON
+    from tunecheck._files import MemorySummary
     from tunecheck.endpoints._base import Endpoint
     from tunecheck.evaluation._memory import MemoryOutcome
     from tunecheck.memory._clock import ClockName
     from tunecheck.memory._making import Mode
-    from tunecheck.memory._run_files import RunFigures
 
 _TESTING, _TEXTS = "What is tested, and how", "Texts and definitions"
 
@@ -222,12 +223,9 @@ def _path(option: str | None) -> Path | None:
 
 
 def _summary(outcome: MemoryOutcome) -> dict[str, JSON]:
-    left_out: list[JSON] = [{"title": each.title, "reason": each.reason} for each in outcome.left_out]
     return {
         **run_summary(outcome.result),
-        **outcome.figures.data(),
-        "usage": outcome.result.usage,
-        "left_out": left_out,
+        **to_builtins(outcome.figures),
         "notes": [*outcome.result.notes],
         "results": [str(folder) for folder in outcome.results],
     }
@@ -240,7 +238,7 @@ def _print_outcome(outcome: MemoryOutcome) -> None:
     print_run(result, "test", lambda: _print_figures(outcome.figures, result.usage), files)
 
 
-def _print_figures(figures: RunFigures, usage: dict[str, JSON]) -> None:
+def _print_figures(figures: MemorySummary, usage: dict[str, JSON]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -248,7 +246,7 @@ def _print_figures(figures: RunFigures, usage: dict[str, JSON]) -> None:
     for name in ("tests", "scored", "mean", "std"):
         table.add_column(name, justify="right")
     for title, each in figures.datasets.items():
-        scores = [_score(each.mean), _score(each.deviation)]
+        scores = [_score(each.mean), _score(each.std)]
         table.add_row(clean(title), str(each.tests), str(each.scored), *scores)
     console(sys.stdout).print(table)
     print(*_lines(figures, usage), sep="\n")
@@ -258,15 +256,15 @@ def _score(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _lines(figures: RunFigures, usage: dict[str, JSON]) -> Iterator[str]:
+def _lines(figures: MemorySummary, usage: dict[str, JSON]) -> Iterator[str]:
     accuracy = "" if figures.accuracy is None else f" · accuracy {100 * figures.accuracy:.0f}%"
-    yield f"score {figures.score:.2f} of {figures.most} (± {figures.deviation:.2f}){accuracy}"
+    yield f"score {figures.score:.2f} of {figures.max_score} (± {figures.std:.2f}){accuracy}"
     parts = [f"{figures.messages:,.0f} messages, {figures.tokens:,.0f} tokens in a conversation"]
     if figures.tokens_per_second is not None:
         parts.append(f"{figures.tokens_per_second:,.1f} tokens/s")
     parts.append(f"verbosity {figures.verbosity:,.0f} tokens")
-    if figures.span is not None:
-        parts.append(f"remembered over {figures.span:,.0f} tokens")
+    if figures.memory_span is not None:
+        parts.append(f"remembered over {figures.memory_span:,.0f} tokens")
     yield " · ".join(parts)
     spent = [line for name in ("target", "judge", "memory") if (line := _spent(name, usage.get(name)))]
     if spent:

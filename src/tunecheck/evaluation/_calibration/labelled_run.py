@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
+from tunecheck._files import FORMAT_VERSION, JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.evaluation._calibration.labels import FAIL, PASS, LabelKind, as_class, as_number, as_pass_or_fail
 from tunecheck.pipeline._aggregate import RESULT, WORDS, counted_metric
@@ -14,6 +14,7 @@ from tunecheck.pipeline._results import ResultRow
 from tunecheck.runs._store import Run
 from tunecheck.statistics._agreement import Agreement, Kappa
 from tunecheck.statistics._proportions import CONFIDENCE, Proportion
+from tunecheck.statistics._results import Result
 
 _LISTED = 6
 
@@ -46,30 +47,28 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassFigures:
+class ClassFigures(Result):
     """How reliable one class of verdicts is, the labels being right."""
 
     precision: Proportion
     recall: Proportion
 
-    def as_json(self) -> dict[str, JSON]:
-        """For `--json`."""
-        return {"precision": self.precision.as_json(), "recall": self.recall.as_json()}
 
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """How far an evaluator's verdicts agree with labels.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration(Result):
+    """How far an evaluator's verdicts agree with labels: what `tunecheck judge calibrate --out FILE` writes.
 
     Of `rows` rows, `compared` are in the figures; left out are those `unlabelled`, `not_applicable` and in `errors`.
     `confusion` counts them: `{label: {verdict: rows}}`. `by_class` has, with verdicts of pass and fail, an entry for
     `fail`, which is what an evaluator is there to find; with other classes one for each.
     """
 
+    format_version: int = FORMAT_VERSION
     evaluator: str
     metric: str | None
     label_column: str
     label_kind: LabelKind
+    run: str
     run_dir: Path
     rows: int
     compared: int
@@ -86,32 +85,6 @@ class Calibration:
     simulated: bool = False
     usage: Mapping[str, JSON] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, JSON]:
-        """All of it as plain JSON values."""
-        return {
-            "evaluator": self.evaluator,
-            "metric": self.metric,
-            "label_column": self.label_column,
-            "label_kind": self.label_kind,
-            "run": self.run_dir.name,
-            "run_dir": str(self.run_dir),
-            "rows": self.rows,
-            "compared": self.compared,
-            "unlabelled": self.unlabelled,
-            "not_applicable": self.not_applicable,
-            "errors": self.errors,
-            "confidence": self.confidence,
-            "accuracy": self.accuracy.as_json(),
-            "kappa": self.kappa.as_json(),
-            "classes": list(self.classes),
-            "confusion": {label: dict(verdicts) for label, verdicts in self.confusion.items()},
-            "by_class": {name: figures.as_json() for name, figures in self.by_class.items()},
-            "differences": [asdict(difference) for difference in self.differences],
-            "simulated": self.simulated,
-            "usage": dict(self.usage),
-            "notes": list(self.notes),
-        }
 
 
 def read_calibration(
@@ -137,6 +110,7 @@ def read_calibration(
         metric=reading.metric,
         label_column=labels.column,
         label_kind=reading.kind,
+        run=run.id,
         run_dir=run.folder,
         rows=sum(counts.values()) + labels.missing,
         compared=agreement.total,
