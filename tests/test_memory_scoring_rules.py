@@ -82,6 +82,39 @@ def test_names_count_by_the_longer_of_both_lists() -> None:
     assert score("NameList", ["Ann", "Ben"], "I do not know.") == 0
 
 
+@pytest.mark.parametrize("reply", ["['Ann', 'Ben']", "```json\n['Ann', 'Ben']\n```", "[Ann, Ben]", "{Ann, Ben}"])
+def test_names_without_double_quotes_are_a_list_by_default_and_none_to_the_benchmark(reply: str) -> None:
+    assert score("NameList", ["Ann", "Ben"], reply, compat=True) == 0
+    assert score("NameList", ["Ann", "Ben"], reply) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "as_the_benchmark"),
+    [
+        ('[Ann", "Ben"]', 1),  # an opening quote is put in
+        ('["Ann" "Ben",] That is all.', 1),
+        ('["Ann", "Ben", ...]', 1),
+        ('["Ann", // the first\n "Ben"]', 1),
+        ('```json\n["Cem"]\n``` No:\n```json\n["Ann", "Ben"]\n```', 1),  # the last block
+        ('["Ann", "Ben', 0),
+    ],
+)
+def test_the_compatible_mode_repairs_a_list_as_the_benchmark_does(reply: str, as_the_benchmark: float) -> None:
+    assert score("NameList", ["Ann", "Ben"], reply, compat=True) == as_the_benchmark
+
+
+@pytest.mark.parametrize("reply", ["{'answer': 'crate'}", "{answer: crate}"])
+def test_an_answer_without_double_quotes_is_none_to_the_benchmark(reply: str) -> None:
+    assert score("SallyAnne", ["crate"], reply, compat=True) == 0
+    assert score("SallyAnne", ["crate"], reply) == 1
+
+
+def test_a_shopping_list_in_single_quotes_is_none_to_the_benchmark() -> None:
+    reply = shopping(("Soap", 2), ("Milk", 1), ("Leek", 3)).replace('"', "'")
+    assert score("Shopping", SOAP, reply, compat=True) == 0
+    assert score("Shopping", SOAP, reply) == 1
+
+
 def test_two_empty_lists_are_equal() -> None:
     assert isinstance(verdict_of("NameList", [], "[]", compat=True), Undecided), "the benchmark divides by zero"
     assert score("NameList", [], "[]") == 1

@@ -4,6 +4,7 @@ from tunecheck._json import JSON
 from tunecheck.memory._lenient_json import read_lenient
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import NoExpectationError, UndecidedError, expected_texts, last_reply
+from tunecheck.memory._scoring.reference_json import read_as_reference
 
 MAX_ITEMS = 2_000
 """Longest list that is compared."""
@@ -15,7 +16,7 @@ def score_name_list(given: Given, compat: bool) -> Score:
     The reference divides by zero where both lists are empty; by default that is right.
     """
     reply, expected = last_reply(given), expected_texts(given)
-    said = _read(reply)
+    said = _read(reply, compat)
     if not isinstance(said, (list, dict)):
         return Score(0.0, ("the reply is no JSON list",))
     wanted = [name.strip().lower() for name in expected]
@@ -40,7 +41,7 @@ def score_shopping(given: Given, compat: bool) -> Score:
     item as often as it is listed, beyond 1; by default an item counts once, with the sum of its quantities.
     """
     reply, expected = last_reply(given), _expected_quantities(given)
-    said = _said_items(reply)
+    said = _said_items(reply, compat)
     if said is None:
         return Score(0.0, ('the reply is no JSON list of objects with "item" and "quantity"',))
     if not expected:
@@ -103,8 +104,8 @@ def _expected_quantities(given: Given) -> dict[str, JSON]:
     return quantities
 
 
-def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
-    said = _read(reply)
+def _said_items(reply: str, compat: bool) -> list[tuple[str, JSON]] | None:
+    said = _read(reply, compat)
     if not isinstance(said, list) or len(said) > MAX_ITEMS:
         return None
     items: list[tuple[str, JSON]] = []
@@ -115,8 +116,8 @@ def _said_items(reply: str) -> list[tuple[str, JSON]] | None:
     return items
 
 
-def _read(reply: str) -> JSON:
+def _read(reply: str, compat: bool) -> JSON:
     try:
-        return read_lenient(reply)
+        return read_as_reference(reply) if compat else read_lenient(reply)
     except ValueError:
         return None

@@ -14,6 +14,7 @@ from tunecheck.memory._scoring.base import (
     mentions,
     plain_words,
 )
+from tunecheck.memory._scoring.reference_json import read_as_reference
 
 _DIGITS = re.compile(r"\d+")
 _OF_HOW_MANY = re.compile(
@@ -46,7 +47,7 @@ def score_sally_anne(given: Given, compat: bool) -> Score:
     """
     reply, place = last_reply(given), expected_text(given)
     try:
-        said = read_lenient(reply)
+        said = read_as_reference(reply) if compat else read_lenient(reply)
     except ValueError as error:
         return Score(0.0, (f"the reply is not JSON: {error}",))
     if not isinstance(said, dict) or "answer" not in said:
