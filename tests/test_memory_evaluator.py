@@ -57,6 +57,33 @@ def test_a_judge_is_not_asked_where_words_decide() -> None:
     assert model.requests == []
 
 
+def test_a_judge_is_asked_where_words_are_not_sure() -> None:
+    row: Any = {"dataset": "Colours", "expected": ["Red"], "responses": ["You like blue and red."]}
+    alone: Any = MemoryEvaluator()(**row)
+    assert alone["memory"] == 0 and "not sure" in alone["memory_reason"] and "--judge" in alone["memory_reason"]
+    asked: Any = MemoryEvaluator(Scripted(says(True)))(**row)
+    assert (asked["memory"], asked["memory_properties"]["by"]) == (1.0, "judge")
+
+
+def test_as_the_benchmark_scores_words_are_always_sure() -> None:
+    row: Any = {"dataset": "Colours", "expected": ["Red"], "responses": ["You like blue and red."]}
+    found: Any = MemoryEvaluator(Scripted(), compat=True)(**row)
+    assert (found["memory"], found["memory_properties"]["by"]) == (1.0, "words")
+
+
+def test_each_message_to_a_spy_is_asked_about_by_itself() -> None:
+    model = Scripted(says(True), says(False), says(True))
+    row: Any = {
+        "dataset": "Spy Meeting",
+        "expected": [["noon", "midday"], ["orchard"], ["boat", "raft"]],
+        "responses": ["When the sun is high, among apples, with something that floats."],
+    }
+    found = MemoryEvaluator(model)(**row)
+    assert found["memory"] == pytest.approx(2 / 3)
+    asked = [str(request.messages[-1]["content"]) for request in model.requests]
+    assert "noon or midday" in asked[0] and "orchard" in asked[1] and "boat or raft" in asked[2]
+
+
 def test_without_a_judge_what_needs_one_is_not_applicable() -> None:
     found = MemoryEvaluator()(**RECALL)
     assert found["memory"] is None

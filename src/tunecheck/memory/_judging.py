@@ -116,6 +116,9 @@ _PROMPTS: Mapping[str, str] = MappingProxyType(
 )
 """The prompt of each data set; all others have the one about recall."""
 
+_IN_PARTS = frozenset({"spymeeting"})
+"""Data sets in which each part of the one reply counts: any of the words that are expected of it."""
+
 _MOST_TOLD = 6_000
 _MOST_QUESTIONS = 50
 
@@ -156,7 +159,10 @@ class MemoryJudges:
         replies = list(test.responses)[:_MOST_QUESTIONS]
         if not replies or not any(expected):
             return []
-        if len(replies) == 1 and len(expected) > 1:  # one reply has to hold it all
+        if len(replies) == 1 and plain_title(test.title) in _IN_PARTS:
+            expected = [" or ".join(map(str, words)) for words in test.expected if isinstance(words, list)]
+            replies *= len(expected)
+        elif len(replies) == 1 and len(expected) > 1:  # one reply has to hold it all
             expected = ["\n".join(expected)]
         asked = [*test.questions, *[""] * len(expected)]
         told = "\n".join(line for line in test.script if line not in test.questions)

@@ -113,7 +113,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A test's score, from 0 to 1 (the compatible mode may exceed it, as its reference does), and the reasons."""
+    """A test's score, from 0 to 1 (the compatible mode may exceed it, as its reference does), and the reasons.
+
+    `sure` is False where words hardly suffice: of the kinds that ship, a judge is then asked, where there is one.
+    """
 
     score: float
     reasons: tuple[str, ...]
+    sure: bool = True

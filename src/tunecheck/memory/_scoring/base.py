@@ -1,7 +1,7 @@
 """What all scorers share: the words of a reply, taken in bounds, and the error where words do not suffice."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tunecheck._json import JSON
 from tunecheck.memory._model import Given
@@ -62,9 +62,40 @@ def expected_text(given: Given) -> str:
     return expected[-1]
 
 
+_DENIAL = re.compile(
+    r"(?:\bnot|n't|\bno longer|\bnever|\brather than|\binstead of|\bneither|\bnor)"
+    r"(?! (?:only|just|merely|until|before|least|sure)\b)\W+(?:\w+\W+){0,3}$",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(r"\W{0,3}(?:is|was|are|were)(?:n't| not| no longer| never)\b", re.IGNORECASE)
+_BREAK = re.compile(r"[.!?;\n]|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
+
+
+def is_denied(text: str, start: int, end: int) -> bool:
+    """Whether a text says that it is not what stands there: "not at dawn", "rather than Bob", "Bob is no longer"."""
+    before = _BREAK.split(text[max(0, start - 60) : start])[-1]
+    return _DENIAL.search(before) is not None or _DENIED_AFTER.match(text[end : end + 20]) is not None
+
+
+_DECLINES = re.compile(
+    r"\b(?:do(?:n't| not)|can(?:'t|not| not)|could(?:n't| not)|unable to|haven't|have not|no|without)\b[^.!?\n]{0,40}"
+    r"\b(?:access|recall|remember|retain|know|see|information|record|memory|context|provided?|shared?|mentioned)\b",
+    re.IGNORECASE,
+)
+
+
+def declines(text: str) -> bool:
+    """Whether a text says that its writer does not know, or has nothing to know it from."""
+    return _DECLINES.search(text.translate(_QUOTES)) is not None
+
+
+def named(word: str, text: str, *, cased: bool = False) -> Iterator[re.Match[str]]:
+    """Where a text has a word or a phrase as words of their own."""
+    return re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, 0 if cased else re.IGNORECASE)
+
+
 def mentions(word: str, text: str, *, cased: bool = False) -> bool:
-    """Whether a text has a word or a phrase as words of their own."""
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, 0 if cased else re.IGNORECASE) is not None
+    return next(named(word, text, cased=cased), None) is not None
 
 
 def plain_words(text: str) -> str:

@@ -7,7 +7,7 @@ v3.5 does, its defects included, so that its recorded scores can be checked; und
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import MappingProxyType
 
@@ -64,7 +64,7 @@ def judge_by_words(given: Given, *, compat: bool = False) -> Score | Undecided:
         return Undecided(str(error))
     if compat and given.points is None:
         return verdict
-    return Score(min(1.0, max(0.0, verdict.score)), verdict.reasons)
+    return replace(verdict, score=min(1.0, max(0.0, verdict.score)))
 
 
 def _score(given: Given, compat: bool) -> Score:

@@ -17,7 +17,8 @@ from tunecheck.memory._scoring.base import (
 def score_prospective(given: Given, compat: bool) -> Score:
     """Whether the quote stands in the nth reply since the request, its own reply counted, and in none of the others.
 
-    Words are compared in small letters, without punctuation.
+    Words are compared in small letters, without punctuation. By default the reply to the request may repeat the quote
+    where it says what it is going to do.
     """
     match given.expected:  # [[quote, author, number of the reply]]
         case [[str(saying), *_, int(turn)], *_] if (quote := _letters(saying)) and not isinstance(turn, bool):
@@ -28,9 +29,16 @@ def score_prospective(given: Given, compat: bool) -> Score:
     if not since:
         raise UndecidedError("the replies since the question are not known")
     numbers = [number for number, reply in enumerate(since, 1) if quote in _letters(reply)]
+    if not compat and turn > 1 and numbers[:1] == [1] and _ANNOUNCES.search(since[0]):
+        numbers = numbers[1:]
     right = numbers == [turn]
     said = f"the quote is in reply {', '.join(map(str, numbers[:8]))}" if numbers else "the quote is in no reply"
     return Score(float(right), (said + ("" if right else f", not in reply {turn} alone"),))
+
+
+_ANNOUNCES = re.compile(
+    r"\b(?:will|shall|going to|'ll)\b[^.!?\n]{0,80}\b(?:append|add|include|put|end|close|attach)", re.I
+)
 
 
 def _letters(text: str) -> str:
@@ -43,6 +51,13 @@ THRESHOLD = 0.75
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+|(?<=[:;])\s+")
 _DENIED = re.compile(r"\b(?:not|never|no longer|stop|cannot|unable to|refuse to)\b|n't\b", re.I)
 _SAYING = re.compile(r"\b(?:say|saying|said|repeat|respond|reply|answer|tell|instruct\w*|asked|use|using)\b", re.I)
+_REFUSES = re.compile(
+    r"[^.!?\n]{0,20}[.!?]?[\"')]{0,2}(?:[^.!?\n]{0,40}\b(?:refuse|declin|object)"
+    r"|\W*(?:but |however,? |yet |and )?i(?:'d| would)? (?:won't|will not|can't|cannot|rather not|don't want)\b)",
+    re.I,
+)
+"""What follows a sentence that is told of, and not said: "… but I refuse"."""
+
 _MOST_REPLIES = 200
 _MOST_SENTENCES = 300
 _MOST_WORDS = 4_000
@@ -77,7 +92,8 @@ def _said(wanted: str, reply: str, threshold: float, compat: bool) -> bool:
     if match := re.search(rf"\b{in_order}\b", reply, re.I):
         # "I will not say 'Here is …'" has the words and does not say them.
         lead = re.split(r"[.!?\n]", reply[max(0, match.start() - 80) : match.start()])[-1]
-        return not (_DENIED.search(lead) and _SAYING.search(lead))
+        tail = reply[match.end() : match.end() + 120]
+        return not (_SAYING.search(lead) and (_DENIED.search(lead) or _REFUSES.match(tail)))
     sentences = _SENTENCE_END.split(reply, _MOST_SENTENCES)
     return any(_likeness(wanted, sentence) > threshold and not _DENIED.search(sentence) for sentence in sentences)
 

@@ -59,7 +59,7 @@ def score_joke(given: Given, compat: bool) -> Score:
     settled = any(each.settled for each in right) and not any(each.settled for each in wrong)
     if settled or not several:
         return Score(1.0, ("the joke is told",))
-    return Score(0.0, ("the joke is told among others, without settling on it",))
+    return Score(0.0, ("the joke is told among others, without settling on it",), sure=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,25 @@
 """Tests whose answer is a list in JSON: all names given, the items of a shopping list."""
 
+import re
+
 from tunecheck._json import JSON
 from tunecheck.memory._lenient_json import read_lenient
 from tunecheck.memory._model import Given, Score
-from tunecheck.memory._scoring.base import NoExpectationError, UndecidedError, expected_texts, last_reply
+from tunecheck.memory._scoring.base import NoExpectationError, UndecidedError, declines, expected_texts, last_reply
 from tunecheck.memory._scoring.reference_json import read_as_reference
 
 MAX_ITEMS = 2_000
 """Longest list that is compared."""
+
+_ESCAPED = re.compile(r'[\[{]\s*(?:\{\s*)?\\"')
+"""A list whose quotes are all escaped, as within a text."""
+
+_LIST = re.compile(r"[\[{].*[\]}]", re.DOTALL)
+_EXAMPLE = re.compile(
+    r"\b(?:example|sample|hypothetical(?:ly)?|placeholders?|template|made.up|assum\w+|imagin\w+|suppos\w+"
+    r"|how to express|(?:would|might|could) look|general list|format)\b",
+    re.IGNORECASE,
+)
 
 
 def score_name_list(given: Given, compat: bool) -> Score:
@@ -17,6 +29,8 @@ def score_name_list(given: Given, compat: bool) -> Score:
     """
     reply, expected = last_reply(given), expected_texts(given)
     said = _read(reply, compat)
+    if not compat:
+        said = [_alone(each) for each in found] if isinstance(found := _inner_list(said), list) else found
     if not isinstance(said, (list, dict)):
         return Score(0.0, ("the reply is no JSON list",))
     wanted = [name.strip().lower() for name in expected]
@@ -48,6 +62,8 @@ def score_shopping(given: Given, compat: bool) -> Score:
         if compat:
             raise UndecidedError("the reference breaks off: nothing was expected")
         return Score(float(not said), ("the list is empty" if not said else f"{len(said)} items, none expected",))
+    if not compat and (example := _is_example(reply)):
+        return Score(0.0, (f"the list is an example: {example!r}",), sure=False)
     present, quantities, extra = (_count_as_reference if compat else _count_once_each)(expected, said)
     count = len(expected)
     return Score(
@@ -106,6 +122,7 @@ def _expected_quantities(given: Given) -> dict[str, JSON]:
 
 def _said_items(reply: str, compat: bool) -> list[tuple[str, JSON]] | None:
     said = _read(reply, compat)
+    said = said if compat else _inner_list(said)
     if not isinstance(said, list) or len(said) > MAX_ITEMS:
         return None
     items: list[tuple[str, JSON]] = []
@@ -117,7 +134,29 @@ def _said_items(reply: str, compat: bool) -> list[tuple[str, JSON]] | None:
 
 
 def _read(reply: str, compat: bool) -> JSON:
+    """The JSON value in a reply; by default also one that is written as a text within JSON, or with its escapes."""
     try:
-        return read_as_reference(reply) if compat else read_lenient(reply)
+        if compat:
+            return read_as_reference(reply)
+        said = read_lenient(reply.replace('\\"', '"') if _ESCAPED.search(reply) else reply)
+        return read_lenient(said) if isinstance(said, str) else said
     except ValueError:
         return None
+
+
+def _inner_list(said: JSON) -> JSON:
+    """The list in an object around it: `{"shopping_list": […]}`."""
+    lists = [each for each in said.values() if isinstance(each, list)] if isinstance(said, dict) else []
+    return lists[0] if len(lists) == 1 else said
+
+
+def _alone(entry: JSON) -> JSON:
+    """The text in an object that has no more: `{"name": "Ann"}`."""
+    return next(iter(entry.values())) if isinstance(entry, dict) and len(entry) == 1 else entry
+
+
+def _is_example(reply: str) -> str:
+    """What says that a list is made up, if anything does."""
+    around = _LIST.sub(" ", reply)
+    found = _EXAMPLE.search(around) if declines(around) else None
+    return found[0] if found else ""

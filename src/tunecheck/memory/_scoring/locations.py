@@ -311,7 +311,7 @@ def _leads(routes: list[Route], wanted: tuple[float, float]) -> Score:
         return Score(0.0, ("the reply gives no route",))
     whole = [route for route in routes if route.complete and route.legs]
     if not whole:
-        return Score(0.0, ("a step of the route has no distance or no direction",))
+        return Score(0.0, ("a step of the route has no distance or no direction",), sure=False)
     route = next((route for route in whole if route.arrives), whole[0])
     return _compared(route.displacement(), wanted)
 

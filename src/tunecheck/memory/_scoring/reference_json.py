@@ -39,39 +39,44 @@ def _loads(text: str) -> JSON:
 
 def _block(text: str) -> str:
     """What stands between the last two fences, or from the last that says JavaScript on."""
-    before, fence, after = text.rpartition("```")
-    start, script, inside = before.rpartition("```javascript")
-    if not script:
-        start, script, inside = before.rpartition("```")
-    return inside.removeprefix("json") if fence and script else text
+    inside = text.rpartition("```")[0]
+    fence = "```javascript" if "```javascript" in inside else "```"
+    return inside.rpartition(fence)[2].removeprefix("json") if fence in inside else text
 
 
 def _repaired(text: str, error: json.JSONDecodeError) -> str:
     """The text without its first mistake, or with what is missing there."""
     at, rest = error.pos, text[error.pos :].lstrip()
-    name = error.msg.startswith("Expecting property name")
-    if error.msg.startswith("Extra data"):
-        return text[:at]
-    if error.msg.startswith("Expecting ',' delimiter"):
-        return f"{text[:at]},{text[at:]}"
-    if error.msg.startswith("Expecting ':' delimiter") and rest.startswith(("}", ",")):
-        return f"{text[:at]}: null{text[at:]}"
-    if error.msg.startswith("Invalid control character") and text[at] == "\n":
-        return text[:at] + text[at + 1 :]
-    if error.msg.startswith("Illegal trailing comma"):  # as newer versions of Python say it
-        return text[:at] + text[at + 1 :]
-    if error.msg.startswith("Expecting value") and at == 0:
-        if opening := re.search(r"[\[{]", text):
+    match error.msg.split(" at")[0]:
+        case "Extra data":
+            return text[:at]
+        case "Expecting ',' delimiter":
+            return f"{text[:at]},{text[at:]}"
+        case "Expecting ':' delimiter" if rest.startswith(("}", ",")):
+            return f"{text[:at]}: null{text[at:]}"
+        case "Invalid control character" if text[at] == "\n":
+            return text[:at] + text[at + 1 :]
+        case "Expecting value" if at == 0 and (opening := re.search(r"[\[{]", text)):
             return text[opening.start() :]
-    elif name or error.msg.startswith("Expecting value"):
-        if rest.startswith("//") and "\n" in rest:
-            comment = text.index("//", at)
-            return text[:comment] + text[text.index("\n", comment) + 1 :]
-        if rest.startswith("..."):
-            return text[:at] + text[at:].replace("...", "", 1)
-        if rest.startswith("}" if name else "]") and "," in text[: at + 1]:
-            comma = text.rindex(",", 0, at + 1)
-            return text[:comma] + text[comma + 1 :]
-        if not name and not rest.startswith(("//", "]")):
-            return f'{text[:at]}"{text[at:]}'
+        case "Expecting value" if at:
+            return _without(text, at, "]") or f'{text[:at]}"{text[at:]}'
+        case "Expecting property name enclosed in double quotes":
+            if (shorter := _without(text, at, "}")) is not None:
+                return shorter
+        case other if other.startswith("Illegal trailing comma"):  # as newer versions of Python call it
+            return text[:at] + text[at + 1 :]
     raise error
+
+
+def _without(text: str, at: int, closing: str) -> str | None:
+    """The text without the comment, dots or comma before a closing bracket that stand there; None if there are none."""
+    rest = text[at:].lstrip()
+    if rest.startswith("//"):
+        comment = text.index("//", at)
+        return text[:comment] + text[comment:].partition("\n")[2]
+    if rest.startswith("..."):
+        return text[:at] + text[at:].replace("...", "", 1)
+    if rest.startswith(closing) and "," in text[:at]:
+        comma = text.rindex(",", 0, at)
+        return text[:comma] + text[comma + 1 :]
+    return None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tunecheck.memory._data import spy_words
 from tunecheck.memory._lenient_json import read_lenient
@@ -9,9 +10,12 @@ from tunecheck.memory._model import Given, Score
 from tunecheck.memory._scoring.base import (
     NoExpectationError,
     UndecidedError,
+    declines,
     expected_text,
+    is_denied,
     last_reply,
     mentions,
+    named,
     plain_words,
 )
 from tunecheck.memory._scoring.reference_json import read_as_reference
@@ -26,9 +30,31 @@ _OPTION = re.compile(r"\b(?:options?|number|no\.?|choice|chapter|#)[\s:#*\"'(]{0
 
 
 def score_name(given: Given, compat: bool) -> Score:
-    """Names: the reply says the last name. By default as a word of its own ("Ann" is not in "Joanna")."""
+    """Names: the reply says the last name. By default as a word of its own ("Ann" is not in "Joanna").
+
+    A name that the reply denies ("no longer Bob") or only tells of the past ("you were Bob before") does not count.
+    """
     reply, name = last_reply(given), expected_text(given)
-    return _in_reply(name, name.lower() in reply.lower() if compat else mentions(name.strip(), reply))
+    if compat:
+        return _in_reply(name, name.lower() in reply.lower())
+    text = plain_words(reply)
+    said = [*named(name.strip(), text)]
+    now = [each for each in said if not is_denied(text, each.start(), each.end()) and not _is_past(text, each)]
+    return replace(_in_reply(name, bool(now)), sure=bool(now) or not said)
+
+
+_ONCE = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|first|used to|before that|earlier|once"
+    r"|(?:chang|switch)\w*[^.!?;\n]{0,30}\bfrom)\b[^.!?;,()\n]{0,30}$",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"[^.!?;()\n]{0,12}\b(?:previously|formerly|originally|initially|before|at first|earlier)\b", re.I)
+
+
+def _is_past(text: str, word: re.Match[str]) -> bool:
+    """Whether a word is said to have held before: "you used to be Bob", "you were Bob before"."""
+    lead, follows = text[max(0, word.start() - 80) : word.start()], text[word.end() : word.end() + 30]
+    return _ONCE.search(_NOW.split(lead)[-1]) is not None or _BEFORE.match(_NOW.split(follows)[0]) is not None
 
 
 def score_key_value(given: Given, compat: bool) -> Score:
@@ -69,11 +95,15 @@ def score_chapter(given: Given, compat: bool) -> Score:
     """
     reply, answer = last_reply(given), expected_text(given)
     counted = reply if compat else _OF_HOW_MANY.sub(" ", reply)
-    options: list[str] = [] if compat else _OPTION.findall(counted)
-    named = set(options or _DIGITS.findall(counted))
-    right = named == {answer.strip()}
-    shown = ", ".join(sorted(named)[:6]) or "none"
-    return Score(float(right), (f"the reply chooses {shown}" + ("" if right else f", not {answer} alone"),))
+    chosen = {option[0] for option in _DIGITS.finditer(counted)}
+    if not compat:
+        options = [*_OPTION.finditer(counted)] or [*_DIGITS.finditer(counted)]
+        kept = [each for each in options if not is_denied(counted, each.start(), each.end())]
+        chosen = {each[each.lastindex or 0] for each in kept}
+    right = chosen == {answer.strip()}
+    shown = ", ".join(sorted(chosen)[:6]) or "none"
+    reason = f"the reply chooses {shown}" + ("" if right else f", not {answer} alone")
+    return Score(float(right), (reason,), sure=compat or len(chosen) < 2)
 
 
 _NAMES = (
@@ -82,13 +112,19 @@ _NAMES = (
     "|mint|navy|ochre|olive|orange|orchid|peach|periwinkle|pink|plum|purple|red|rose|ruby|rust|salmon|sapphire|scarlet"
     "|sienna|silver|tan|teal|turquoise|ultramarine|vermilion|violet|white|yellow"
 )
+_WHOLE_SENTENCE = re.compile(r"[.!?;\n]+")
+_MARK = (
+    r"then|later|finally|lastly|now|currently|most recently|more recently|previously|formerly|originally|initially"
+    r"|at first|before that|used to"
+)
 _CLAUSE_END = re.compile(
-    rf"[.!?;\n]+|,? but\b|,? however\b|,? although\b|, (?!(?:(?:and|or|even|also) )?(?:{_NAMES})\b)", re.I
+    rf",? but\b|,? however\b|,? although\b|[()]|, (?!(?:(?:and|or|even|also) )?(?:{_NAMES})\b)"
+    rf"|,?(?: and| before)? (?=(?:(?:is|was|it is|it's|it was|and) )?(?:{_MARK})\b"
+    rf"[^.!?;,()\n]{{0,40}}\b(?:{_NAMES})\b)",
+    re.IGNORECASE,
 )
-"""Where a clause ends; a comma between colours goes on with the list."""
-_NOT_THIS = re.compile(
-    r"(?:\bnot|n't|\bno longer|\bnever|\brather than|\binstead of|\bneither|\bnor)\W+(?:\w+\W+){0,3}$", re.I
-)
+"""Where a clause ends: at a comma, a bracket, or a word of time; a comma between colours goes on with the list."""
+_NOW = re.compile(r"\b(?:now|currently|but|most recently|these days|today)\b", re.I)
 _CURRENT = re.compile(
     r"\b(?:most recent(?:ly)?|latest|lastly|current(?:ly)?|now|actual(?:ly)?|final(?:ly)?|still|updated|single answer"
     r"|as of|last (?:time|one|update|mentioned|said|told))\b",
@@ -96,10 +132,12 @@ _CURRENT = re.compile(
 )
 _PAST = re.compile(
     r"\b(?:initial(?:ly)?|original(?:ly)?|previous(?:ly)?|formerly|at first|first|used to|at some point|before that"
-    r"|changed (?:it )?from|in the past)\b",
+    r"|in the past)\b",
     re.I,
 )
 _LATER = re.compile(r"\bthen\b|\blater\b", re.I)
+_LEFT_BEHIND = re.compile(rf"\W+(?:(?:and|then|later|finally)\W+)*to\W+(?:\w+\W+){{0,2}}?(?:{_NAMES})\b", re.I)
+"""What follows a colour that changed to another one: "from blue to red"."""
 _FAVOURITE = re.compile(r"\bfavou?rite(?: colou?r)?\b(?! colou?rs| shades)", re.I)
 _MOST_CLAUSES = 400
 
@@ -109,32 +147,37 @@ def score_colour(given: Given, compat: bool) -> Score:
 
     The reference looks for the colour's letters anywhere ("shaRED"). By default it must be a word, not denied, and
     where several colours are named, the one that the reply settles on: by what it calls the favourite, and by words
-    such as "most recently" and "initially". A list of colours without a choice is no answer.
+    such as "most recently" and "initially". A list of colours without a choice is no answer, and words are not sure.
     """
     reply, colour = last_reply(given), expected_text(given)
     if compat:
         return _in_reply(colour, colour.lower() in reply.lower())
     wanted = colour.strip().lower()
-    named = list(_named_colours(plain_words(reply), wanted))
-    if all(name != wanted for name, _ in named):
+    weighed = list(_named_colours(plain_words(reply), wanted))
+    if all(name != wanted for name, _ in weighed):
         return Score(0.0, (f"the reply does not say {wanted!r}",))
-    highest = max(weight for _, weight in named)
-    chosen = {name for name, weight in named if weight == highest}
+    highest = max(weight for _, weight in weighed)
+    chosen = {name for name, weight in weighed if weight == highest}
     if chosen == {wanted}:
         return Score(1.0, (f"the reply says {wanted!r}",))
     shown = ", ".join(sorted(chosen)[:8])
-    return Score(0.0, (f"the reply names {shown} without settling on {wanted!r}",))
+    return Score(0.0, (f"the reply names {shown} without settling on {wanted!r}",), sure=wanted not in chosen)
 
 
 def _named_colours(reply: str, wanted: str) -> Iterator[tuple[str, int]]:
     """Each colour that is not denied, with how much its clause speaks for it."""
     colours = re.compile(rf"\b(?:{_NAMES}|{re.escape(wanted)})\b", re.I)
-    for clause in _CLAUSE_END.split(reply, _MOST_CLAUSES):
-        weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
-        weight += bool(_LATER.search(clause)) + bool(_FAVOURITE.search(clause))
-        for found in colours.finditer(clause):
-            if not _NOT_THIS.search(clause[max(0, found.start() - 60) : found.start()]):
-                yield found[0].lower(), weight
+    for sentence in _WHOLE_SENTENCE.split(reply, _MOST_CLAUSES):
+        favourite = False
+        for clause in _CLAUSE_END.split(sentence, _MOST_CLAUSES):
+            # "Your favourite colour was cream and then red": what is said of it goes on.
+            favourite = _FAVOURITE.search(clause) is not None or (favourite and _LATER.search(clause) is not None)
+            weight = 2 * bool(_CURRENT.search(clause)) - 2 * bool(_PAST.search(clause))
+            weight += bool(_LATER.search(clause)) + favourite
+            for found in colours.finditer(clause):
+                if not is_denied(clause, found.start(), found.end()):
+                    left = _LEFT_BEHIND.match(clause, found.end()) is not None
+                    yield found[0].lower(), weight - 2 * left
 
 
 CODES: tuple[tuple[str, ...], ...] = (
@@ -155,27 +198,59 @@ CODES: tuple[tuple[str, ...], ...] = (
 """The words that tell that a message of the benchmark was understood: of those not sent, each costs a point."""
 
 
+_OTHER_SENSE = re.compile(
+    r"\b(?:is|are) key\b|\bkey (?=\w+s\b|to\b)|\bpick(?:ed|s)? (?=(?:up|out|it|you|me|them|one)\b)", re.IGNORECASE
+)
+"""Words of messages in another sense than theirs: "context is key", "pick up"."""
+
+
 def score_spy(given: Given, compat: bool) -> Score:
     """A third for each message of which the reply has a word; one less where it has a word of another message.
 
-    Words of their own count; the reference wants them in small letters, by default their case is all one.
+    Words of their own count; the reference wants them in small letters and as they are. By default case and number are
+    all one, what is denied ("not at dawn") does not count, and one other message is passed over where all are
+    understood. Words are not sure where a message is not understood, and the reply is no mere excuse.
     """
     reply, expected = last_reply(given), _expected_words(given)
-    understood = [any(mentions(word, reply, cased=compat) for word in words) for words in expected]
     known = {word for words in expected for word in words}
     # A test chose from the messages of the benchmark or from those of our own kind: by whose words are expected.
     choices: list[Sequence[tuple[str, ...]]] = [CODES] if compat else [CODES, spy_words()]
     codes = max(choices, key=lambda each: sum(not known.isdisjoint(words) for words in each))
-    others = (word for words in codes if known.isdisjoint(words) for word in words)
-    wrong = next((word for word in others if mentions(word, reply, cased=compat)), None)
+    others = [words for words in codes if known.isdisjoint(words)]
+    said = _said_words(reply, {*known, *(word for words in others for word in words)}, compat)
+    understood = [any(word in said for word in words) for words in expected]
+    wrong = [word for words in others if (word := next((each for each in words if each in said), ""))]
+    passed_over = not compat and all(understood) and len(wrong) == 1
     reasons = [
         f"{'/'.join(words)[:80]}: {'understood' if right else 'not in the reply'}"
         for words, right in zip(expected, understood, strict=True)
     ]
-    if wrong is not None:
-        reasons.append(f"{wrong!r} is of another message")
-    points = max(0, sum(understood) - (wrong is not None))
-    return Score(points / len(expected), tuple(reasons))
+    if wrong:
+        reasons.append(f"{wrong[0]!r} is of another message")
+    points = max(0, sum(understood) - bool(wrong and not passed_over))
+    sure = compat or (points == len(expected) and not wrong) or (declines(reply) and not any(understood))
+    return Score(points / len(expected), tuple(reasons), sure)
+
+
+_MODIFIER = re.compile(r"(?:fast|quick|quiet|small|large|old)\s+")
+_COMPOUND = r"(?P<compound>(?:lock|rail|row|speed|motor|foot|cargo|ship|sea|train)[- ]?)?"
+
+
+def _said_words(reply: str, words: set[str], compat: bool) -> set[str]:
+    """Those words that a reply has; by default in any case and number, within a compound too, and not denied."""
+    if compat:
+        return {word for word in words if mentions(word, reply, cased=True)}
+    text = _OTHER_SENSE.sub(" ", plain_words(reply))
+    stems: dict[str, set[str]] = {}
+    for word in words:
+        stems.setdefault(_MODIFIER.sub("", word.lower()).removesuffix("s"), set()).add(word)
+    longest_first = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
+    forms = re.compile(rf"(?<!\w){_COMPOUND}(?P<stem>{longest_first})(?:e?s|(?P<doing>ing))?(?!\w)", re.IGNORECASE)
+    said: set[str] = set()
+    for found in forms.finditer(text):
+        if (found["compound"] or not found["doing"]) and not is_denied(text, found.start(), found.end()):
+            said |= stems.get(found["stem"].lower(), set())
+    return said
 
 
 def _expected_words(given: Given) -> list[list[str]]:
