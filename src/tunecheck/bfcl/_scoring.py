@@ -6,7 +6,7 @@ Several processes score where that is worth their start, each one file at a time
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,6 @@ from tunecheck.bfcl._scorer import Scorer
 from tunecheck.bfcl._summary import CategoryScore, ModelScore
 from tunecheck.bfcl._verdicts import Verdict
 from tunecheck.datasets._bfcl.files import BfclFiles, find_bfcl
-
-OnScored = Callable[[ResultFile, CategoryScore], None]
 
 _START_S = 0.5
 # Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine.
@@ -39,13 +37,7 @@ class Scores:
 
 
 def score_results(
-    path: Path,
-    *,
-    compat: bool = True,
-    mode: Mode | None = None,
-    data: Path | None = None,
-    workers: int | None = None,
-    on_scored: OnScored | None = None,
+    path: Path, *, compat: bool = True, mode: Mode | None = None, data: Path | None = None, workers: int | None = None
 ) -> Scores:
     """Score a result file or a tree of them.
 
@@ -55,7 +47,6 @@ def score_results(
         mode: how the models were asked, where that is known; by default their results tell.
         data: the copy of BFCL, where not the usual one.
         workers: how many processes; by default as many as pay for their start.
-        on_scored: is called for each file that is done.
 
     Raises:
         DataError: there are no result files, or the data is not there.
@@ -65,13 +56,10 @@ def score_results(
     tasks = [(file, mode or asked_in_mode(group)) for group in tree.models.values() for file in group]
     count = _worker_count([file for file, _ in tasks]) if workers is None else workers
     if count > 1:
-        scored = _score_in_processes(tasks, files, compat=compat, workers=count, on_scored=on_scored)
+        scored = _score_in_processes(tasks, files, compat=compat, workers=count)
     else:
-        scorer, scored = Scorer(files, compat=compat), {}
-        for file, file_mode in tasks:
-            scored[file.path] = score = scorer.score(file, file_mode)
-            if on_scored is not None:
-                on_scored(file, score)
+        scorer = Scorer(files, compat=compat)
+        scored = {file.path: scorer.score(file, file_mode) for file, file_mode in tasks}
     models = {
         name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
         for name, group in tree.models.items()
@@ -86,25 +74,18 @@ def _worker_count(files: Sequence[ResultFile]) -> int:
 
 
 def _score_in_processes(
-    tasks: Sequence[tuple[ResultFile, Mode]],
-    files: BfclFiles,
-    *,
-    compat: bool,
-    workers: int,
-    on_scored: OnScored | None = None,
+    tasks: Sequence[tuple[ResultFile, Mode]], files: BfclFiles, *, compat: bool, workers: int
 ) -> dict[Path, CategoryScore]:
     waiting: SimpleQueue[tuple[ResultFile, Mode]] = SimpleQueue()
     for task in sorted(tasks, key=lambda task: -task[0].path.stat().st_size):
         waiting.put(task)
     settings: JSON = {"package": str(files.package), "data": str(files.data), "compat": compat}
     with ThreadPoolExecutor(workers) as pool:
-        done = [pool.submit(_drive_worker, waiting, settings, on_scored) for _ in range(workers)]
+        done = [pool.submit(_drive_worker, waiting, settings) for _ in range(workers)]
         return {path: score for each in done for path, score in each.result().items()}
 
 
-def _drive_worker(
-    waiting: SimpleQueue[tuple[ResultFile, Mode]], settings: JSON, on_scored: OnScored | None
-) -> dict[Path, CategoryScore]:
+def _drive_worker(waiting: SimpleQueue[tuple[ResultFile, Mode]], settings: JSON) -> dict[Path, CategoryScore]:
     command = [sys.executable, "-P", "-m", "tunecheck.bfcl._scorer"]
     scored: dict[Path, CategoryScore] = {}
     # Workers import the same modules from the same places, however this process was told of them.
@@ -124,8 +105,6 @@ def _drive_worker(
             worker.stdin.write(dumps_line(asked))
             worker.stdin.flush()
             scored[file.path] = _read_reply(file, worker.stdout.readline())
-            if on_scored is not None:
-                on_scored(file, scored[file.path])
 
 
 def _read_reply(file: ResultFile, reply: bytes) -> CategoryScore:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from tunecheck._json import JSON, dumps_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
     from tunecheck._progress import ProgressBar
@@ -38,6 +39,15 @@ def grid(*columns: str) -> Table:
     for justify in columns:
         table.add_column(justify="right" if justify == "right" else "left", overflow="fold")
     return table
+
+
+def print_parts(console: Console, parts: Iterable[RenderableType]) -> None:
+    """Print the parts of a page, each after an empty line."""
+    from rich.text import Text
+
+    for part in parts:
+        console.print()
+        console.print(part if not isinstance(part, str) else Text(part))
 
 
 def progress_bar(name: str, quiet: bool | None) -> ProgressBar | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import console, grid, print_json
+from tunecheck.cli._console import console, grid, print_json, print_parts
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import SCORING, SHOWING, command, option
 from tunecheck.cli._output_files import check_output, write_output
@@ -19,7 +19,7 @@ from tunecheck.cli._running import begin, run_arguments, run_errors
 from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -140,7 +140,7 @@ def _report(calibration: Calibration, options: CalibrateOptions) -> None:
         if calibration.simulated:
             print(_SIMULATED, file=sys.stderr)
     else:
-        _show(calibration, console(sys.stdout), options.out)
+        print_parts(console(sys.stdout), _parts(calibration, options.out))
 
 
 _SIMULATED = "SIMULATED verdicts: no model judged"
@@ -148,14 +148,6 @@ _SIMULATED = "SIMULATED verdicts: no model judged"
 _MOST_ROWS = 20
 _MOST_CLASSES = 8
 _NOTHING = "–"
-
-
-def _show(calibration: Calibration, console: Console, out: str | None = None) -> None:
-    from rich.text import Text
-
-    for part in _parts(calibration, out):
-        console.print()
-        console.print(part if not isinstance(part, str) else Text(part))
 
 
 def _parts(calibration: Calibration, out: str | None) -> Iterator[RenderableType]:

@@ -194,15 +194,12 @@ def measure(chosen: Chosen, sides: Sides, base: RunTable, new: RunTable, setting
 
 
 def _compared(sides: Sides, both: Mask, settings: Settings, tested: bool) -> PairedBinary | PairedScores:
-    from tunecheck.statistics._paired import paired_binary, paired_scores
+    from tunecheck.statistics._estimates import RESAMPLES
+    from tunecheck.statistics._paired import FLIPS, paired_binary, paired_scores
 
     before, after, labels = sides.base[both], sides.new[both], sides.labels_of(both)
     if sides.verdicts:
         return paired_binary(before, after, labels, confidence=settings.confidence)
-    if tested:
-        return paired_scores(
-            before, after, labels, bounds=sides.bounds, confidence=settings.confidence, seed=settings.seed
-        )
     return paired_scores(
         before,
         after,
@@ -210,8 +207,8 @@ def _compared(sides: Sides, both: Mask, settings: Settings, tested: bool) -> Pai
         bounds=sides.bounds,
         confidence=settings.confidence,
         seed=settings.seed,
-        resamples=_UNTESTED_RESAMPLES,
-        flips=1,
+        resamples=RESAMPLES if tested else _UNTESTED_RESAMPLES,
+        flips=FLIPS if tested else 1,
     )
 
 

@@ -422,6 +422,6 @@ def trial_metrics(
         trials = [(passed, judged) for passed, judged in items.values()]
         powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # what a table has room for
         for k in [*powers, times] if trials else ():
-            metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k).estimate.value
-            metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k).estimate.value
+            metrics[f"{name}.pass_at_{k}"] = pass_at_k(trials, k)
+            metrics[f"{name}.pass_hat_{k}"] = pass_hat_k(trials, k)
     return metrics

@@ -206,17 +206,17 @@ def _group(value: JSON) -> str:
     return (value if isinstance(value, str) else dumps(value).decode("utf-8", "replace"))[:200]
 
 
-def rounded(numbers: Iterable[float], digits: int = 5) -> list[JSON]:
+def rounded(numbers: Iterable[float]) -> list[JSON]:
     """Numbers as a page needs them: few digits, null for none, whole ones without a point."""
-    return [_rounded(number, digits) for number in numbers]
+    return [_rounded(number) for number in numbers]
 
 
-def _rounded(number: float, digits: int) -> JSON:
+def _rounded(number: float) -> JSON:
     if not math.isfinite(number):
         return None
     if number == int(number) and abs(number) < 1e15:
         return int(number)
-    return float(f"{number:.{digits}g}")
+    return float(f"{number:.5g}")
 
 
 def _kinds_of_differences(row: Mapping[str, JSON], columns: Columns) -> Iterable[str]:

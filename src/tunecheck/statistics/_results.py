@@ -119,12 +119,3 @@ class SmallestDifference(Result):
     power: float
     alpha: float
     remark: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PassEstimate(Result):
-    """pass@k or pass^k over items of several trials; `short` items had fewer than k trials and count for nothing."""
-
-    k: int
-    estimate: Estimate
-    short: int

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import SIMULATED, grid
+from tunecheck.cli._console import SIMULATED, grid, print_parts
 from tunecheck.comparison._comparison import (
     BETTER,
     NO_DIFFERENCE,
@@ -121,9 +121,7 @@ _LISTS = (("regressed", "red"), ("fixed", "green"), ("changed", "dim"))
 
 
 def show(comparison: Comparison, console: Console, rows: int) -> None:
-    for part in _parts(comparison, rows, console.width):
-        console.print()
-        console.print(part if not isinstance(part, str) else Text(part))
+    print_parts(console, _parts(comparison, rows, console.width))
 
 
 def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[RenderableType]:

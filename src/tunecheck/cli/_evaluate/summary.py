@@ -11,7 +11,7 @@ from rich.text import Text
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import SIMULATED, grid
+from tunecheck.cli._console import SIMULATED, grid, print_parts
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
@@ -46,9 +46,7 @@ class Summary:
 
 
 def show(summary: Summary, console: Console) -> None:
-    for part in _parts(summary, console.width):
-        console.print()
-        console.print(part if not isinstance(part, str) else Text(part))
+    print_parts(console, _parts(summary, console.width))
 
 
 def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
