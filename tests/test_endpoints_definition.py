@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tunecheck._errors import ConfigurationError, PluginError
+from tunecheck.endpoints._azure_ml import AzureMLEndpoint
 from tunecheck.endpoints._base import Endpoint, Price
 from tunecheck.endpoints._definition import load_endpoint
 
@@ -169,7 +170,9 @@ def test_https_anywhere_and_http_to_this_machine_are_fine(url: str) -> None:
 def test_an_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TC_HOST", "east")
     endpoint = load_endpoint({"kind": "azure_ml", "url": "https://${env:TC_HOST}.example.com/score"})
-    assert endpoint.settings()["url"] == "https://east.example.com/score"
+    assert isinstance(endpoint, AzureMLEndpoint)
+    assert endpoint._client.url == "https://east.example.com/score"
+    assert endpoint.settings()["url"] == "https://${env:TC_HOST}.example.com/score"
 
 
 def test_settings_that_do_not_change_answers_are_not_among_the_answers_settings() -> None:

@@ -180,14 +180,17 @@ async def test_a_secret_in_the_body_comes_from_the_environment_too() -> None:
     assert not shown(dumps(endpoint.settings()).decode())
 
 
-async def test_a_short_value_from_the_environment_does_not_mask_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TC_SLOT", "production")
-    with FaultServer(lambda *_: answer("the production line")) as server:
-        endpoint = azure_ml(server.url, headers={"azureml-model-deployment": "${env:TC_SLOT}"})
+@pytest.mark.parametrize(("slot", "mark"), [("blue", ""), ("production", ":plain")])
+async def test_a_short_or_plain_value_of_a_header_does_not_mask_answers(
+    monkeypatch: pytest.MonkeyPatch, slot: str, mark: str
+) -> None:
+    monkeypatch.setenv("TC_SLOT", slot)
+    with FaultServer(lambda *_: answer(f"the {slot} line")) as server:
+        endpoint = azure_ml(server.url, headers={"azureml-model-deployment": f"${{env:TC_SLOT{mark}}}"})
         done = await endpoint.complete(HELLO)
         await endpoint.close()
-    assert done.text == "the production line"
-    assert server.requests[0].headers["azureml-model-deployment"] == "production"
+    assert done.text == f"the {slot} line"
+    assert server.requests[0].headers["azureml-model-deployment"] == slot
 
 
 @pytest.mark.parametrize("value", ["", "   "])

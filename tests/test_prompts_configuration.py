@@ -61,10 +61,10 @@ def test_openai_becomes_an_endpoint_definition() -> None:
     }
 
 
-def test_what_names_the_model_is_looked_up_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_names_the_model_stays_a_reference_to_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_MODEL", "gpt-4o")
     definition = _prompt("{type: openai, model: '${env:JUDGE_MODEL}-mini', base_url: '${env:URL}'}").model_definition()
-    assert definition == {"kind": "openai", "url": "${env:URL}", "model": "gpt-4o-mini"}
+    assert definition == {"kind": "openai", "url": "${env:URL}", "model": "${env:JUDGE_MODEL}-mini"}
 
 
 def test_a_prompt_without_a_configuration_has_no_definition() -> None:

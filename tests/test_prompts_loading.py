@@ -214,7 +214,7 @@ BROKEN = {
     "model: {configuration: {type: openai, base_url: x}}": "line 2: model.configuration.model: is missing",
     "model: {configuration: {connection: my}}": "line 2: model.configuration.connection: a connection of prompt flow",
     "model: {configuration: {model: '${env:TUNECHECK_NO}'}}": "the environment variable TUNECHECK_NO is not set",
-    "model: {parameters: {x: ['${env:TUNECHECK_NO}']}}": "line 2: model.parameters.x.0: the environment variable",
+    "model: {parameters: {x: ['${env:TUNECHECK_NO}']}}": "line 2: model.parameters.x[0]: the environment variable",
     "model: {parameters: {x: '${env:A B}'}}": "line 2: model.parameters.x: write ${env:NAME}",
     "inputs:\n  a: 5": "line 3: inputs.a: must be a mapping with `type:` and more, not 5",
     "inputs:\n  a:\n    type: {x: 1}": "line 4: inputs.a.type: must be a text, not a mapping",

@@ -53,6 +53,7 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
         "forced_quit": steps.forced_quit,
         "error": None,
         "simulated": any(one.simulated for one in every),
+        **({"masked": True} if any(one.masked for one in every) else {}),
     }
 
 

@@ -11,6 +11,7 @@ from tunecheck.endpoints._base import Completion, Usage
 
 _MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats
 
+_LONGEST_REASON = 64
 _OF_AN_ERROR = frozenset({"message", "code", "type", "status"})
 _OF_AN_ANSWER = frozenset({"choices", "content", "tool_calls", "function_call"})
 
@@ -86,7 +87,7 @@ def read_chat(reply: JSON) -> Completion:
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
     choice = choices[0]
     reason = choice.get("finish_reason")
-    finish_reason = reason[:64] if isinstance(reason, str) else None
+    finish_reason = reason if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
     if finish_reason == "error" or choice.get("error"):

@@ -9,7 +9,6 @@ from typing import Any, Literal, Protocol, cast
 
 from tunecheck._describe import Written
 from tunecheck._errors import MissingExtraError, RefusedError
-from tunecheck._messages import clean
 from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor, Secret, sent_secret
@@ -108,7 +107,7 @@ class EntraAuth(Auth):
             token = Secret(str(answer.token))
             ends = float(answer.expires_on)
         except Exception as error:  # noqa: BLE001 - a credential chain raises errors of many packages
-            reason = clean(self._redactor.text(str(error)), 200) or type(error).__name__
+            reason = self._redactor.line(str(error)) or type(error).__name__
             raise RefusedError(f"no Microsoft Entra token: {reason} (sign in with `az login`?)") from None
         self._redactor.add(token)
         self._token, self._ends = token, ends

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Protocol
 
@@ -14,6 +14,7 @@ from tunecheck._describe import Written
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Load, Row
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
+from tunecheck.endpoints._masking import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Completion:
 
     `text` is its text (None where it only called); `tool_calls` OpenAI tool calls, exactly as they came.
     `latency_ms` counts from sending the request that succeeded to its last byte, waits for limits and retries left out.
+    `masked`: it repeated a secret of the request, which is masked.
     """
 
     text: str | None = None
@@ -65,10 +67,12 @@ class Completion:
     finish_reason: str | None = None
     request_id: str | None = None
     simulated: bool = False
+    masked: bool = False
 
     def columns(self) -> dict[str, JSON]:
         """The completion as a target's output columns; `response` is the calls where it called, else the text."""
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
+        masked: dict[str, JSON] = {"masked": True} if self.masked else {}
         return {
             "response": calls or self.text,
             "text": self.text,
@@ -78,6 +82,7 @@ class Completion:
             "finish_reason": self.finish_reason,
             "request_id": self.request_id,
             "simulated": self.simulated,
+            **masked,
         }
 
     @classmethod
@@ -93,7 +98,25 @@ class Completion:
             finish_reason=text_or_none(columns.get("finish_reason")),
             request_id=text_or_none(columns.get("request_id")),
             simulated=columns.get("simulated") is True,
+            masked=columns.get("masked") is True,
         )
+
+
+def masked(answer: Completion, redactor: Redactor) -> Completion:
+    """The answer with secrets that it repeats masked.
+
+    Raises:
+        ValueError: it is nested too deeply to be kept.
+    """
+    calls = (redactor.answer(dict(call)) for call in answer.tool_calls)
+    text, reason = redactor.answer(answer.text), redactor.answer(answer.finish_reason)
+    hidden = replace(
+        answer,
+        text=text_or_none(text),
+        tool_calls=tuple(call for call in calls if isinstance(call, dict)),
+        finish_reason=text_or_none(reason),
+    )
+    return answer if hidden == answer else replace(hidden, masked=True)
 
 
 def time_text(at: datetime) -> str:
@@ -167,6 +190,9 @@ class Endpoint(ABC):
 
     def allow(self, concurrency: int) -> None:
         """Take so many calls at once, where the definition does not say how many."""
+
+    def hide(self, secrets: Redactor) -> None:
+        """Mask these too, which later requests will carry, in answers and errors: kinds that ask somebody do."""
 
     def sign(self, user_agent: str) -> None:
         """Append to the User-Agent of later calls; an endpoint without HTTP ignores it."""

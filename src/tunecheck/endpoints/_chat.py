@@ -49,8 +49,6 @@ class ChatEndpoint(HttpEndpoint[C]):
     A request template of the definition takes the place of all that.
     """
 
-    _model: str | None = None
-
     def beside(self, operation: str) -> Operation:
         """The operation beside chat completions, such as `/embeddings`: with the same sign-in, limits and retries.
 
@@ -89,7 +87,7 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
 
     def _address(self, url: str, definition: Definition) -> str:
-        self._model = self.config.model
+        self._model = self._text("model", definition)
         parts = urlsplit(url)
         path = parts.path.rstrip("/")
         return url if path.endswith(_OPERATION) else urlunsplit(parts._replace(path=path + _OPERATION))
@@ -109,7 +107,7 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
     scope: ClassVar[str | None] = "https://cognitiveservices.azure.com/.default"
 
     def _address(self, url: str, definition: Definition) -> str:
-        deployment, version = self.config.deployment, self.config.api_version
+        deployment, version = self._text("deployment", definition), self._text("api_version", definition)
         parts = urlsplit(url)
         if parts.path.rstrip("/").endswith(_OPERATION) and "/deployments/" in parts.path:
             if deployment and f"/deployments/{quote(deployment, safe='')}/" not in parts.path:

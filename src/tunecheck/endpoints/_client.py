@@ -14,7 +14,7 @@ import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, StopRunError, TimedOutError
 from tunecheck._json import JSON
-from tunecheck._messages import clean
+from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
@@ -190,7 +190,7 @@ class Client:
         try:
             reply = await live.transport.post(call.body, headers)
         except AttemptFailed as failed:
-            message = f"{self.who}: {clean(self.redactor.text(str(failed)), 200)}"
+            message = f"{self.who}: {self.redactor.line(str(failed))}"
             kind = {"timeout": TimedOutError, "reply": ReplyError}.get(failed.sort, EndpointError)
             return Failure(kind(message), retry=failed.sort != "certificate")
         return self._read(reply, (self.clock.now() - started) * 1000, call)
@@ -202,14 +202,14 @@ class Client:
             return self._worth_waiting(failure)
         try:
             value = read_json(reply.body)
-        except ValueError as error:
+        except ValueError:
             kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
             if call.text_answers and kind == "text/plain":
                 value = reply.body.decode("utf-8", "replace")
             elif call.empty_answers and not is_page(reply):
                 value = None
             else:
-                return self._no_json(reply, str(error))
+                return self._no_json(reply)
         id_ = request_id(reply.headers, self.redactor)
         try:
             return Exchange(call.read(value), value, latency_ms, id_)
@@ -220,7 +220,7 @@ class Client:
             lasting = not isinstance(error, UnreadableReplyError) or error.lasting
             if not lasting and isinstance(value, dict) and value.get("error"):
                 return error_failure(reply, value, self.who, self.redactor)
-            problem = clean(self.redactor.text(str(error)), 200)
+            problem = self.redactor.line(str(error))
             return answer_failure(reply, self.who, problem, self.redactor, retry=not lasting)
 
     def _worth_waiting(self, failure: Failure) -> Failure:
@@ -231,15 +231,20 @@ class Client:
         problem = f"it asks to wait {asked:,.0f} s, and a call waits {most:g} s at most: go on later with --resume"
         return replace(failure, error=_with(failure.error, problem), retry=False, retry_after_s=None, refused=True)
 
-    def _no_json(self, reply: Reply, problem: str) -> Failure:
+    def _no_json(self, reply: Reply) -> Failure:
         if is_page(reply):
             return answer_failure(reply, self.who, "answered with a web page: is the url right?", self.redactor)
         if "event-stream" in reply.headers.get("content-type", ""):
             problem = "streams its answers; turn streaming off in the request's parameters"
             return answer_failure(reply, self.who, problem, self.redactor, False)
-        said = clean(self.redactor.text(reply.body[: 1 << 16].decode("utf-8", "replace")), 80) or "nothing"
-        what = "what is not JSON" if problem.startswith("not JSON") else f"unusable JSON ({clean(problem, 100)})"
-        return answer_failure(reply, self.who, f"answered with {what}: {said}", self.redactor)
+        said = self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace")))
+        try:  # a key may be a secret, too
+            what, _ = "unusable JSON", read_json(said.encode("utf-8", "surrogatepass"))
+        except ValueError as error:
+            problem = str(error)
+            what = "what is not JSON" if problem.startswith("not JSON") else f"unusable JSON ({clean(problem, 100)})"
+        shortened = clean(said, 80) or "nothing"
+        return answer_failure(reply, self.who, f"answered with {what}: {shortened}", self.redactor)
 
 
 class _Live:

@@ -7,7 +7,6 @@ from http import HTTPStatus
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ReplyError, ThrottledError, TimedOutError
 from tunecheck._json import JSON
-from tunecheck._messages import clean
 from tunecheck.endpoints._answers import read_json
 from tunecheck.endpoints._limits import is_passing
 from tunecheck.endpoints._masking import Redactor
@@ -66,7 +65,7 @@ def request_id(headers: Mapping[str, str], redactor: Redactor) -> str | None:
     for name in _REQUEST_IDS:
         value = headers.get(name)
         if value:
-            return clean(redactor.text(value), 128) or None
+            return redactor.line(value, 128) or None
     return None
 
 
@@ -87,7 +86,7 @@ def error_failure(reply: Reply, body: JSON, who: str, redactor: Redactor, retry_
     id_ = request_id(reply.headers, redactor)
     codes = _codes(body)
     if not _FILTER_CODES.isdisjoint(codes):
-        text = clean(redactor.text(_filter_reason(body)), 200)
+        text = redactor.line(_filter_reason(body))
         return Failure(ContentFilterError(f"{who} declined the content: {text}", status=status, request_id=id_), False)
     spent = not _SPENT_CODES.isdisjoint(codes)
     if 300 <= status < 400:
@@ -99,7 +98,7 @@ def error_failure(reply: Reply, body: JSON, who: str, redactor: Redactor, retry_
     message = f"{who} answered {_status_name(reply.status)}{' with an error' if reply.status < 300 else ''}"
     if status != reply.status:
         message += f" (the model's own status: {_status_name(status)})"
-    message += f": {clean(redactor.text(said), 200)}" if said else ""
+    message += f": {redactor.line(said)}" if said else ""
     message += f" ({advice})" if advice else ""
     kind = RefusedError if spent else _KINDS.get(status, ReplyError if status < 300 else EndpointError)
     return Failure(

@@ -16,7 +16,7 @@ from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, time_text
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, masked, time_text
 from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock
@@ -25,6 +25,9 @@ from tunecheck.endpoints._urls import checked_url
 
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 """Settings that say how an endpoint is asked, not what it answers."""
+
+_ADDRESS = ("url", "model", "deployment", "api_version")
+"""Keys that decide who is asked."""
 
 _MOST_TOKENS_NAMES = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
@@ -74,6 +77,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     text_answers: ClassVar[bool] = False
     holds_back: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
+    _model: str | None = None
 
     def __init__(
         self,
@@ -94,7 +98,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         for item in (secrets.key, *secrets.headers.values()):
             if item is not None:
                 self._redactor.add(item)
-        self._url = self._address(checked_url(config.url, definition.at("url")), definition)
+        self._url = self._address(checked_url(config.url, definition.at("url"), self._redactor), definition)
         self._parameters = cast(
             "dict[str, JSON]", masking.resolved(config.parameters, definition.at("parameters"), self._redactor)
         )
@@ -114,7 +118,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
             rng=rng or random.Random(),
         )
         self._clients = [self._client]
-        self._data = dict(definition.data)
+        self._data = cast("dict[str, JSON]", masking.shown(dict(definition.data)))
+        self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
         if secrets.key is not None:
             self._data["auth"] = {"type": "key", "value": f"${{env:{self.key_variable}}}"}
 
@@ -132,6 +137,11 @@ class HttpEndpoint(Endpoint, Generic[C]):
             credential=credential,
             clock=clock,
         )
+
+    def _text(self, key: str, definition: Definition) -> str | None:
+        """A key of the definition with its references to the environment replaced; None where it is not given."""
+        value = getattr(self.config, key)
+        return None if value is None else masking.environment(value, definition.at(key), self._redactor)
 
     def _address(self, url: str, definition: Definition) -> str:
         """The address to post to, made of the definition's url; a kind reads the keys of its own here as well."""
@@ -175,11 +185,21 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     def settings(self) -> dict[str, JSON]:
         """The definition as it was written (references to the environment, not their values), and the address."""
-        return {**self._data, "kind": self.kind, "url": self._url}
+        return {**self._data, "kind": self.kind, "url": self.shown_address(self._url)}
 
     def answer_settings(self) -> dict[str, JSON]:
         """The settings without identification, timeouts, retries, limits and price."""
-        return {key: value for key, value in self.settings().items() if key not in _OPERATIONAL}
+        settings = {key: value for key, value in self.settings().items() if key not in _OPERATIONAL}
+        if not self._hides_address:
+            return settings
+        return {**settings, "address_trace": masking.trace([self._url, self._model])}
+
+    def shown_address(self, url: str) -> str:
+        """An address of this service as files may hold it: as it was written, where it refers to the environment."""
+        return self.config.url if self._hides_address else url
+
+    def hide(self, secrets: masking.Redactor) -> None:
+        self._redactor.learn(secrets)
 
     def sign(self, user_agent: str) -> None:
         for client in self._clients:
@@ -216,14 +236,9 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     def _completion(self, reply: JSON) -> Completion:
         """The answer in a reply; a service may echo a secret, and what is nested too deeply to be stored is refused."""
-        answer, masked = self._answer(reply), self._redactor.answer
-        calls = [masked(dict(call)) for call in answer.tool_calls]
         return replace(
-            answer,
-            text=cast("str | None", masked(answer.text)),
-            tool_calls=tuple(call for call in calls if isinstance(call, dict)),
+            masked(self._answer(reply), self._redactor),
             usage=read_usage(reply),
-            finish_reason=cast("str | None", masked(answer.finish_reason)),
             # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
             simulated=isinstance(reply, dict) and reply.get("simulated") is True,
         )
@@ -249,12 +264,9 @@ def _header(name: str, value: JSON, place: Place, redactor: masking.Redactor) ->
         raise place.error("is not the name of a header")
     if name.lower() in _RESERVED_HEADERS:
         raise place.error("is set for each request and cannot be given")
-    if masking.looks_secret(name, str(value)):
+    if masking.looks_secret(name, str(value)) and not masking.is_plain(value):
         return masking.sent_secret(value, place, redactor).reveal()
     if not isinstance(value, (str, int, float)):
         raise place.error("must be a text or a number")
     written = str(value).lower() if isinstance(value, bool) else str(value)
-    text = masking.sent_text(masking.environment(written, place), place)
-    if masking.ENV_REFERENCE.search(written):
-        redactor.add(masking.Secret(text), in_answers=False)
-    return text
+    return masking.sent_text(masking.environment(written, place, redactor, in_answers=True), place)

@@ -20,9 +20,10 @@ from tunecheck._errors import ContentFilterError, EndpointError, PluginError, Re
 from tunecheck._json import JSON, plain
 from tunecheck._plugins import load_file
 from tunecheck.endpoints._answers import FilteredError, read_answer
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
 from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
 from tunecheck.endpoints._limits import AdaptiveGate, Clock
+from tunecheck.endpoints._masking import Redactor
 
 _OFFERED = ("messages", "tools", "parameters")
 
@@ -56,6 +57,7 @@ class PythonEndpoint(Endpoint):
         self._timeout_s = config.timeout_s
         self.concurrency = config.limits.concurrency
         self._clock = Clock()
+        self._redactor = Redactor()
         self._live: tuple[asyncio.AbstractEventLoop, AdaptiveGate, ThreadPoolExecutor] | None = None
         self._data = dict(definition.data)
 
@@ -72,11 +74,14 @@ class PythonEndpoint(Endpoint):
                 raise
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything: this row's error
                 text = f"{self._reference} raised {type(error).__name__}: {error}"
-                raise EndpointError(" ".join(text.split())) from error
+                raise EndpointError(self._redactor.text(" ".join(text.split()))) from error
             return self._completion(value, (self._clock.now() - started) * 1000)
 
     def settings(self) -> dict[str, JSON]:
         return {**self._data, "kind": self.kind}
+
+    def hide(self, secrets: Redactor) -> None:
+        self._redactor.learn(secrets)
 
     def answer_settings(self) -> dict[str, JSON]:
         """The function, its source and its parameters."""
@@ -113,14 +118,14 @@ class PythonEndpoint(Endpoint):
         return await value if inspect.isawaitable(value) else value
 
     def _completion(self, value: object, latency_ms: float) -> Completion:
-        if isinstance(value, Completion):
-            return value
         try:
-            return replace(read_answer(plain(value)), latency_ms=latency_ms)
+            if isinstance(value, Completion):
+                return masked(value, self._redactor)
+            return replace(masked(read_answer(plain(value)), self._redactor), latency_ms=latency_ms)
         except FilteredError as error:
             raise ContentFilterError(f"{self._reference}: {error}") from None
         except (ValueError, TypeError) as error:
-            raise ReplyError(f"{self._reference} returned no answer: {error}") from None
+            raise ReplyError(f"{self._reference} returned no answer: {self._redactor.text(str(error))}") from None
 
 
 def _load(reference: str, definition: Definition) -> tuple[Callable[..., object], str]:

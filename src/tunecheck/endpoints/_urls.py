@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._config import Place
-from tunecheck.endpoints._masking import Secret, environment, looks_secret
+from tunecheck.endpoints._masking import Redactor, Secret, environment, looks_secret
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -21,12 +21,12 @@ class Proxy:
     authorization: Secret | None = None
 
 
-def checked_url(text: str, place: Place) -> str:
+def checked_url(text: str, place: Place, redactor: Redactor) -> str:
     """The address of a service, checked: https, or http to this very machine; nothing secret inside.
 
     An error shows its text only without credentials.
     """
-    text = environment(text, place).strip()
+    text = environment(text, place, redactor).strip()
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
@@ -40,7 +40,7 @@ def checked_url(text: str, place: Place) -> str:
         if looks_secret(name) or name.lower() == "code":
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
-        raise place.error(f"plain http goes to this machine only, not to {host}: use https")
+        raise place.error(f"plain http goes to this machine only, not to {redactor.text(host)}: use https")
     return urlunsplit(parts._replace(fragment=""))
 
 

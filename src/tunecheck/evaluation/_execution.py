@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
 from tunecheck._files import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
-from tunecheck._messages import did_you_mean
+from tunecheck._messages import counted, did_you_mean
 from tunecheck._progress import ProgressBar
 from tunecheck._targets import Target
 from tunecheck.datasets._reading import Dataset, Scan
@@ -32,7 +32,15 @@ from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
-from tunecheck.runs._manifest import describe_evaluators, describe_mapping, describe_target, resumed, reusable, versions
+from tunecheck.runs._manifest import (
+    describe_evaluators,
+    describe_mapping,
+    describe_target,
+    kept_settings,
+    resumed,
+    reusable,
+    versions,
+)
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now, write_file
 
 DEFAULT_CONCURRENCY = 10
@@ -169,7 +177,7 @@ class Execution:
             group_by=self.keeping.grouping,
             simulated=self._simulated,
             tags=dict(self.keeping.tags or {}),
-            command=dict(self.keeping.command or {}),
+            command=kept_settings(self.keeping.command or {}),
             versions=versions(),
         )
 
@@ -215,6 +223,11 @@ class Execution:
         bar = ProgressBar(self.name) if self.pace.progress is True else self.pace.progress
         run_engine(engine, closing, bar or None)
         engine.tally.simulated |= calls.simulated
+        if masked := engine.tally.masked + calls.masked:
+            engine.tally.notes.append(
+                f"{counted(masked, 'answer')} repeated a value from the environment, masked as ***; "
+                "${env:NAME:plain} in the definition or prompt marks one that is no secret"
+            )
         return self._finish(run, manifest, results, aggregator, engine.tally, calls.usage())
 
     def _plan(self, run: Run, scan: Scan) -> Plan:

@@ -70,6 +70,7 @@ class EndpointJudge:
         prompt = load_prompt(file)
         output = resolve_output(prompt, JudgeOutput(), stem=f"memory_{purpose}")
         form = AnswerForm(output, prompt.source, prompt.parameters.get("response_format"))
+        self.endpoint.hide(prompt.secrets)
         return prompt, Asking(self.endpoint, form, prompt.parameters)
 
 

@@ -73,6 +73,8 @@ class Tally:
     reused_verdicts: int = 0
     simulated: bool = False
     """Some answer says of itself that no real model gave it."""
+    masked: int = 0
+    """Answers of the target that repeated a secret, which is masked."""
     all_read: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -248,6 +250,7 @@ class Engine:
             columns = await self._columns(target, state.row)
             self._check_columns(columns)
             state.target = columns
+            self.tally.masked += columns.get("masked") is True
             self.tally.simulated |= target.makes_simulated(columns)
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)

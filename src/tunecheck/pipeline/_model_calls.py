@@ -34,6 +34,7 @@ class RunCalls:
     def __init__(self, run_id: str, journal: Journal, cached: CachedResults, budget: Budget) -> None:
         self.spending: defaultdict[str, Spending] = defaultdict(Spending)
         self.simulated = False
+        self.masked = 0
         self._run_id = run_id
         self._journal = journal
         self._cached = cached
@@ -46,6 +47,7 @@ class RunCalls:
             completion = Completion.of_columns(columns)
             self._count(evaluator, completion.usage, cost, currency)
             self.simulated = self.simulated or completion.simulated  # its verdict may not be asked for again
+            self.masked += completion.masked
 
     def of(self, evaluator: str) -> EvaluatorCalls:
         """The calls of one evaluator."""
@@ -95,6 +97,7 @@ class RunCalls:
             columns, elsewhere = recorded
             completion = Completion.of_columns(columns)
             if elsewhere:
+                self.masked += completion.masked
                 self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
             return completion
         characters = len(dumps([list(request.messages), list(request.tools or ())]))
@@ -107,6 +110,7 @@ class RunCalls:
             cost, currency = _cost(completion.usage, endpoint.price)
             self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, completion.columns()))
             self._count(evaluator, completion.usage, cost, currency)
+            self.masked += completion.masked
             reservation.cost = cost
         return completion
 

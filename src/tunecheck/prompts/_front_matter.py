@@ -3,7 +3,6 @@
 What is wrong in it raises PromptError, which names file, line and key.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, document
+from tunecheck.endpoints._config import Place
+from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
 from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._images import read_inside
 
@@ -23,14 +24,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 """Where a configuration of OpenAI's goes that names no address."""
 
 _RULE = re.compile(r"^-{3,}[ \t]*$", re.MULTILINE)
-_REFERENCE = re.compile(r"\$\{(env|file):([^{}]*)\}\Z")
-_EMBEDDED = re.compile(r"\$\{env:([^{}]*)\}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_SECRET_KEY = re.compile(
-    r"(api[-_]?key|authorization|passw(or)?d|passwd|secret|credentials?|(access|auth|bearer|session|ad)[-_]?token)$",
-    re.IGNORECASE,
-)
-_SECRET_REFERENCE = re.compile(r"(?:(?:Bearer|Basic|Token|ApiKey|Key)\s+)?\$\{env:[^{}]+\}\Z", re.IGNORECASE)
+_FILE_REFERENCE = re.compile(r"\$\{file:([^{}]*)\}\Z")
 _MAX_DEPTH = 100
 
 
@@ -75,32 +69,31 @@ class Front:
         text = self.text(*path)
         return text if text and text.strip() else None
 
-    def resolved_text(self, *path: str) -> str | None:
-        """A text that endpoint definitions take as it is: its references to the environment are looked up here."""
-        text = self.filled_text(*path)
-        return None if text is None else _EMBEDDED.sub(lambda match: self.variable(match[1], path), text)
-
     def required_text(self, *path: str) -> str:
-        text = self.resolved_text(*path)
+        text = self.filled_text(*path)
         if text is None:
             raise self.error(path, "is missing")
+        self._looked_up(text, path)  # a variable that is not set is a mistake of this file
         return text
 
-    def from_environment(self, value: JSON, path: tuple[str | int, ...]) -> JSON:
-        """The value with every text that is a `${env:NAME}` as a whole replaced by the variable's value."""
-        if isinstance(value, list):
-            return [self.from_environment(item, (*path, index)) for index, item in enumerate(value)]
-        if isinstance(value, dict):
-            return {key: self.from_environment(item, (*path, key)) for key, item in value.items()}
-        match = _REFERENCE.match(value) if isinstance(value, str) else None
-        return self.variable(match.group(2), path) if match and match.group(1) == "env" else value
+    def from_environment(self, value: JSON, path: tuple[str | int, ...], redactor: Redactor | None = None) -> JSON:
+        """The value with every text that is a `${env:NAME}` as a whole replaced by the variable's value.
 
-    def variable(self, name: str, path: tuple[str | int, ...]) -> str:
-        if not _VARIABLE.match(name):
-            raise self.error(path, "write ${env:NAME}, with the name of an environment variable")
-        if name not in os.environ:
-            raise self.error(path, f"the environment variable {name} is not set")
-        return os.environ[name]
+        The redactor masks these values from now on.
+        """
+        if isinstance(value, list):
+            return [self.from_environment(item, (*path, index), redactor) for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self.from_environment(item, (*path, key), redactor) for key, item in value.items()}
+        if not isinstance(value, str) or not ENV_REFERENCE.fullmatch(value):
+            return value
+        return self._looked_up(value, path, redactor)
+
+    def _looked_up(self, text: str, path: tuple[str | int, ...], redactor: Redactor | None = None) -> str:
+        try:
+            return environment(text, Place(self.document, path), redactor, in_answers=True)
+        except ConfigurationError as error:
+            raise PromptError(str(error)) from None
 
 
 def split(text: str, name: str, folder: Path | None) -> tuple[Front, str, int]:
@@ -132,8 +125,8 @@ def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
         return [_with_files(item, (*path, index), front) for index, item in enumerate(value)]
     if isinstance(value, dict):
         return {key: _with_files(item, (*path, key), front) for key, item in value.items()}
-    match = _REFERENCE.match(value) if isinstance(value, str) else None
-    return file_value(match.group(2), path, front) if match and match.group(1) == "file" else value
+    match = _FILE_REFERENCE.match(value) if isinstance(value, str) else None
+    return file_value(match[1], path, front) if match else value
 
 
 def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
@@ -185,10 +178,8 @@ def check_secrets(front: Front, *path: str, references: bool) -> None:
             todo.extend(((*here, index), item) for index, item in enumerate(value))
         elif isinstance(value, dict):
             todo.extend(((*here, key), item) for key, item in value.items())
-        elif isinstance(value, str) and value.strip() and _SECRET_KEY.search(str(here[-1])):
+        elif isinstance(value, str) and value.strip() and SECRET_FIELD.search(str(here[-1])):
             if not references:
                 raise front.error(here, "a secret has no place here: the model's configuration takes one")
-            if not _SECRET_REFERENCE.match(value.strip()):
-                raise front.error(
-                    here, "a secret is not written here: write ${env:NAME} and set that environment variable"
-                )
+            if not WHOLE_SECRET.match(value.strip()):
+                raise front.error(here, WRITTEN_OUT)

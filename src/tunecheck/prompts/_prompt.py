@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
+from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._errors import PromptError, PromptRenderError
 from tunecheck.prompts._front_matter import Front
 from tunecheck.prompts._images import ImageFiles
@@ -63,9 +64,10 @@ class Prompt:
     """What a `.prompty` file says.
 
     `inputs`: by name, in the file's order, then what only the template names. `outputs`: each property's JSON schema,
-    empty where the file declares none. `parameters`: what goes beside the messages in a request. `configuration`: the
-    model configuration as written, references to the environment unresolved. `response`: whether the first choice or
-    all are wanted. `extra`: the checked `judge:` section. `digest`: equal for prompts that render alike.
+    empty where the file declares none. `parameters`: what goes beside the messages in a request;
+    `written_parameters`: the same with its references to the environment, whose values `secrets` masks.
+    `configuration`: the model configuration as written. `response`: whether the first choice or all are wanted.
+    `extra`: the checked `judge:` section. `digest`: equal for prompts that render alike.
     """
 
     name: str
@@ -74,6 +76,8 @@ class Prompt:
     inputs: Mapping[str, PromptInput]
     outputs: Mapping[str, Mapping[str, JSON]]
     parameters: Mapping[str, JSON]
+    written_parameters: Mapping[str, JSON]
+    secrets: Redactor
     configuration: Mapping[str, JSON]
     response: Literal["first", "all"]
     sample: Mapping[str, JSON]
@@ -108,10 +112,10 @@ class Prompt:
     def model_definition(self) -> dict[str, JSON] | None:
         """The model configuration as an endpoint definition (see `tunecheck.endpoints.load_endpoint`), if there is one.
 
-        The address and the key stay references to the environment; what names the model is looked up there.
+        References to the environment stay what they are.
 
         Raises:
-            PromptError: the configuration is of an unknown type or incomplete, or a variable is not set.
+            PromptError: the configuration is of an unknown type or incomplete.
         """
         return self._definition()
 

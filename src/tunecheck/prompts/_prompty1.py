@@ -16,6 +16,7 @@ from typing import Literal
 from tunecheck._describe import shown_value
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets, file_value
 from tunecheck.prompts._images import ImageFiles, find_images
@@ -60,7 +61,8 @@ def read_prompty1(file: PromptFile) -> Prompt:
         raise front.error((), "the template has no role: write `system:` on a line of its own")
     sample = _sample(front)
     inputs = _inputs(front, sample, template)
-    parameters = _resolved(front, "model", "parameters")
+    secrets = Redactor()
+    parameters = _resolved(front, "model", "parameters", secrets=secrets)
     check_parameters(front, parameters, "model", "parameters")
     return Prompt(
         name=front.text("name") or file.stem,
@@ -69,6 +71,8 @@ def read_prompty1(file: PromptFile) -> Prompt:
         inputs=inputs,
         outputs=_outputs(front),
         parameters=parameters,
+        written_parameters=front.mapping("model", "parameters"),
+        secrets=secrets,
         configuration=front.mapping("model", "configuration"),
         response=_response(front),
         sample=sample,
@@ -96,9 +100,9 @@ def _response(front: Front) -> Literal["first", "all"]:
     raise front.error(("model", "response"), f"{shown_value(text)} is neither first nor all{hint}")
 
 
-def _resolved(front: Front, *path: str) -> dict[str, JSON]:
+def _resolved(front: Front, *path: str, secrets: Redactor | None = None) -> dict[str, JSON]:
     given = front.mapping(*path)
-    return {key: front.from_environment(value, (*path, key)) for key, value in given.items()}
+    return {key: front.from_environment(value, (*path, key), secrets) for key, value in given.items()}
 
 
 def _sample(front: Front) -> dict[str, JSON]:
@@ -192,7 +196,7 @@ def _azure(front: Front, given: Mapping[str, JSON]) -> dict[str, JSON]:
         "kind": "azure_openai",
         "url": endpoint,
         "deployment": front.required_text(*path, "azure_deployment"),
-        "api_version": front.resolved_text(*path, "api_version") or "2024-02-01",
+        "api_version": front.filled_text(*path, "api_version") or "2024-02-01",
         "auth": {"type": "key", "value": key} if key else {"type": "entra"},
         **_http_headers(front),
     }

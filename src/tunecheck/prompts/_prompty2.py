@@ -17,6 +17,7 @@ from tunecheck._describe import shown_value
 from tunecheck._errors import MissingExtraError
 from tunecheck._json import JSON, parse_path, plain
 from tunecheck._messages import did_you_mean
+from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
 from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets
 from tunecheck.prompts._images import ImageFiles
@@ -92,6 +93,10 @@ def read_prompty2(file: PromptFile) -> Prompt:
     template = Template(body.lstrip(), lambda line: file.where(line + blank), _split, trim_blocks=False)
     inputs = _inputs(front, agent, template)
     model = front.value("model")
+    written, secrets = _parameters(agent), Redactor()
+    resolved = front.from_environment(written, ("model", "options"), secrets)
+    parameters = resolved if isinstance(resolved, dict) else {}
+    check_parameters(front, parameters, "model", "options")
     configuration = model if isinstance(model, dict) else {"id": model} if model else {}
     return Prompt(
         name=agent.name or file.stem,
@@ -99,7 +104,9 @@ def read_prompty2(file: PromptFile) -> Prompt:
         dialect="prompty2",
         inputs=inputs,
         outputs={item.name: _schema(item) for item in agent.outputs or ()},
-        parameters=_parameters(front, agent),
+        parameters=parameters,
+        written_parameters=written,
+        secrets=secrets,
         configuration={key: value for key, value in configuration.items() if key != "options"},
         response="first",
         sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
@@ -192,7 +199,7 @@ def _schema(item: _Property) -> dict[str, JSON]:
     return schema
 
 
-def _parameters(front: Front, agent: _Agent) -> dict[str, JSON]:
+def _parameters(agent: _Agent) -> dict[str, JSON]:
     """`model.options` under the names of OpenAI's API, further ones as they are."""
     options = agent.model.options if agent.model is not None else None
     if options is None:
@@ -200,10 +207,8 @@ def _parameters(front: Front, agent: _Agent) -> dict[str, JSON]:
     named = {**(options.additional_properties or {}), **options.to_wire("openai")}
     if not named.get("stop"):
         named.pop("stop", None)
-    resolved = front.from_environment(plain(named), ("model", "options"))
-    parameters = resolved if isinstance(resolved, dict) else {}
-    check_parameters(front, parameters, "model", "options")
-    return parameters
+    written = plain(named)
+    return written if isinstance(written, dict) else {}
 
 
 # -- the model configuration: `model.provider`, `model.id` and `model.connection`, as the package has them

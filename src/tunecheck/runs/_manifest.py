@@ -13,6 +13,7 @@ from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
 from tunecheck._json import JSON
 from tunecheck._targets import Target
+from tunecheck.endpoints._masking import shown
 from tunecheck.pipeline._mapping import Mapped, Reference
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
 
@@ -40,7 +41,7 @@ def _describe(evaluator: BoundEvaluator) -> EvaluatorEntry:
     kind = function if hasattr(function, "__qualname__") else type(function)
     return EvaluatorEntry(
         type=_public_name(kind),
-        arguments=stable_arguments(function) if kind is not function else {},
+        arguments=kept_settings(stable_arguments(function) if kind is not function else {}),
         fingerprint=evaluator.fingerprint,
         primary=evaluator.primary or None,
         metrics=[
@@ -68,10 +69,15 @@ def _bounds(metric: MetricDeclaration) -> list[float | None] | None:
 
 
 def describe_target(target: Target | None) -> dict[str, JSON] | None:
-    """The target's settings (secrets masked by itself), its fingerprint, and whether it is simulated."""
+    """The target's settings, its fingerprint, and whether it is simulated."""
     if target is None:
         return None
-    return {**target.describe(), "fingerprint": target.fingerprint(), "simulated": target.simulated}
+    return {**kept_settings(target.describe()), "fingerprint": target.fingerprint(), "simulated": target.simulated}
+
+
+def kept_settings(settings: Mapping[str, JSON] | None) -> dict[str, JSON]:
+    """Settings as `run.json` keeps them: what stands under a secret's name, or is carried by an address, is masked."""
+    return {name: shown(value, name) for name, value in (settings or {}).items()}
 
 
 def describe_mapping(mapping: Mapping[str, Mapping[str, Mapped]]) -> dict[str, dict[str, JSON]]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from tunecheck._errors import ConfigurationError, ContentFilterError
 from tunecheck._json import JSON, plain
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
+from tunecheck.endpoints._masking import shown, trace
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._judges.asking import Asking, Combine, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
@@ -102,13 +103,15 @@ class PromptyEvaluator(Evaluator):
         if parameters is not None and not isinstance(parameters, Mapping):
             raise ConfigurationError(f"parameters must be a mapping, not a {type(parameters).__name__}")
         try:
-            asked = plain({**self._prompt.parameters, **(parameters or {})}, path="parameters")
+            chosen = plain(dict(parameters or {}), path="parameters")
         except TypeError as error:
             raise ConfigurationError(str(error)) from None
-        assert isinstance(asked, dict)
-        self._parameters = {name: value for name, value in asked.items() if value is not None}
-        self._form = AnswerForm(self._output, self._prompt.source, self._parameters.get("response_format"))
-        # What fingerprints and manifest know; no secret is among an endpoint's settings.
+        assert isinstance(chosen, dict)
+        self._chosen: Mapping[str, JSON] = chosen
+        asked = self._over(self._prompt.parameters)
+        self._form = AnswerForm(self._output, self._prompt.source, asked.get("response_format"))
+        known = shown(self._over(self._prompt.written_parameters), "parameters")
+        # What fingerprints and manifest know: no secret.
         described = plain(
             {
                 "prompt": self._prompt.path.name if self._prompt.path else self._prompt.name,
@@ -117,7 +120,8 @@ class PromptyEvaluator(Evaluator):
                 "output": self._output.data(),
                 "samples": self._samples,
                 "combine": self._combine,
-                "parameters": self._parameters,
+                "parameters": known,
+                **({} if known == asked else {"parameters_trace": trace(asked)}),
             }
         )
         assert isinstance(described, dict)
@@ -192,7 +196,7 @@ class PromptyEvaluator(Evaluator):
         if missing or not judgements:
             raise (missing or errors)[0]
         notes = [f"{len(errors)} of {self._samples} samples cannot be read: {errors[0]}"[:400]] if errors else []
-        if self._parameters.get("temperature") == 0:
+        if self._over(self._prompt.parameters).get("temperature") == 0:
             notes.append("samples at temperature 0 differ little")
         return judgements, "; ".join(notes) or None
 
@@ -267,9 +271,14 @@ class PromptyEvaluator(Evaluator):
         taken = {parameter.name for parameter in own} | self._provided | {_MARK}
         self.__signature__ = inspect.Signature([*own, *_of_inputs(self._prompt, taken)])
 
+    def _over(self, parameters: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The prompt's parameters with those given in the call laid over them; None takes one away."""
+        return {name: value for name, value in {**parameters, **self._chosen}.items() if value is not None}
+
     def _connect(self) -> None:
         self._model = model_name(self.endpoint)
-        self._asking = Asking(self.endpoint, self._form, self._parameters)
+        self.endpoint.hide(self._prompt.secrets)
+        self._asking = Asking(self.endpoint, self._form, self._over(self._prompt.parameters))
         self._loop = JudgeLoop(self.endpoint.close)
 
     def __getstate__(self) -> dict[str, object]:

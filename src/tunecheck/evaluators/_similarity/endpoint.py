@@ -187,10 +187,10 @@ class EmbeddingEndpoint(Endpoint):
 
     def settings(self) -> dict[str, JSON]:
         """The definition, with the address that is asked."""
-        return {**self._chat.settings(), "url": self._operation.url}
+        return {**self._chat.settings(), "url": self._chat.shown_address(self._operation.url)}
 
     def answer_settings(self) -> dict[str, JSON]:
-        return {**self._chat.answer_settings(), "url": self._operation.url}
+        return {**self._chat.answer_settings(), "url": self._chat.shown_address(self._operation.url)}
 
     def sign(self, user_agent: str) -> None:
         self._client.sign(user_agent)

@@ -1,0 +1,340 @@
+"""Values from the environment in whole runs: in no file, however a server repeats them; and the run says so."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.fault_server import FaultServer, Request, Step, answer, failing
+from tests.judge_parts import chat, judgement
+from tests.pipeline_parts import only_run, questions, rows_of, run
+
+from tunecheck._errors import RunError
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._masking import Redactor, Secret
+from tunecheck.evaluators._base import Evaluator
+from tunecheck.evaluators._judges.prompty import PromptyEvaluator
+from tunecheck.report._writing import write_report
+from tunecheck.runs._store import Run
+
+SECRET = "Qw3rty/9+zü-Secret"  # with what URL, JSON and HTML escape
+KEY = "sk-9a8B7c6D/5e4f3G"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TC_SECRET", SECRET)
+    monkeypatch.setenv("TC_KEY", KEY)
+    monkeypatch.setenv("TC_SHORT", "blue")
+
+
+def everything(run: Run) -> str:
+    """All that the run left in its folder, the report too."""
+    write_report(run, run.folder / "report.html")
+    files = [path for path in run.folder.rglob("*") if path.is_file()]
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+
+def asked(count: int = 3) -> list[dict[str, Any]]:
+    return [{**row, "query": row["question"]} for row in questions(count)]
+
+
+PROMPT = """\
+---
+model:
+  parameters: {temperature: 0, user: "${env:TC_SECRET}", metadata: {team: ["${env:TC_KEY}"]}}
+inputs: {response: {type: string}}
+outputs: {reason: {type: string}, score: {type: integer, minimum: 1, maximum: 5}}
+judge: {threshold: 3}
+---
+user:
+{{response}}
+"""
+
+
+def judge(folder: Path, server: FaultServer, prompt: str = PROMPT, **definition: Any) -> PromptyEvaluator:
+    file = folder / "polite.prompty"
+    file.write_text(prompt, encoding="utf-8")
+    base = {"kind": "openai", "url": server.url, "model": "m", "retries": 0, "timeout_s": 20}
+    return PromptyEvaluator(file, load_endpoint({**base, **definition}, name="judge"))
+
+
+def said(row: Any) -> Any:
+    return row["outputs.polite.polite_reason"]
+
+
+# -- a prompt's parameters
+
+
+def test_a_prompts_parameters_are_sent_and_stand_in_no_file(tmp_path: Path) -> None:
+    def repeat(request: Request, _: int) -> Step:
+        sent = json.loads(request.body)
+        return chat(judgement(4, f"asked by {sent['user']} of {sent['metadata']['team'][0]}"))
+
+    with FaultServer(repeat) as server:
+        result = run(tmp_path, [{"response": "hi"}], evaluators={"polite": judge(tmp_path, server)})
+    assert json.loads(server.requests[0].body)["user"] == SECRET
+    assert said(rows_of(result)[0]) == "asked by *** of ***"
+    left = everything(only_run(tmp_path))
+    assert SECRET not in left
+    assert KEY not in left
+    assert '"user": "${env:TC_SECRET}"' in (only_run(tmp_path).folder / "run.json").read_text()
+
+
+def test_nor_in_the_error_of_a_judge_that_is_refused_them(tmp_path: Path) -> None:
+    def refuse(request: Request, _: int) -> Step:
+        return failing(400, f"unknown user {json.loads(request.body)['user']}")
+
+    with FaultServer(refuse) as server:
+        evaluators = {"polite": judge(tmp_path, server), "n": lambda response: 1}
+        result = run(tmp_path, [{"response": "hi"}], evaluators=evaluators)
+    assert "unknown user ***" in rows_of(result)[0]["error.polite"]["message"]
+    assert SECRET not in everything(only_run(tmp_path))
+
+
+def test_a_python_judge_that_repeats_them_is_masked_too(tmp_path: Path) -> None:
+    (tmp_path / "said.py").write_text(
+        "import json\ndef answer(parameters):\n    return json.dumps({'score': 4, 'reason': parameters['user']})\n"
+    )
+    (tmp_path / "polite.prompty").write_text(PROMPT, encoding="utf-8")
+    endpoint = load_endpoint({"kind": "python", "function": f"{tmp_path}/said.py:answer"})
+    evaluator = PromptyEvaluator(tmp_path / "polite.prompty", endpoint)
+    result = run(tmp_path, [{"response": "hi"}], evaluators={"polite": evaluator})
+    assert said(rows_of(result)[0]) == "***"
+    assert SECRET not in everything(only_run(tmp_path))
+
+
+def test_another_value_of_a_prompts_parameter_is_judged_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer(lambda *_: chat(judgement(4))) as server:
+        for value in (SECRET, SECRET, "another-value-of-it"):
+            monkeypatch.setenv("TC_SECRET", value)
+            run(tmp_path, [{"response": "hi"}], evaluators={"polite": judge(tmp_path, server)})
+    manifests = [Run(folder).manifest() for folder in (tmp_path / "runs").iterdir()]
+    assert len({manifest.evaluators["polite"].fingerprint for manifest in manifests}) == 2
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        "{type: openai, model: '${env:TC_SECRET}', base_url: URL}",
+        "{type: azure_openai, azure_endpoint: URL, azure_deployment: '${env:TC_SECRET}', api_key: '${env:TC_KEY}'}",
+        "{type: openai, model: m, base_url: 'URL/${env:TC_KEY}'}",
+        "{type: azure_openai, azure_endpoint: URL, azure_deployment: d, api_version: '${env:TC_KEY}', "
+        "api_key: '${env:TC_KEY}'}",
+    ],
+)
+def test_what_a_prompt_says_of_its_model_is_not_kept_as_its_value(tmp_path: Path, configuration: str) -> None:
+    with FaultServer(lambda *_: chat(judgement(4))) as server:
+        base = f"http://127.0.0.1:{server.port}"
+        prompt = PROMPT.replace("parameters:", f"configuration: {configuration.replace('URL', base)}\n  parameters:")
+        (tmp_path / "polite.prompty").write_text(prompt, encoding="utf-8")
+        result = run(
+            tmp_path, [{"response": "hi"}], evaluators={"polite": PromptyEvaluator(tmp_path / "polite.prompty")}
+        )
+    assert rows_of(result)[0]["outputs.polite.polite_score"] == 4
+    left = everything(only_run(tmp_path))
+    for value in (SECRET, KEY):
+        assert value not in left
+        assert quote(value, safe="") not in left
+
+
+# -- what a server repeats
+
+
+def ways(text: str) -> dict[str, str]:
+    return {
+        "as it is": text,
+        "in capitals": text.upper(),
+        "in JSON": json.dumps(text),
+        "in JSON with every letter escaped": "".join(f"\\u{ord(letter):04X}" for letter in text),
+        "in JSON with slashes escaped": json.dumps(text).replace("/", "\\/"),
+        "in JSON in JSON": json.dumps(json.dumps({"key": text}).replace("/", "\\/")),
+        "in a URL": quote(text, safe=""),
+        "in a URL in a URL": quote(quote(text, safe=""), safe=""),
+        "in a URL in JSON": json.dumps(f"https://a.b/?q={quote(text)}"),
+        "in HTML": "".join(f"&#x{ord(letter):x};" for letter in text),
+        "in decimal HTML": "".join(f"&#{ord(letter)};" for letter in text),
+        "in base64": base64.b64encode(text.encode()).decode(),
+        "in base64 for URLs": base64.urlsafe_b64encode(text.encode()).decode(),
+    }
+
+
+@pytest.mark.parametrize("way", ways(SECRET))
+@pytest.mark.parametrize("secret", [SECRET, "abcdefgh", "a&b<c>'d\"e\\f"])
+def test_a_secret_is_masked_in_every_way_of_writing_it(secret: str, way: str) -> None:
+    redactor = Redactor()
+    redactor.add(Secret(secret))
+    written = ways(secret)[way]
+    masked = redactor.answer(f"before {written} after")
+    assert isinstance(masked, str)
+    assert "***" in masked
+    for each in ways(secret).values():
+        assert each.strip('="') not in masked
+    assert masked.startswith("before ")
+    assert masked.endswith(" after")
+
+
+def test_what_stands_around_a_secret_stays_as_it_was_written() -> None:
+    redactor = Redactor()
+    redactor.add(Secret("abcdefgh"))
+    text = r"Ä\u00e4%41 {\"k\": \"\u0061BCdefg%68\"} İ &amp; abcdefgh\u0021"
+    assert redactor.answer(text) == r"Ä\u00e4%41 {\"k\": \"***\"} İ &amp; ***\u0021"
+
+
+def test_secrets_that_overlap_leave_nothing_of_either() -> None:
+    redactor = Redactor()
+    for text in ("abcdefgh-1234", "1234-stuvwxyz"):
+        redactor.add(Secret(text))
+    assert redactor.text("abcdefgh-1234-stuvwxyz") == "***"
+
+
+def test_the_user_and_password_of_a_basic_header_are_masked_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    redactor = Redactor()
+    redactor.add(Secret("Basic " + base64.b64encode(b"ann:correct-horse").decode()))
+    assert redactor.answer("ann:correct-horse and correct-horse") == "*** and ***"
+
+
+def test_a_long_answer_full_of_escapes_is_masked_in_time() -> None:
+    redactor = Redactor()
+    redactor.add(Secret("abcdefgh"))
+    assert redactor.answer("\\u0061%41&amp;" * 400_000 + "\\u0061bcdefgh") == "***"
+    assert redactor.answer("%" * 3_000_000) == "%" * 3_000_000
+
+
+def test_a_secret_that_arrives_in_pieces_is_masked(tmp_path: Path) -> None:
+    body = json.dumps({"result": f"you said {KEY}"}).encode()
+    step = Step(200, {"Content-Type": "application/json"}, body, then="trickle")  # byte by byte
+    with FaultServer(lambda *_: step) as server:
+        endpoint = load_endpoint(
+            {"kind": "azure_ml", "url": server.url, "response": "result", "headers": {"X-Team": "${env:TC_KEY}"}}
+        )
+        result = run(tmp_path, asked(1), target=endpoint, evaluators={"n": lambda response: 1})
+    assert rows_of(result)[0]["outputs.response"] == "you said ***"
+
+
+@pytest.fixture
+def repeating() -> Callable[[Request, int], Step]:
+    def plan(request: Request, _: int) -> Step:
+        team, slot = request.headers.get("x-team", ""), request.headers.get("x-slot", "")
+        return answer({"result": f"{team.swapcase()} runs {slot} and {quote(team, safe='')}"})
+
+    return plan
+
+
+def test_a_header_that_the_server_repeats_is_masked_before_it_is_journaled_and_judged(
+    tmp_path: Path, repeating: Callable[[Request, int], Step]
+) -> None:
+    with FaultServer(repeating) as server:
+        endpoint = load_endpoint(
+            {
+                "kind": "azure_ml",
+                "url": server.url,
+                "response": "result",
+                "headers": {"X-Team": "${env:TC_KEY}", "X-Slot": "${env:TC_SHORT}"},
+            }
+        )
+        seen: list[str] = []
+
+        def judged(response: str) -> dict[str, Any]:
+            seen.append(response)
+            return {"length": len(response)}
+
+        result = run(tmp_path, asked(3), target=endpoint, evaluators={"judged": judged})
+    assert seen == ["*** runs blue and ***"] * 3
+    assert KEY not in everything(only_run(tmp_path))
+    note = "3 answers repeated a value from the environment, masked as ***"
+    assert any(note in each for each in result.notes)
+    assert note in (only_run(tmp_path).folder / "metrics.json").read_text()
+
+
+def test_a_value_that_is_marked_as_plain_is_not_masked(
+    tmp_path: Path, repeating: Callable[[Request, int], Step]
+) -> None:
+    with FaultServer(repeating) as server:
+        endpoint = load_endpoint(
+            {
+                "kind": "azure_ml",
+                "url": server.url,
+                "response": "result",
+                "headers": {"X-Team": "${env:TC_KEY:plain}", "X-Auth-Region": "${env:TC_SHORT:plain}"},
+            }
+        )
+        result = run(tmp_path, asked(1), target=endpoint, evaluators={"n": lambda response: 1})
+    assert server.requests[0].headers["x-auth-region"] == "blue"
+    assert rows_of(result)[0]["outputs.response"].startswith(KEY.swapcase())
+    assert not any("masked" in note for note in result.notes)
+
+
+def test_inputs_and_ground_truth_are_never_masked(tmp_path: Path, repeating: Callable[[Request, int], Step]) -> None:
+    with FaultServer(repeating) as server:
+        endpoint = load_endpoint({"kind": "azure_ml", "url": server.url, "auth": {"value": "${env:TC_KEY}"}})
+        rows = [{"query": f"what is {KEY}?", "ground_truth": KEY}]
+        evaluators = {"same": lambda ground_truth: {"same": ground_truth == KEY}}
+        result = run(tmp_path, rows, target=endpoint, evaluators=evaluators)
+    row = rows_of(result)[0]
+    assert (row["inputs.query"], row["inputs.ground_truth"]) == (f"what is {KEY}?", KEY)
+    assert row["outputs.same.same"] is True
+
+
+def test_a_run_that_goes_on_says_the_same_and_judges_the_same(
+    tmp_path: Path, repeating: Callable[[Request, int], Step]
+) -> None:
+    stop = True
+
+    def plan(request: Request, attempt: int) -> Step:
+        if stop and len(server.requests) > 4:
+            return failing(401)
+        return repeating(request, attempt)
+
+    with FaultServer(plan) as server:
+        definition = {
+            "kind": "azure_ml",
+            "url": server.url,
+            "response": "result",
+            "headers": {"X-Team": "${env:TC_KEY}"},
+            "limits": {"concurrency": 1},
+        }
+        arguments = {"evaluators": {"n": lambda response: {"length": len(response)}}, "concurrency": 1}
+        with pytest.raises(RunError):
+            run(tmp_path, asked(20), target=load_endpoint(definition), **arguments)
+        stop = False
+        broken = only_run(tmp_path)
+        again = run(tmp_path, asked(20), target=load_endpoint(definition), resume=broken.id, **arguments)
+        whole = run(tmp_path, asked(20), target=load_endpoint(definition), **arguments)
+    assert again.notes == whole.notes
+    assert any("20 answers repeated" in note for note in again.notes)
+    columns = ("outputs.response", "outputs.n.length")
+    assert [[row[name] for name in columns] for row in rows_of(again)] == [
+        [row[name] for name in columns] for row in rows_of(whole)
+    ]
+
+
+# -- what was written out
+
+
+class Listener(Evaluator):
+    """An evaluator of a user's own that takes a key."""
+
+    def __init__(self, api_key: str, url: str, **settings: Any) -> None:
+        super().__init__(api_key=api_key, url=url, **settings)
+
+    def __call__(self, *, response: str) -> dict[str, Any]:
+        return {"n": 1}
+
+
+def test_secrets_that_stand_in_settings_are_masked_in_the_manifest(tmp_path: Path) -> None:
+    own = Listener(
+        "literal-key-1",
+        "https://ann:literal-key-2@a.b/c?sv=1&sig=literal-key-3&x=1",
+        headers={"X-Api-Key": "literal-key-4", "X-Slot": "blue"},
+    )
+    run(tmp_path, [{"response": "hi"}], evaluators={"own": own}, command={"set": {"own.api_key": "literal-key-5"}})
+    text = (only_run(tmp_path).folder / "run.json").read_text()
+    assert "literal-key" not in text
+    for kept in ("https://***@a.b/c?sv=1&sig=***&x=1", '"X-Slot": "blue"'):
+        assert kept in text
