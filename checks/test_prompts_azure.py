@@ -135,7 +135,7 @@ def test_random_arrangements_of_headers_split_as_in_azure(tmp_path: Path, azure:
         ours = _ours(path, {})
         if ours and any(_is_lone_image(message) for message in ours):
             continue  # a message of one image and nothing else is text in Azure's loader
-        # There an empty body is no messages; here it is an error.
+        # There an empty body is not messages; here it is an error.
         assert ours == (expected or None), path.read_text()
         compared += 1
     assert compared > RANDOM_TEMPLATES * 0.8

@@ -50,7 +50,7 @@ def parameter_names() -> Mapping[str, list[str]]:
 
 
 def read_call(text: str) -> tuple[str, Row] | None:
-    """The name and arguments of a ground-truth call; None where it is no Python."""
+    """The name and arguments of a ground-truth call; None where it is not Python."""
     try:
         call = ast.parse(text, mode="eval").body
     except SyntaxError:

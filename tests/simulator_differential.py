@@ -89,7 +89,7 @@ def ground_truth_cases(simulator: type[Simulator]) -> list[Case]:
                 [call.name, *_arguments(call)]
                 for turn in entry["ground_truth"]
                 for text in turn
-                for call in read_calls(f"[{text}]").calls  # none, where a composite entry's text is no Python
+                for call in read_calls(f"[{text}]").calls  # none, where a composite entry's text is not Python
                 if call.name in simulator.operations()
             ],
         }

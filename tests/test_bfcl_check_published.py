@@ -67,7 +67,7 @@ def test_no_ground_truth_conversation_fails_against_itself(category: str, mode: 
         result = [[write([call]) for call in turn if call] for turn in turns]
         verdict = check_multi_turn(row, result, compat=True, simulators=simulators(), mode=mode)
         assert verdict.valid, (row["id"], verdict)
-    # Some calls of that category are no Python, and no model can make them; they are replayed in the next test.
+    # Some calls of that category are not Python, and no model can make them; they are replayed in the next test.
     assert unreadable == (16 if category == "multi_turn_composite" else 0)
 
 

@@ -112,7 +112,7 @@ def test_a_wheel_with_another_digest_is_refused_and_nothing_is_left_behind(tmp_p
 )
 def test_a_wheel_with_a_name_that_leads_elsewhere_is_refused_whole(tmp_path: Path, name: str) -> None:
     wheel = make_wheel(tmp_path / "w.whl", {name: "{}"})
-    with pytest.raises(DataError, match="leads elsewhere"):
+    with pytest.raises(DataError, match="points outside of it"):
         bfcl_download.unpack_wheel(wheel, tmp_path / "out")
     assert not (tmp_path / "outside.json").exists()
 
@@ -122,7 +122,7 @@ def test_a_wheel_with_a_symbolic_link_is_refused(tmp_path: Path) -> None:
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "w.whl", "w") as archive:
         archive.writestr(link, "/etc/passwd")
-    with pytest.raises(DataError, match="leads elsewhere"):
+    with pytest.raises(DataError, match="points outside of it"):
         bfcl_download.unpack_wheel(tmp_path / "w.whl", tmp_path / "out")
 
 
@@ -162,7 +162,7 @@ def test_an_unpacked_tree_its_package_and_a_clone_give_the_same(tmp_path: Path, 
 def test_a_tree_that_lacks_a_file_is_refused_and_named(tmp_path: Path) -> None:
     data = make_tree(tmp_path / "tree")
     (data / "possible_answer" / "BFCL_v4_live_simple.json").unlink()
-    with pytest.raises(DataError, match=r"the data is not whole: there is no .*BFCL_v4_live_simple\.json$"):
+    with pytest.raises(DataError, match=r"the data is incomplete: there is no .*BFCL_v4_live_simple\.json$"):
         get_bfcl(to=tmp_path / "data", source=tmp_path / "tree")
     assert not (tmp_path / "data").exists()
 
@@ -182,7 +182,7 @@ def test_a_source_without_the_data_says_what_to_give(tmp_path: Path, source: str
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, own_wheel: Path) -> None:
-    with pytest.raises(ConfigurationError, match="holds something else than BFCL's data; name a new folder"):
+    with pytest.raises(ConfigurationError, match="holds something other than BFCL's data; name a new folder"):
         get_bfcl(to=tmp_path, source=own_wheel)
     assert own_wheel.exists()
 

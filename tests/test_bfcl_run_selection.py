@@ -49,8 +49,8 @@ def test_rows_are_picked_by_their_ids_in_the_data_s_order(copy: Path) -> None:
     [
         ({"categories": "irelevance"}, "no category 'irelevance'.*did you mean 'irrelevance'"),
         ({"ids": ["irrelevance_7"]}, "there is no row 'irrelevance_7'.*did you mean 'irrelevance_"),
-        ({"ids": ["nothing_1"]}, "'nothing_1' is no id of a row in BFCL"),
-        ({"ids": ["irrelevance_1"], "categories": "live"}, "'irrelevance_1' is no id of a row in live_simple"),
+        ({"ids": ["nothing_1"]}, "'nothing_1' is not the id of a row in BFCL"),
+        ({"ids": ["irrelevance_1"], "categories": "live"}, "'irrelevance_1' is not the id of a row in live_simple"),
     ],
 )
 def test_what_is_not_there_is_said(copy: Path, arguments: dict[str, Any], complaint: str) -> None:

@@ -1,4 +1,4 @@
-"""What is no call: prose and data without a problem, and broken calls with one."""
+"""What is not a call: prose and data without a problem, and broken calls with one."""
 
 from __future__ import annotations
 
@@ -125,18 +125,18 @@ BROKEN: list[tuple[object, str]] = [
     (openai('{"a": 1} x'), "call 1 ('f'): in the arguments, more text after the JSON value at line 1, column 10"),
     (openai('{"a": 1, "a": 2}'), "call 1 ('f'): in the arguments, the key 'a' is given twice"),
     (openai('{"a": {"b": 1, "b": 2}}'), "call 1 ('f'): in the arguments, the key 'b' is given twice"),
-    (openai('{"a": NaN}'), "call 1 ('f'): the arguments are not JSON: NaN is no JSON number"),
+    (openai('{"a": NaN}'), "call 1 ('f'): the arguments are not JSON: NaN is not a JSON number"),
     (openai('{"a": 1e999}'), "call 1 ('f'): in the arguments, the number '1e999' is out of range"),
-    (openai({"a": float("inf")}), "call 1 ('f'): inf is no JSON number"),
+    (openai({"a": float("inf")}), "call 1 ('f'): inf is not a JSON number"),
     (openai({"a": object()}), "call 1 ('f'): a value of type object has no JSON form"),
     (openai({1: "a", "1": "b"}), "call 1 ('f'): the key '1' is given twice"),
-    (openai({None: "a"}), "call 1 ('f'): null is no key of an object"),
+    (openai({None: "a"}), "call 1 ('f'): null is not a key of an object"),
     (openai("{}", ""), "call 1 has no name"),
     (openai("{}", None), "call 1 has no name"),
     (openai("{}", 5), "call 1 has no name"),
     ([*openai("{}"), *openai("[]", "g")], "call 2 ('g'): the arguments are a list, not an object"),
-    ([*openai("{}"), 5], "item 2 of the list of calls is a number that is no call"),
-    ([*openai("{}"), {"temperature": 5}], "item 2 of the list of calls is an object that is no call"),
+    ([*openai("{}"), 5], "item 2 of the list of calls is a number that is not a call"),
+    ([*openai("{}"), {"temperature": 5}], "item 2 of the list of calls is an object that is not a call"),
     ({"role": "assistant", "tool_calls": [5]}, "call 1 has no function"),
     ({"role": "assistant", "tool_calls": "f"}, "tool_calls is text, not a list"),
     ({"tool_uses": {"recipient_name": "f"}}, "tool_uses is an object, not a list"),

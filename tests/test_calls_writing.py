@@ -163,11 +163,11 @@ def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
         (
             FunctionCall("f", {"a": float("nan")}),
             "openai",
-            "the arguments of 'f' cannot be written: nan is no JSON number",
+            "the arguments of 'f' cannot be written: nan is not a JSON number",
         ),
-        (FunctionCall(" "), "openai", "' ' is no name of a function"),
-        (FunctionCall("two words"), "bfcl_text", "'two words' is no name in Python's syntax"),
-        (FunctionCall("multi_tool_use.parallel"), "hermes", "is no name of a function"),
+        (FunctionCall(" "), "openai", "' ' is not a name of a function"),
+        (FunctionCall("two words"), "bfcl_text", "'two words' is not a name in Python's syntax"),
+        (FunctionCall("multi_tool_use.parallel"), "hermes", "is not a name of a function"),
     ],
 )
 def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_format: str, message: str) -> None:

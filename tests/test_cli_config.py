@@ -80,7 +80,7 @@ def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
         ("group-by: [a, 3]\n", r"line 1: group_by\[1\]: must be a text, not 3"),
         ("set: 5\n", "line 1: set: must be a mapping"),
         ("set: {bleu: {a: 1}, bleu.a: 2}\n", "line 1: set: gives 'bleu.a' twice"),
-        ("group-by: a\ngroup_by: b\n", "line 2: the option 'group_by' stands here twice"),
+        ("group-by: a\ngroup_by: b\n", "line 2: the option 'group_by' is given twice"),
         ("- dataset\n", "a configuration holds options"),
         ("dataset: [\n", "eval.yaml, line 2"),
         ("config: other.yaml\n", "line 1: config: unknown key"),

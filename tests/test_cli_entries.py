@@ -70,7 +70,7 @@ def test_settings_are_sorted_by_evaluator() -> None:
 
 
 def test_a_setting_of_an_evaluator_that_takes_no_part_is_told_which_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match="no evaluator 'blue' takes part; did you mean 'bleu'"):
+    with pytest.raises(ConfigurationError, match="this run has no evaluator 'blue'; did you mean 'bleu'"):
         settings_by_evaluator({"blue.threshold": 1}, ["bleu"])
 
 
@@ -89,7 +89,7 @@ def test_a_mapping_without_a_dot_belongs_to_the_default_layer() -> None:
 
 
 def test_a_mapping_of_an_unknown_evaluator_is_told_which_was_meant() -> None:
-    with pytest.raises(ConfigurationError, match="no evaluator 'blue' takes part; did you mean 'bleu'"):
+    with pytest.raises(ConfigurationError, match="this run has no evaluator 'blue'; did you mean 'bleu'"):
         mapping_layers({"blue.response": "x"}, ["bleu"])
 
 

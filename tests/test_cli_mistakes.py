@@ -38,7 +38,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*DATA, "--set", "match.ordred=true"), "no matching policy 'ordred'; did you mean 'ordered'"),
         ((*DATA, "--set", "match.api_key=x"), "a secret given here would stand in the shell's history"),
         ((*DATA, "--mapping", "response=${targt.response}"), "is not a reference"),
-        ((*DATA, "--mapping", "blue.response=x"), "no evaluator 'blue' takes part"),
+        ((*DATA, "--mapping", "blue.response=x"), "this run has no evaluator 'blue'"),
         ((*DATA, "--group-by", "town"), "no column 'town'"),
         ((*DATA, "--fail-under", "match"), "cannot be read"),
         ((*DATA, "--fail-under", "mtch>=1"), "did you mean 'match'"),
@@ -105,7 +105,7 @@ def test_an_evaluator_of_the_workspace_that_does_not_load_is_named(
 @pytest.mark.parametrize(
     ("body", "arguments", "problem"),
     [
-        ("def mine(*, response):\n    return 1\n", ("--set", "mine.x=1"), "no class and has no parameters"),
+        ("def mine(*, response):\n    return 1\n", ("--set", "mine.x=1"), "is a function and has no parameters"),
         ("class mine:\n    def __init__(self, *, model):\n        pass\n", (), "needs model: --set mine.model=…"),
         ("class mine:\n    def __init__(self, *, n: int = 1):\n        1 / n\n", ("--set", "mine.n=0"), "ZeroDivision"),
         ("class mine:\n    def __init__(self, n: int | None = 1):\n        pass\n", ("--set", "mine.n=1.5"), "a whole"),

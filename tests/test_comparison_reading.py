@@ -103,7 +103,7 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     base, new = passes(tmp_path, "a", [True, True]), passes(tmp_path, "b", [True, True])
     text = (new / "eval_results.jsonl").read_text()
     (new / "eval_results.jsonl").write_text(text[:-20])
-    with pytest.raises(DataError, match=r"eval_results.jsonl: line 2 is no JSON object .* half-written"):
+    with pytest.raises(DataError, match=r"eval_results.jsonl: line 2 is not a JSON object .* half-written"):
         compare(base, new)
 
 

@@ -121,7 +121,7 @@ def test_ids_of_an_iterable_are_taken_where_the_first_rows_have_them() -> None:
 
 
 def test_an_id_that_comes_twice_late_in_an_iterable_is_refused_with_its_row() -> None:
-    assert "row 1501: the id '0' was there before" in refusal({"id": number % 1_500} for number in range(3_000))
+    assert "row 1501: the id '0' occurs twice" in refusal({"id": number % 1_500} for number in range(3_000))
 
 
 def test_an_iterable_that_raises_is_one_error_with_its_row() -> None:

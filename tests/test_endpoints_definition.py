@@ -117,7 +117,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("kind: python\nfunction: os", "function: write module:function or file.py:function"),
     ("kind: python\nfunction: os:nothing_there", "os has no function nothing_there"),
     ("kind: python\nfunction: 'absent.py:f'", "absent.py does not load: FileNotFoundError"),
-    ("kind: azure_ml\nkind: openai", "the key 'kind' stands here twice"),
+    ("kind: azure_ml\nkind: openai", "the key 'kind' is given twice"),
 ]  # fmt: skip
 
 

@@ -135,7 +135,7 @@ async def test_key_headers_and_user_agent_go_with_every_sort_of_post(
 
 @pytest.mark.parametrize("key", ["request", "parameters", "response"])
 def test_keys_of_other_kinds_are_refused(key: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{key}: means nothing to a memory agent"):
+    with pytest.raises(ConfigurationError, match=f"{key}: does not apply to a memory agent"):
         load_endpoint({"kind": "memory_agent", "url": "http://127.0.0.1:1", key: {"a": "b"}})
 
 

@@ -1,4 +1,4 @@
-"""Taking over from an earlier run: exactly what depends on a change is done again, and nothing else."""
+"""Reusing an earlier run: exactly what depends on a change is done again, and nothing else."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_nothing_changed_means_nothing_done(tmp_path: Path, judges: Judges, firs
     assert again.result.notes == []
 
 
-def test_a_run_that_took_everything_over_can_itself_be_reused(
+def test_a_run_that_reused_everything_can_itself_be_reused(
     tmp_path: Path, judges: Judges, first: EvaluationResult
 ) -> None:
     second = Again(tmp_path, judges, first)
@@ -222,7 +222,7 @@ def test_answers_of_a_target_with_a_fingerprint_are_not_given_to_one_without(
     assert len(Again(tmp_path, judges, first, target=Answering(version=None)).asked) == 10
 
 
-def test_a_run_without_a_target_takes_over_verdicts(tmp_path: Path, judges: Judges) -> None:
+def test_a_run_without_a_target_reuses_verdicts(tmp_path: Path, judges: Judges) -> None:
     data = [{"response": "a" * n} for n in range(5)]
     begun = run(tmp_path, data, evaluators=judges.all())
     judges.calls()
@@ -396,7 +396,7 @@ def test_resume_and_reuse_together_are_refused(tmp_path: Path, judges: Judges, f
         Again(tmp_path, judges, first, resume="last")
 
 
-def test_a_cut_off_run_that_reuses_another_goes_on_taking_over(
+def test_a_cut_off_run_that_reuses_another_goes_on_reusing_it(
     tmp_path: Path, judges: Judges, first: EvaluationResult
 ) -> None:
     """The rows that it had not come to are still taken from the run that it was made from."""

@@ -97,7 +97,7 @@ def test_upload_without_a_project_is_wrong_use(
     fake: Fake, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command[:-2]) == 2
-    assert "--upload: where to?" in capsys.readouterr().err
+    assert "--upload needs a destination" in capsys.readouterr().err
     assert fake.asked == []
 
 

@@ -58,7 +58,7 @@ def test_a_file_may_name_an_endpoint(tmp_path: Path) -> None:
     ("value", "said"),
     [
         ("http://team.services.ai.azure.com/api/projects/tuning", "must begin with https://"),
-        ("https://team.services.ai.azure.com", "is no project; expected an endpoint"),
+        ("https://team.services.ai.azure.com", "is not a project; expected an endpoint"),
         (f"{ENDPOINT}?code=s3cret", "no plain address"),
         ("https://me:s3cret@team.services.ai.azure.com/api/projects/tuning", "no plain address"),
         ("tuning", "the project must be an endpoint"),
@@ -69,7 +69,7 @@ def test_a_file_may_name_an_endpoint(tmp_path: Path) -> None:
         ({"subscription_id": "s", "resource_group_nam": "g"}, "did you mean 'resource_group_name'"),
         ({"subscription_id": "s", "resource_group_name": "g"}, "project_name is missing"),
         ({"subscription_id": 1, "resource_group_name": "g", "project_name": "p"}, "subscription_id must be a text"),
-        ({"subscription_id": "s/../t", "resource_group_name": "g", "project_name": "p"}, "is no name in Azure"),
+        ({"subscription_id": "s/../t", "resource_group_name": "g", "project_name": "p"}, "is not a name in Azure"),
         ({"endpoint": ENDPOINT, "project_name": "p"}, "stands alone"),
     ],
 )
@@ -87,7 +87,7 @@ def test_without_azures_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPa
 
 def test_upload_without_a_destination_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["upload", "last"]) == 2
-    assert "where to?" in capsys.readouterr().err
+    assert "no destination" in capsys.readouterr().err
 
 
 def test_only_evaluators_that_the_portal_knows_are_named_to_it() -> None:

@@ -1,4 +1,4 @@
-"""A judge's reply is read leniently, and what is no verdict is an error that says why."""
+"""A judge's reply is read leniently, and what is not a verdict is an error that says why."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(text: str, keys: ReplyKeys = KEYS) -> dict[str, Any]:
         f"```\n{TEXT}\n```",
         f"Here is my judgement:\n\n```json\n{TEXT}\n```\nI hope this helps!",
         f"I judge as follows: {TEXT} and that is all.",
-        f"Step 1: {{curly}} braces \\frac{{1}}{{2}} are no JSON. {TEXT}",
+        f"Step 1: {{curly}} braces \\frac{{1}}{{2}} are not JSON. {TEXT}",
         f'<think>maybe {{"score": 5}}?</think>{TEXT}',
         f'Were it polite I would say {{"score": 5, "reason": "fine"}}, but it is not: {TEXT}',
         f'{TEXT} {{"note": "an object without a score"}}',

@@ -190,7 +190,7 @@ def test_a_conversation_taken_over_from_a_journal_has_the_same_window(
 
 
 async def _prompts(talk: list[tuple[str, str, str]], journaled: int) -> list[list[str]]:
-    """The prompts of a conversation whose beginning is taken over from a journal."""
+    """The prompts of a conversation whose beginning is reused from a journal."""
     endpoint = Asked()
     agent = EndpointAgent(endpoint, Words(), 40)
     for number, (message, reply, how) in enumerate(talk):

@@ -128,7 +128,7 @@ def test_a_configuration_written_out_reads_as_the_same(tmp_path: Path) -> None:
         ("colour_changes: 4", "color_changes: 4", "line 15: the data set 'colours' has no argument 'color_changes'"),
         ("colour_changes: 4", "colour_changes: four", "line 15: colour_changes must be a whole number"),
         ("colour_changes: 4", "filler_tokens_low: 4", "line 15: 'filler_tokens_low' is of the benchmark's versions"),
-        ("name: jokes", "name: colours", "line 16: the data set 'Colours' stands here a second time"),
+        ("name: jokes", "name: colours", "line 16: the data set 'Colours' is listed a second time"),
         ("  datasets:\n", "  dataset:\n", r"datasets\.dataset: unknown key; did you mean 'datasets'"),
         ("name: jokes", "name: kinds/own.py", r"line 16: .*own\.py: there is no such file"),
     ],

@@ -276,7 +276,7 @@ def test_what_has_changed_since_is_said_by_its_name_alone(workspace: Path) -> No
     said = str(refused.value)
     assert "the target's memory.filler was " in said
     assert "wording" not in said
-    assert said.endswith("Undo that, or start a new run"), "another conversation's answers cannot be taken over"
+    assert said.endswith("Undo that, or start a new run"), "another conversation's answers cannot be reused"
 
 
 def test_the_seed_of_a_configuration_is_the_filler_s_as_well(

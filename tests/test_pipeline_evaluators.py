@@ -407,7 +407,7 @@ class Declaring:
 
 
 @pytest.mark.parametrize("metrics", [["a"], "abc", 3, None, {"a": 1}, [object()], lambda: 1, [None]])
-def test_a_stranger_s_attribute_called_metrics_means_nothing_here(tmp_path: Path, metrics: Any) -> None:
+def test_an_untrusted_attribute_called_metrics_means_nothing_here(tmp_path: Path, metrics: Any) -> None:
     result = run(tmp_path, DATA, evaluators={"e": Declaring(metrics, primary=object())})
     assert metrics_of(result)["e.n"] == 1
 

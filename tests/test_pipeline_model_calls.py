@@ -130,7 +130,7 @@ def test_what_the_target_spends_is_counted_too(tmp_path: Path) -> None:
     assert (spent["calls"], spent["cost"]) == (2, pytest.approx(0.0004))
 
 
-def test_a_call_that_fails_is_the_rows_error_and_asked_again_when_the_run_is_taken_over(tmp_path: Path) -> None:
+def test_a_call_that_fails_is_the_rows_error_and_asked_again_when_the_run_is_reused(tmp_path: Path) -> None:
     model = Model(failing={"bb": EndpointError("busy")})
     first = judged(tmp_path, Judge(model), rows("a", "bb"))
     assert column(first, "error.judge")[1]["message"] == "busy"
@@ -155,7 +155,7 @@ def test_a_changed_evaluator_takes_over_the_calls_that_it_would_make_again(tmp_p
     assert model.asked == ["ccc"]
     assert second.usage["judge"]["calls"] == 1, "the others were paid for by the first run"
     third = judged(tmp_path, Judge(model, version=3), rows("a", "bb", "ccc"), reuse=second.run_dir)
-    assert model.asked == ["ccc"], "what was taken over stands in the second run's own journal"
+    assert model.asked == ["ccc"], "what was reused is in the second run's own journal"
     assert third.usage == {}
 
 
@@ -195,9 +195,9 @@ def test_the_budget_holds_for_the_target_as_well(tmp_path: Path) -> None:
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     model = Model()
-    with pytest.raises(ConfigurationError, match=r"max_cost: nobody knows the price of 'model', which 'judge' asks"):
+    with pytest.raises(ConfigurationError, match=r"max_cost: unknown price of 'model', which 'judge' asks"):
         judged(tmp_path, Judge(model), rows("a"), max_cost=1)
-    with pytest.raises(ConfigurationError, match="nobody knows the price of the calls"):
+    with pytest.raises(ConfigurationError, match="unknown price of the calls"):
         run(tmp_path, rows("a"), evaluators={"e": lambda response: 1}, max_cost=1)
     assert model.asked == []
 

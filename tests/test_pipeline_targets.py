@@ -64,7 +64,7 @@ async def later(q: str) -> str:
         "a dict",
         "a mapping",
         "a dataclass",
-        "an optional parameter that is no column",
+        "an optional parameter that is not a column",
         "keywords of any name",
         "gives a coroutine",
         "async",

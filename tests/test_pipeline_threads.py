@@ -1,4 +1,4 @@
-"""The threads that strangers' functions run in."""
+"""The threads that untrusted functions run in."""
 
 from __future__ import annotations
 

@@ -173,10 +173,10 @@ def test_where_no_process_can_be_started_everything_runs_in_threads(
 def test_by_default_only_evaluators_that_say_they_burn_cpu_leave_the_process(
     tmp_path: Path, judges: ModuleType
 ) -> None:
-    """A stranger may wait for a service: few processes would be slower than many threads."""
-    evaluators = {"stranger": judges.length, "burns": judges.Threshold(3)}
+    """Untrusted code may wait for a service: few processes would be slower than many threads."""
+    evaluators = {"untrusted": judges.length, "burns": judges.Threshold(3)}
     result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
-    assert pids(result, "stranger") == {os.getpid()}
+    assert pids(result, "untrusted") == {os.getpid()}
     assert os.getpid() not in pids(result, "burns")
     assert result.notes == []
 

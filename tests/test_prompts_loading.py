@@ -200,7 +200,7 @@ def test_prompts_that_render_alike_have_one_digest_and_others_another(tmp_path: 
 
 BROKEN = {
     "model: [": r"line \d, column \d+: ",
-    "a: 1\na: 2": "line 3, column 1: the key 'a' stands here twice",
+    "a: 1\na: 2": "line 3, column 1: the key 'a' is given twice",
     "- a": "line 2: the front matter is a mapping",
     "": "line 2: the front matter is a mapping",
     "name: [1]": "line 2: name: must be a text, not a list",
@@ -219,7 +219,7 @@ BROKEN = {
     "inputs:\n  a: 5": "line 3: inputs.a: must be a mapping with `type:` and more, not 5",
     "inputs:\n  a:\n    type: {x: 1}": "line 4: inputs.a.type: must be a text, not a mapping",
     "inputs: 5": "line 2: inputs: must be a mapping, not 5",
-    "outputs: {a: {type: strin}}": "line 2: outputs.a.type: \"strin\" is no type; did you mean 'string'?",
+    "outputs: {a: {type: strin}}": "line 2: outputs.a.type: \"strin\" is not a type; did you mean 'string'?",
     "outputs: {a: 5}": "line 2: outputs.a: must be a mapping, not 5",
     "sample: 5": "line 2: sample: must be a mapping, not 5",
     "sample: some text": "line 2: sample: must be a mapping, or the name of a JSON file",

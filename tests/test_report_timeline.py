@@ -1,4 +1,4 @@
-"""The report of a memory run: how its tests were woven together, as a chart, and each test's own log."""
+"""The report of a memory run: how its tests were interleaved, as a chart, and each test's own log."""
 
 from __future__ import annotations
 

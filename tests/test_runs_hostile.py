@@ -136,7 +136,7 @@ def test_a_socket_deep_in_a_run_folder_is_refused(foreign: Path, monkeypatch: py
     monkeypatch.chdir(deep)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("events.jsonl")
-        with pytest.raises(ConfigurationError, match=r"memory/session-1/events\.jsonl is no ordinary file"):
+        with pytest.raises(ConfigurationError, match=r"memory/session-1/events\.jsonl is not an ordinary file"):
             Run(foreign).manifest()
 
 

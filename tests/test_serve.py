@@ -316,7 +316,7 @@ def test_the_key_is_not_shown() -> None:
 
 def test_faults_are_written_as_status_and_rate() -> None:
     assert parse_faults(["429=0.05", "500=.1"]) == {429: 0.05, 500: 0.1}
-    with pytest.raises(ConfigurationError, match="'429' is no fault"):
+    with pytest.raises(ConfigurationError, match="'429' is not a fault"):
         parse_faults(["429"])
 
 

@@ -324,7 +324,7 @@ def test_all_any_and_none_are_what_they_say(text: str, words: tuple[str, ...]) -
         ("rules:\n  - {answer: x, latency_ms: -1}\n", "latency_ms: must be a number"),
         ("rules:\n  - {answer: x, times: 0}\n", "times: must be a whole number from 1"),
         ("rules:\n  - {answer: x, name: rule 2}\n  - {answer: y}\n",
-         "line 3: rules[1].name: a rule 'rule 2' was there before"),
+         "line 3: rules[1].name: there is already a rule 'rule 2'"),
     ],
 )  # fmt: skip
 def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:

@@ -60,8 +60,8 @@ def test_a_byte_order_mark_is_accepted() -> None:
 
 
 MISTAKES = [
-    ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' stands here twice (first in line 1)"),
-    ("{a: 1, a: 2}", "line 1, column 8: the key 'a' stands here twice"),
+    ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' is given twice (first in line 1)"),
+    ("{a: 1, a: 2}", "line 1, column 8: the key 'a' is given twice"),
     ("a: [1, 2\nb: 3", "line 2, column 2:"),
     ("a:\n\t- b", "line 2, column 1: found character '\\t' that cannot start any token (indent with spaces, not tabs)"),
     ("a: b: c", "line 1, column 5: mapping values are not allowed here"),

@@ -104,26 +104,26 @@ def _mistake(message: str, value: object, kind: object) -> tuple[_Path, str]:
     place = _PLACE.search(message)
     said = message[: place.start()] if place else message
     path = _path(place[2], message, value, kind) if place else ()
-    found = _at(value, path)
+    there = _at(value, path)
     if place and place[1]:
-        odd = next((key for key in found if not isinstance(key, str)), None) if isinstance(found, dict) else None
+        odd = next((key for key in there if not isinstance(key, str)), None) if isinstance(there, dict) else None
         return path, f"the key {odd!r} must be a text"
     named = _NAMED.match(said)
     if named is not None:
-        return _about_key(path, named[2], found, kind, missing=named[1].startswith("missing"))
+        return _about_key(path, named[2], there, kind, missing=named[1].startswith("missing"))
     if said.startswith("Invalid enum value"):
         known = sorted({str(each) for each in _choices(kind, path)})
-        near = did_you_mean(found, known) if isinstance(found, str) else ""
-        return path, f"{shown_value(found)} is none of {', '.join(known)}{near if 'did you mean' in near else ''}"
+        near = did_you_mean(there, known) if isinstance(there, str) else ""
+        return path, f"{shown_value(there)} is none of {', '.join(known)}{near if 'did you mean' in near else ''}"
     expected = _EXPECTED.match(said)
-    return path, f"must be {_range(kind, path) or _wanted(expected)}, not {shown_value(found)}" if expected else said
+    return path, f"must be {_range(kind, path) or _wanted(expected)}, not {shown_value(there)}" if expected else said
 
 
-def _about_key(path: _Path, key: str, found: object, kind: object, *, missing: bool) -> tuple[_Path, str]:
+def _about_key(path: _Path, key: str, named: object, kind: object, *, missing: bool) -> tuple[_Path, str]:
     if missing:
         return path, f"{key} is missing"
     known = {field.encode_name for each in _types_at(kind, path) for field in getattr(each, "fields", ())}
-    given = {str(each) for each in found} if isinstance(found, dict) else set()
+    given = {str(each) for each in named} if isinstance(named, dict) else set()
     return (*path, key), f"unknown key{did_you_mean(key, known - given)}"
 
 

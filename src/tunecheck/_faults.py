@@ -105,7 +105,7 @@ def to_json(faults: Iterable[Fault]) -> list[JSON]:
 
 
 def read_faults(properties: object) -> tuple[Fault, ...]:
-    """The faults in an evaluator's `<metric>_properties`, ours or a user's; what is no fault is passed over."""
+    """The faults in an evaluator's `<metric>_properties`, ours or a user's; what is not a fault is passed over."""
     listed = properties.get("faults") if isinstance(properties, Mapping) else None
     return checked(listed) if isinstance(listed, (list, tuple)) else ()
 

@@ -54,7 +54,7 @@ def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
     """The JSON object that a file of ours holds.
 
     Raises:
-        ConfigurationError: it cannot be read, is no object, or a later version wrote it; with the text `missing` where
+        ConfigurationError: it cannot be read, is not an object, or a later version wrote it; says `missing` where
             there is no such file.
     """
     try:

@@ -167,7 +167,7 @@ def _own_source(thing: Callable[..., object] | type) -> str:
 
 def _used(thing: object, seen: set[int]) -> list[JSON]:
     """The functions, classes and constants of its own script that a function or a class uses, and those they use."""
-    found: list[JSON] = []
+    used: list[JSON] = []
     members = vars(thing).values() if isinstance(thing, type) else [thing]
     for function in filter(lambda member: isinstance(member, FunctionType), map(_function, members)):
         assert isinstance(function, FunctionType)
@@ -175,8 +175,8 @@ def _used(thing: object, seen: set[int]) -> list[JSON]:
             value = function.__globals__[name]
             if id(value) not in seen:
                 seen.add(id(value))
-                found.append([name, _used_value(value, seen)])
-    return found
+                used.append([name, _used_value(value, seen)])
+    return used
 
 
 def _used_value(value: object, seen: set[int]) -> JSON:

@@ -219,9 +219,9 @@ def find(value: object, path: ValuePath) -> JSON | Missing:
         return value  # type: ignore[return-value]  # what holds JSON holds JSON
     first, rest = path[0], path[1:]
     here = _step(value, first)
-    found = MISSING if isinstance(here, Missing) else find(here, rest)
-    if not isinstance(found, Missing) or not isinstance(value, Mapping) or not rest or not isinstance(rest[0], str):
-        return found
+    inner = MISSING if isinstance(here, Missing) else find(here, rest)
+    if not isinstance(inner, Missing) or not isinstance(value, Mapping) or not rest or not isinstance(rest[0], str):
+        return inner
     return find(value, (f"{first}.{rest[0]}", *rest[1:]))
 
 

@@ -18,7 +18,7 @@ _MAX_TEXT = 4 << 20
 
 
 class _NoLiteralError(Exception):
-    """An expression that is no constant."""
+    """An expression that is not a constant."""
 
 
 def parse_file(path: Path) -> ast.Module:
@@ -47,13 +47,13 @@ def read_constants(path: Path) -> dict[str, object]:
     Raises:
         DataError: as `parse_file`.
     """
-    found: dict[str, object] = {}
+    constants: dict[str, object] = {}
     for name, expression in _assignments(parse_file(path)):
         try:
-            found[name] = _value(expression, found)
+            constants[name] = _value(expression, constants)
         except (_NoLiteralError, RecursionError, MemoryError):
-            found.pop(name, None)
-    return found
+            constants.pop(name, None)
+    return constants
 
 
 def text_constants(path: Path) -> Iterator[str]:

@@ -58,17 +58,17 @@ def find(group: str, name: str, *, workspace: Path | None = None, among: Sequenc
         PluginError: there is none, there are two, or its code does not load.
     """
     plugins = discover(group, workspace=workspace) if among is None else among
-    found = [plugin for plugin in plugins if plugin.name == name]
+    named = [plugin for plugin in plugins if plugin.name == name]
     sort = group.rpartition(".")[2]
-    if not found:
+    if not named:
         hint = did_you_mean(name, (plugin.name for plugin in plugins))
         raise PluginError(f"there is no plugin {name!r} among the {sort}{hint}")
-    if len(found) > 1 and not (len(found) == 2 and _is_prompt_of(found[1], found[0])):
+    if len(named) > 1 and not (len(named) == 2 and _is_prompt_of(named[1], named[0])):
         raise PluginError(
-            f"the name {name!r} stands for two plugins of {sort}: {found[0].origin} and {found[1].origin}; "
+            f"the name {name!r} stands for two plugins of {sort}: {named[0].origin} and {named[1].origin}; "
             "rename or remove one"
         )
-    return _load(found[0])
+    return _load(named[0])
 
 
 def _load(plugin: Plugin) -> object:
@@ -161,10 +161,10 @@ def _register_packages(module_name: str) -> None:
 
 def _file_state(path: Path) -> tuple[str, int, int]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise PluginError(f"{path} cannot be read: {error.strerror}") from None
-    return str(path), found.st_mtime_ns, found.st_size
+    return str(path), status.st_mtime_ns, status.st_size
 
 
 def _offered(path: Path) -> object:

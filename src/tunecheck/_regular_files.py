@@ -55,7 +55,7 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     """All that a file holds.
 
     Raises:
-        OSError: it cannot be read, is no ordinary file, or holds more than `most` bytes.
+        OSError: it cannot be read, is not an ordinary file, or holds more than `most` bytes.
     """
     with open_regular(path) as file:
         content = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None

@@ -185,7 +185,7 @@ class _Reader:
         for event in self._until(yaml.MappingEndEvent):
             key = self._key(event)
             if key in result:
-                self._refuse(event, f"the key {key!r} stands here twice (first in line {self._lines[(*path, key)]})")
+                self._refuse(event, f"the key {key!r} is given twice (first in line {self._lines[(*path, key)]})")
             result[key] = self._value(next(self._events), (*path, key))
         return result
 

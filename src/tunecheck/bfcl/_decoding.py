@@ -37,26 +37,26 @@ def decode_answer(result: object, mode: Mode, language: str) -> list[object]:
     """
     if mode == "text":
         if not isinstance(result, str):
-            raise UndecodableError("the result is no text")
+            raise UndecodableError("the result is not text")
         return list(decode_text(result)) if language == "python" else decode_source_text(result, language)
     if not isinstance(result, (list, dict, str)):
-        raise UndecodableError("the result is no list of calls")
+        raise UndecodableError("the result is not a list of calls")
     return [_decode_call(item) for item in result]
 
 
 def _decode_call(item: object) -> object:
     if not isinstance(item, dict) or not item:
-        raise UndecodableError("something that is no call stands among the calls")
+        raise UndecodableError("something that is not a call stands among the calls")
     name, arguments = next(iter(item.items()))
     if isinstance(arguments, dict):
         return {name: arguments}  # some models' files hold the arguments as an object
     if not isinstance(arguments, str):
-        raise UndecodableError(f"the arguments of {name!r:.60} are no JSON text")
+        raise UndecodableError(f"the arguments of {name!r:.60} are not JSON text")
     try:
         # Not `tunecheck._json`: the leaderboard's reader takes NaN, and the verdict of such an argument depends on it.
         return {name: json.loads(arguments)}
     except (ValueError, RecursionError) as error:
-        raise UndecodableError(f"the arguments of {name!r:.60} are no JSON: {error}") from None
+        raise UndecodableError(f"the arguments of {name!r:.60} are not JSON: {error}") from None
 
 
 def as_calls(decoded: Sequence[object]) -> list[Mapping[str, object]] | None:

@@ -30,7 +30,7 @@ class ExpectedCall:
             name, arguments = next(iter(value.items()))
             if isinstance(arguments, dict):
                 return cls(name, arguments)
-        raise UnusableAnswerError(f"the ground truth holds {shown(value, 60)}, which is no call")
+        raise UnusableAnswerError(f"the ground truth holds {shown(value, 60)}, which is not a call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Signature:
     def required_names(self) -> Iterator[object]:
         for name in self.required:
             if isinstance(name, (list, dict)):
-                raise UnusableAnswerError(f"{self.name} requires {shown(name, 60)}, which is no name")
+                raise UnusableAnswerError(f"{self.name} requires {shown(name, 60)}, which is not a name")
             yield name
 
     def schema(self, parameter: str) -> Mapping[str, object]:
@@ -117,7 +117,7 @@ def _options(value: object) -> Sequence[object]:
         return tuple(value)
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"the possible values are {shown(value, 60)}, which is no list")
+    raise UnusableAnswerError(f"the possible values are {shown(value, 60)}, which is not a list")
 
 
 def _alternatives(options: Sequence[object]) -> str:

@@ -36,7 +36,7 @@ class LeaderboardRules(Rules):
             return failed("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")
         given = call[name]
         if not isinstance(given, Mapping):
-            raise UnusableAnswerError("the arguments are no object")
+            raise UnusableAnswerError("the arguments are not an object")
         return given
 
     def value_fault(self, value: object, options: Sequence[object], schema: Mapping[str, object]) -> str | None:
@@ -145,7 +145,7 @@ def _elements(value: object) -> Sequence[object]:
         return ()
     if isinstance(value, (list, tuple, str)):
         return value
-    raise UnusableAnswerError(f"the possible answer {value!r:.60} of a list is no list")
+    raise UnusableAnswerError(f"the possible answer {value!r:.60} of a list is not a list")
 
 
 def _mapping_fault(value: object, answers: Sequence[object]) -> str | None:
@@ -163,7 +163,7 @@ def _one_mapping_fault(value: object, answer: object) -> str | None:
     if not isinstance(value, dict):
         raise UnusableAnswerError(f"{value!r:.60} stands where an object is compared")
     if not isinstance(answer, dict):
-        raise UnusableAnswerError(f"the possible answer {answer!r:.60} of an object is no object")
+        raise UnusableAnswerError(f"the possible answer {answer!r:.60} of an object is not an object")
     if any(key not in value and "" not in _elements(each) for key, each in answer.items()):
         return "value_error:dict_key"
     for key, item in value.items():

@@ -52,7 +52,7 @@ class ResultFile:
         try:
             array = _array(content)
         except ValueError as error:
-            yield Recorded("row-1", problem=f"the file is no JSON: {error}")
+            yield Recorded("row-1", problem=f"the file is not JSON: {error}")
             return
         if array is not None:
             for number, value in enumerate(array, 1):
@@ -68,13 +68,13 @@ class ResultFile:
         except ValueError as error:
             named = _ID.search(line)
             name = named[1].decode("utf-8", "replace") if named else f"row-{number}"
-            problem = f"line {number} is no JSON: {' '.join(str(error).split())}"
+            problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
             return Recorded(row_id(name, self.category), problem=problem)
         return self._record(value, number, may_be_forced=any(mark in line for mark in _FORCED))
 
     def _record(self, value: JSON, number: int, *, may_be_forced: bool) -> Recorded:
         if not isinstance(value, dict):
-            return Recorded(f"row-{number}", problem=f"row {number} is no object")
+            return Recorded(f"row-{number}", problem=f"row {number} is not an object")
         name = value.get("id")
         if not isinstance(name, str) or not name:
             return Recorded(f"row-{number}", problem=f"row {number} has no id")

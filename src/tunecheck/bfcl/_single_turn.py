@@ -35,7 +35,7 @@ def check_single_turn(row: Mapping[str, object], result: object, *, compat: bool
         result: as in a result file: `[{"f": "<arguments as JSON>"}, …]`, or text.
         compat: judge exactly as the leaderboard does, error types included; else strictly.
         mode: how the model was asked, where the result alone does not say: calls in the text of a model that was given
-            tools are no calls to the leaderboard.
+            tools are not calls to the leaderboard.
     """
     mode = mode or mode_of([result])
     try:
@@ -116,7 +116,7 @@ def _documents(row: Mapping[str, object]) -> dict[str, object]:
     """The function documents by name, those with the declared types where the row has them; OpenAI tools are such."""
     given = row.get("declared") or row.get("functions") or []
     if not isinstance(given, list):
-        raise UnusableAnswerError("the functions are no list")
+        raise UnusableAnswerError("the functions are not a list")
     tools = [document for document in given if isinstance(document, dict)]
     documents = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in tools]
     return {str(document.get("name")): document for document in documents}

@@ -36,14 +36,14 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _LONGEST = 10_000  # longest text, in characters, that is read: unclosed brackets in it cost the square of its length
 _JAVA_CONSTANTS = frozenset({"true", "false", "null", "this", "super"})
 _JAVASCRIPT_CONSTANTS = frozenset({"false", "null", "this", "super", "undefined"})
-"""Words that are no names, among arguments without a name."""
+"""Words that are not names, among arguments without a name."""
 
 
 def decode_source_text(text: str, language: str) -> list[object]:
     """The call of a text as `[{"f": {"a": "1"}}]`; `[None]` where there is something else than one call.
 
     Raises:
-        UndecodableError: it is no text of the language.
+        UndecodableError: it is not text of the language.
     """
     if len(text) > _LONGEST:
         raise UndecodableError(f"a text of {len(text)} characters")

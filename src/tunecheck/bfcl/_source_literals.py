@@ -4,7 +4,7 @@
     source_value('new ArrayList<>(List.of("a,b", "c"))', "java")   ['a,b', 'c']
     source_value("{a: [1, 2], 'b c': null}", "javascript")         {'a': [1, 2], 'b c': None}
 
-What is no literal (a name, an operation, a call of anything else) is its own text. Nothing is evaluated.
+What is not a literal (a name, an operation, a call of anything else) is its own text. Nothing is evaluated.
 """
 
 import re
@@ -53,7 +53,7 @@ class _NotReadError(Exception):
 
 
 def source_value(text: str, language: str) -> object:
-    """The value that a text stands for in a language ("java" or "javascript"); the text where it is no literal."""
+    """The value that a text stands for in a language ("java" or "javascript"); the text where it is not a literal."""
     if len(text) > _LONGEST:
         return text
     scanner = _Scanner(text, java=language == "java")
@@ -166,7 +166,7 @@ class _Scanner:
         return text
 
     def _expression(self) -> None:
-        """Move past something that is no literal, up to what ends it outside of its own brackets."""
+        """Move past something that is not a literal, up to what ends it outside of its own brackets."""
         open_ones: list[str] = []
         while self._place < len(self._text):
             if self._take(_PLAIN) or self._take(_STRING):

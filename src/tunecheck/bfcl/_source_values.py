@@ -173,7 +173,7 @@ def _lists_inside(text: str, start: int, closer: str) -> str | None:
     """
     after = [-1] * (len(text) + 1)  # where the lists end, if one has ended just before this position
     within = [-1] * (len(text) + 1)  # the same, if this position is within a list
-    solid = len(text)  # the first position from here on that is no white space
+    solid = len(text)  # the first position from here on that is not white space
     begun = -1  # `within` behind the `[` that is the next solid character, if it is one
     behind_comma = -1
     for place in range(len(text) - 1, -1, -1):

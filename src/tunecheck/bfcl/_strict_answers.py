@@ -1,6 +1,6 @@
 """One argument against its possible answers, by its types: what the strict mode accepts.
 
-Unlike the leaderboard: `""` says only that the argument may be left out, and is no value unless it is the schema's
+Unlike the leaderboard: `""` says only that the argument may be left out, and is not a value unless it is the schema's
 default or the only answer; a text that is nothing but spaces and signs is not the empty text; values inside lists and
 objects are compared by type as well (`true` is not 1), texts in them as loosely as others; and an integer stands for a
 float however deep. Java and JavaScript values are read properly.
@@ -59,7 +59,7 @@ def plain_name(name: str) -> str:
 
 
 def _type_name(schema: Mapping[str, object]) -> str:
-    """The declared type; empty where it is no single name, and then any type will do."""
+    """The declared type; empty where it is not a single name, and then any type will do."""
     name = schema.get("type")
     return name if isinstance(name, str) else ""
 
@@ -76,7 +76,7 @@ def _fault(value: object, schema: Mapping[str, object]) -> str:
 
 
 def _same(value: object, answer: object, *, whole: bool, depth: int = 0) -> bool:
-    """Whether a value is an answer's; `whole` says that a float is no answer for an integer."""
+    """Whether a value is an answer's; `whole` says that a float is not an answer for an integer."""
     if depth > _DEEPEST:
         return False
     if isinstance(value, str) and isinstance(answer, str):

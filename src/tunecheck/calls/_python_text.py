@@ -5,7 +5,7 @@
 Read are text (all prefixes but f and b, all escapes), numbers, True/False/None and JSON's true/false/null, lists,
 tuples (as lists), dicts, and keyword arguments from a dict (`f(**{'a b': 1})`). Names of functions and arguments may
 hold `.` and `-`, which schemas have and Python's names have not. Everything else (a name, an operation, a call inside
-a call, a set, a comprehension) is no literal, and so it is a problem.
+a call, a set, a comprehension) is not a literal, and so it is a problem.
 
 **Positional arguments** are kept under their position as text: `move('doc')` is `{"0": "doc"}`. No argument in this
 syntax can have such a name, so nothing clashes; `bind_positional` gives them their names where a definition is at hand.

@@ -123,7 +123,7 @@ def _key(key: object) -> str:
         return key if type(key) is str else str.__str__(key)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(_integer(int.__int__(key)))  # as `jsontext.plain` has it
-    raise UnreadableError(f"{kind_of(key)} is no key of an object")
+    raise UnreadableError(f"{kind_of(key)} is not a key of an object")
 
 
 def _integer(number: int) -> int:
@@ -137,7 +137,7 @@ def _integer(number: int) -> int:
 
 def _finite(number: float) -> float:
     if not math.isfinite(number):
-        raise UnreadableError(f"{number} is no JSON number")
+        raise UnreadableError(f"{number} is not a JSON number")
     return number
 
 
@@ -228,7 +228,7 @@ def _float(digits: str) -> float:
 
 
 def _no_constant(word: str) -> NoReturn:
-    raise UnreadableError(f"not JSON: {word} is no JSON number")
+    raise UnreadableError(f"not JSON: {word} is not a JSON number")
 
 
 _raw_decode = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_no_constant).raw_decode

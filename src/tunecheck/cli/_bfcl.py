@@ -297,7 +297,7 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
     for each in ids:
         category = category_of(each)
         if category is None:
-            raise DataError(f"{each!r} is no id of an entry; ids are such as multi_turn_base_0")
+            raise DataError(f"{each!r} is not the id of an entry; ids are such as multi_turn_base_0")
         if category.name not in entries:
             entries[category.name] = read_entries(files, category)
         if each not in entries[category.name]:

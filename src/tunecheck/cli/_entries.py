@@ -47,7 +47,7 @@ def settings_by_evaluator(entries: Mapping[str, JSON], evaluators: Iterable[str]
             raise ConfigurationError(f"set {name!r}: write evaluator.parameter=value, e.g. bleu.threshold=0.4")
         if evaluator not in known:
             raise ConfigurationError(
-                f"set {name!r}: no evaluator {evaluator!r} takes part{did_you_mean(evaluator, known)}"
+                f"set {name!r}: this run has no evaluator {evaluator!r}{did_you_mean(evaluator, known)}"
             )
         settings.setdefault(evaluator, {})[parameter] = value
     return settings
@@ -60,7 +60,9 @@ def mapping_layers(entries: Mapping[str, JSON], evaluators: Iterable[str]) -> di
     for name, value in entries.items():
         layer, dot, parameter = name.rpartition(".")
         if dot and layer not in known:
-            raise ConfigurationError(f"mapping {name!r}: no evaluator {layer!r} takes part{did_you_mean(layer, known)}")
+            raise ConfigurationError(
+                f"mapping {name!r}: this run has no evaluator {layer!r}{did_you_mean(layer, known)}"
+            )
         if not parameter:
             raise ConfigurationError(f"mapping {name!r}: write parameter=value or evaluator.parameter=value")
         layers.setdefault(layer or "default", {})[parameter] = value

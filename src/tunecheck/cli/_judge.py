@@ -121,9 +121,7 @@ def _mapping(options: CalibrateOptions, name: str) -> dict[str, JSON]:
 
     layers = mapping_layers(options.mapping or {}, [name])
     if "target" in layers:
-        raise ConfigurationError(
-            "mapping 'target.…': nobody is asked for answers here, they stand in the labelled rows"
-        )
+        raise ConfigurationError("mapping 'target.…': no answers are asked for here: they are in the labelled rows")
     return {**layers.get("default", {}), **layers.get(name, {})}
 
 

@@ -48,7 +48,7 @@ def main_figure(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
 
 
 def _shown_metrics(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> list[str]:
-    """The keys worth a line, the evaluator's own first: its pass rate, means of what is no yes or no, its sums."""
+    """The keys worth a line, the evaluator's own first: its pass rate, means of what is not yes or no, its sums."""
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     end = own.index("scored_count") if "scored_count" in own else len(own)
     means = [key for key in own[:end] if key != "binary_aggregate"]

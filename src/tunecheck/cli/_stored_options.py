@@ -103,7 +103,7 @@ def _underscored(document: Document) -> Document:
     for key, value in values.items():
         name = key.replace("-", "_")
         if name in renamed:
-            raise ConfigurationError(f"{document.where(key)}: the option {key!r} stands here twice")
+            raise ConfigurationError(f"{document.where(key)}: the option {key!r} is given twice")
         renamed[name] = value
     lines = {(str(path[0]).replace("-", "_"), *path[1:]) if path else path: at for path, at in document.lines.items()}
     return Document(document.name, renamed, lines)

@@ -53,7 +53,7 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
     from tunecheck.runs._store import find_run
 
     if options.project is None and options.mlflow is None:
-        raise ConfigurationError("where to? Give --project PROJECT of Azure AI Foundry, or --mlflow URL")
+        raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")
     run = find_run(options.run, options.folder)
     uploads = prepare_uploads(options.project, options.mlflow, allow_simulated=options.allow_simulated)
     done, failure = upload_all(uploads, run)

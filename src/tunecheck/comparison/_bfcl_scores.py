@@ -71,8 +71,8 @@ def find_scores(path: Path) -> BfclScores | None:
     Raises:
         DataError: those of several models, or two of one category.
     """
-    found = [path] if path.is_file() else files_below(path)
-    named = [(category, each) for each in found if (category := _category(each)) is not None]
+    paths = [path] if path.is_file() else files_below(path)
+    named = [(category, each) for each in paths if (category := _category(each)) is not None]
     if not named:
         return None
     models = sorted({str(_model_folder(each)) for _, each in named})
@@ -93,12 +93,12 @@ def find_scores(path: Path) -> BfclScores | None:
 
 def files_below(folder: Path) -> list[Path]:
     """The `….json…` files of a folder and some levels below it, in order; a wrong folder may be a whole disk."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if depth < _DEEPEST and not name.startswith("."))
-        found += [Path(place, name) for name in names if ".json" in name]
-    return sorted(found)
+        paths += [Path(place, name) for name in names if ".json" in name]
+    return sorted(paths)
 
 
 def _category(path: Path) -> str | None:
@@ -121,7 +121,7 @@ def _verdict_rows(path: Path) -> Rows:
     for number, value in _lines(path):
         name, valid = value.get("id"), value.get("valid")
         if not isinstance(name, str) or not (valid is None or isinstance(valid, bool)):
-            raise DataError(f"{path}: line {number} is no verdict: expected an id, and valid as true, false or null")
+            raise DataError(f"{path}: line {number} is not a verdict: expected an id, and valid as true, false or null")
         rows[named(name)] = valid, None if valid else _reason(value.get("error_type"), value.get("message"))
     return rows
 
@@ -222,4 +222,4 @@ def _fields(line: bytes, path: Path, number: int) -> dict[str, JSON]:
         return {key: loads(bytes(row[key])) for key in _FIELDS if key in row}
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         what = " ".join(str(error).split())
-        raise DataError(f"{path}: line {number} is no JSON object ({what}): damaged or half-written") from None
+        raise DataError(f"{path}: line {number} is not a JSON object ({what}): damaged or half-written") from None

@@ -18,7 +18,7 @@ _BY_POSITION = re.compile(r"row-\d+")
 class TableBuilder:
     """Takes a run's rows one by one.
 
-    `answers` are the data's columns that are no part of a row's content; None where rows carry a fingerprint that
+    `answers` are the data's columns that are not part of a row's content; None where rows carry a fingerprint that
     holds. `nulls_are_errors` is Azure AI Evaluation's way to say that an evaluator failed.
     """
 
@@ -68,12 +68,12 @@ class TableBuilder:
         failed = bytearray([shape.has_error]) * count
         without = State.ERROR if shape.target_failed else State.ABSENT
         for part in shape.parts:
-            found = part.take(batch, self.rows, count, without=without)
+            taken = part.take(batch, self.rows, count, without=without)
             states = part.evaluator.states
             states.extend(bytes(self.rows - len(states)))
-            states.extend(found)
-            if State.ERROR in found:
-                failed = bytearray(had or state == State.ERROR for had, state in zip(failed, found, strict=True))
+            states.extend(taken)
+            if State.ERROR in taken:
+                failed = bytearray(had or state == State.ERROR for had, state in zip(failed, taken, strict=True))
         self.rows += count
         self.errors += sum(failed)
         self._batch.clear()
@@ -107,7 +107,7 @@ class TableBuilder:
         return self._items(), named, self._labels if self._has_label else None
 
     def _settle_ids(self) -> bool:
-        """The rows' ids: as given, unless one is missing or twice among ids that are no run's own."""
+        """The rows' ids: as given, unless one is missing or twice among ids that are not a run's own."""
         given = [each for each in self._given if each is not None]
         if len(given) < self.rows or (not self._has_fingerprints and len(set(given)) < self.rows):
             self.row_ids = [f"row-{number}" for number in range(1, self.rows + 1)]

@@ -68,14 +68,16 @@ def changes_of(metric: MetricComparison, sides: Sides, runs: RunPair, most: int 
         changed = worse | better
     both = sides.both
     name = sides.metric.metric
-    found = Changes(VerdictReader(metric.evaluator, name), f"outputs.{metric.evaluator}.{name}", before, after, passes)
+    changes = Changes(
+        VerdictReader(metric.evaluator, name), f"outputs.{metric.evaluator}.{name}", before, after, passes
+    )
     size = numpy.abs(numpy.nan_to_num(after - before))
     for name, which in zip(LISTS, (regressed, fixed, changed), strict=True):
         places = numpy.flatnonzero(which & both)
-        found.totals[name] = len(places)
+        changes.totals[name] = len(places)
         # A stable sort: rows that changed as much stay in the order of the data.
-        found.pairs[name] = places[numpy.argsort(-size[places], kind="stable")][:most].tolist()
-    return found
+        changes.pairs[name] = places[numpy.argsort(-size[places], kind="stable")][:most].tolist()
+    return changes
 
 
 def _verdicts(passes: str, sides: Sides, runs: RunPair) -> tuple[Floats, Floats]:
@@ -94,8 +96,8 @@ def _other_reason(passes: str | None, runs: RunPair) -> Mask:
         return numpy.zeros(len(runs.pairing.base), dtype=bool)
     before = numpy.array(columns[0].reasons, dtype=numpy.int64)[list(runs.pairing.base)]
     after = numpy.array(columns[1].reasons, dtype=numpy.int64)[list(runs.pairing.new)]
-    found: Mask = (before != 0) & (after != 0) & (before != after)
-    return found
+    other: Mask = (before != 0) & (after != 0) & (before != after)
+    return other
 
 
 def add_reasons(
@@ -104,10 +106,10 @@ def add_reasons(
     """The metrics with their lists of rows; each run's rows are read once more for the reasons."""
     before = _Side(runs.base, runs.pairing.base)
     after = _Side(runs.new, runs.pairing.new)
-    for found in changes.values():
-        pairs = [pair for name in LISTS for pair in found.pairs[name]]
+    for each in changes.values():
+        pairs = [pair for name in LISTS for pair in each.pairs[name]]
         for side in (before, after):
-            side.want(found, pairs)
+            side.want(each, pairs)
     for side in (before, after):
         side.read()
     return {

@@ -74,11 +74,11 @@ class Shapes:
             split = self._split(key)
             if split is not None:
                 own.setdefault(split[0], []).append(split[1])
-        for name, found in own.items():
+        for name, column in own.items():
             evaluator = self.evaluators.setdefault(name, self._evaluator(name))
             part = parts.setdefault(name, self._part(evaluator, keys))
-            part.keys = [f"outputs.{name}.{key}" for key in found]
-            self._assign(part, name, found)
+            part.keys = [f"outputs.{name}.{key}" for key in column]
+            self._assign(part, name, column)
         inputs = [key for key in keys if key.startswith("inputs.")]
         for key in inputs[: _MOST_NAMES - len(self.column_names)]:
             self.column_names[key.removeprefix("inputs.")] = None

@@ -57,26 +57,26 @@ def pair(base: RunTable, new: RunTable, pair_by: str = "content") -> Pairing:
         NothingPairsError: no item of one is in the other; says why.
     """
     contents = _contents_known(base) and _contents_known(new) and pair_by == "content"
-    found = dict(_matches(_keys(base, contents), _keys(new, contents)))
+    partners = dict(_matches(_keys(base, contents), _keys(new, contents)))
     alone = pair_by == "content" and not contents
-    if contents and not found and base.info.source != new.info.source and base.named and new.named:
+    if contents and not partners and base.info.source != new.info.source and base.named and new.named:
         # Azure AI Evaluation rewrites values (dates, whole numbers beside empty cells): contents cannot be compared.
-        found = dict(_matches(_keys(base, contents=False), _keys(new, contents=False)))
-        alone = bool(found)
+        partners = dict(_matches(_keys(base, contents=False), _keys(new, contents=False)))
+        alone = bool(partners)
     by_content = 0
     if contents:
-        rest = list(_matches(_rest(base.items.contents, found), _rest(new.items.contents, found.values())))
-        found.update(rest)
+        rest = list(_matches(_rest(base.items.contents, partners), _rest(new.items.contents, partners.values())))
+        partners.update(rest)
         by_content = len(rest)
-    if not found:
+    if not partners:
         raise _nothing(base, new, contents)
-    taken = set(found.values())
-    only_base = [item for item in range(len(base.items.ids)) if item not in found]
+    taken = set(partners.values())
+    only_base = [item for item in range(len(base.items.ids)) if item not in partners]
     only_new = [item for item in range(len(new.items.ids)) if item not in taken]
     elsewhere = {new.items.ids[item] for item in only_new}
     changed = [base.items.ids[item] for item in only_base if base.items.ids[item] in elsewhere]
-    order = sorted(found)
-    return Pairing(order, [found[item] for item in order], only_base, only_new, changed, by_content, alone)
+    order = sorted(partners)
+    return Pairing(order, [partners[item] for item in order], only_base, only_new, changed, by_content, alone)
 
 
 def _contents_known(table: RunTable) -> bool:
@@ -91,8 +91,8 @@ def _keys(table: RunTable, contents: bool) -> Keyed:
     return enumerate(zip(ids, table.items.contents, strict=True) if contents else ids)
 
 
-def _rest(contents: Sequence[str], found: Iterable[int]) -> Keyed:
-    taken = set(found)
+def _rest(contents: Sequence[str], partners: Iterable[int]) -> Keyed:
+    taken = set(partners)
     return [(item, content) for item, content in enumerate(contents) if item not in taken]
 
 

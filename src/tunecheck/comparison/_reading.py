@@ -89,9 +89,9 @@ def _open(run: RunLike, results_dir: Path, name: str) -> _Opened:
         return _run_folder(Run(path))
     if path.name == "eval_results.jsonl" and (path.parent / "run.json").is_file():
         return _run_folder(Run(path.parent))
-    found = _foreign(path) if os.fspath(run) and path.exists() else None
-    if found is not None:
-        return found
+    foreign = _foreign(path) if os.fspath(run) and path.exists() else None
+    if foreign is not None:
+        return foreign
     try:
         return _run_folder(find_run(run, results_dir))
     except ConfigurationError:
@@ -103,11 +103,11 @@ def _open(run: RunLike, results_dir: Path, name: str) -> _Opened:
 def _no_run(path: Path) -> str:
     if path.is_dir() and any(_RESULTS.fullmatch(each.name) for each in files_below(path)):
         return f"holds results that nobody scored: `tunecheck bfcl score {path} --out DIR`, then compare DIR"
-    return "is no run: expected a run's folder, Azure's evaluation_results.json, or BFCL's scores"
+    return "is not a run: expected a run's folder, Azure's evaluation_results.json, or BFCL's scores"
 
 
 def _foreign(path: Path) -> _Opened | None:
-    """A file or folder that is no run folder of ours."""
+    """A file or folder that is not a run folder of ours."""
     azure = path / _AZURE if path.is_dir() else path
     if azure.is_file() and azure.suffix == ".json" and not azure.name.startswith("BFCL_"):
         name = azure.parent.name if path.is_dir() or azure.name == _AZURE else azure.stem
@@ -161,14 +161,14 @@ def _ended(run: Run) -> str:
 def _answer_columns(manifest: RunFile) -> frozenset[str]:
     """The data's columns that hold answers, in a run that asked nobody: what `response` is mapped to.
 
-    They are no part of the question: two iterations whose answers stand in the data are the same rows.
+    They are not part of the question: two iterations whose answers stand in the data are the same rows.
     """
-    found = {"response"}
+    answers = {"response"}
     for layer in manifest.mapping.values():
         try:
             mapped = parse_mapping({"response": layer.get("response")}, "mapping")["response"]
         except ConfigurationError:
             continue
         if isinstance(mapped, Reference) and mapped.source == "data":
-            found.add(str(mapped.steps[0]))
-    return frozenset(found)
+            answers.add(str(mapped.steps[0]))
+    return frozenset(answers)

@@ -20,7 +20,7 @@ def decode_row(line: bytes) -> RawRow:
     """One row's columns.
 
     Raises:
-        ValueError: the text is no JSON object.
+        ValueError: the text is not a JSON object.
     """
     try:
         return _decode_row(line)
@@ -99,7 +99,7 @@ class AzureFile:
             yield from map(bytes, rows)
 
     def _rows_slowly(self, content: bytes) -> Iterator[bytes]:
-        """Of a file with NaN in it, which is no JSON."""
+        """Of a file with NaN in it, which is not JSON."""
         try:
             value = loads(content)
         except ValueError as error:
@@ -136,5 +136,5 @@ def _decoded(line: bytes, path: Path | None, number: int, unit: str = "line") ->
         what = " ".join(str(error).split())
         where = f"{unit} {number + 1}" if path is None else f"{path}: {unit} {number + 1}"
         raise DataError(
-            f"{where} is no JSON object ({what}): damaged or half-written; copy or write it again"
+            f"{where} is not a JSON object ({what}): damaged or half-written; copy or write it again"
         ) from None

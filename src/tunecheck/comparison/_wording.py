@@ -73,13 +73,13 @@ def headline(metric: MetricComparison) -> str:
 
 def margin_text(metric: MetricComparison) -> str:
     """Whether the run is shown to be no worse by the margin, in words; empty without a margin, or if it is better."""
-    found = metric.non_inferiority
-    if found is None or metric.verdict == BETTER:
+    tested = metric.non_inferiority
+    if tested is None or metric.verdict == BETTER:
         return ""
-    size = size_text(metric.kind, found.margin)
-    if found.shown is None:
+    size = size_text(metric.kind, tested.margin)
+    if tested.shown is None:
         return f"no worse by {size}: cannot be said"
-    return f"shown to be worse by less than {size}" if found.shown else f"NOT shown to be worse by less than {size}"
+    return f"shown to be worse by less than {size}" if tested.shown else f"NOT shown to be worse by less than {size}"
 
 
 def row_text(change: RowChange, kind: Kind) -> str:

@@ -64,7 +64,7 @@ def decode_text(text: str) -> list[dict[str, object]]:
     the key None, which is kept as the text `None`.
 
     Raises:
-        UndecodableError: it is no list of calls, or a value in it is none that the leaderboard reads.
+        UndecodableError: it is not a list of calls, or a value in it is none that the leaderboard reads.
     """
     try:
         body = _parsed(text)
@@ -142,7 +142,7 @@ def _value(node: ast.expr | None) -> object:
             return _call(node)
         case ast.Subscript(value=value, slice=index):
             return f"{ast.unparse(value)}[{ast.unparse(index)}]"
-    raise UndecodableError(f"a value that is no literal: {type(node).__name__}")
+    raise UndecodableError(f"a value that is not a literal: {type(node).__name__}")
 
 
 def decode_text_as_bfcl(text: str) -> Decoded:
@@ -167,7 +167,7 @@ def _rewritten(value: object) -> object:
     if not isinstance(value, dict):
         return value
     if not value:
-        raise UndecodableError("an empty dict is no argument")
+        raise UndecodableError("an empty dict is not an argument")
     if all(isinstance(item, dict) for item in value.values()):
         return _nested_call(*next(iter(value.items())))
     return {str(key): _rewritten(item) for key, item in value.items()}
@@ -196,7 +196,7 @@ def _folded(node: ast.expr) -> Folded:
 
 def _computed(operation: ast.operator, left: Folded, right: Folded) -> Folded:
     if isinstance(operation, ast.Mod) and isinstance(left, (str, bytes)):
-        raise ValueError("formatting is no arithmetic")
+        raise ValueError("formatting is not arithmetic")
     if isinstance(operation, (ast.Pow, ast.LShift)) and isinstance(left, int) and isinstance(right, int):
         bits = right * left.bit_length() if isinstance(operation, ast.Pow) else right + left.bit_length()
         if bits > _MOST_BITS:

@@ -63,7 +63,7 @@ def _calls(step: object) -> Iterator[NestedCall]:
             except UnreadableError as error:
                 raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not JSON: {error}") from None
         if not isinstance(value, Mapping):
-            raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are no object")
+            raise UnreadableError(f"call {number} ({name[:60]!r}): the arguments are not an object")
         yield NestedCall(name, dict(value))
 
 
@@ -76,17 +76,17 @@ def _calls_as_bfcl(step: object) -> Iterator[NestedCall]:
         if not (isinstance(arguments, str) and len(arguments) <= _SURELY_PLAIN):
             plain(value)  # refuses what is nested too deeply to be walked
         if not isinstance(value, Mapping):
-            raise UnreadableError("the arguments are no object")
+            raise UnreadableError("the arguments are not an object")
         yield NestedCall(name, cast("Mapping[str, object]", value))
 
 
 def _entries(step: object) -> Iterator[tuple[str, object]]:
     for number, item in enumerate(cast("list[object]", step), 1):
         if not isinstance(item, Mapping):
-            raise UnreadableError(f"call {number} is no object of a name and its arguments")
+            raise UnreadableError(f"call {number} is not an object of a name and its arguments")
         for name, arguments in item.items():
             if not isinstance(name, str):
-                raise UnreadableError(f"call {number} has a name that is no text")
+                raise UnreadableError(f"call {number} has a name that is not text")
             yield name, arguments
 
 

@@ -83,7 +83,7 @@ def _value(backend: Backend, value: object) -> object:
             raise _ArgumentFailedError(result)
         return result.value
     if isinstance(value, float) and not math.isfinite(value):
-        raise _ArgumentFailedError(failure(f"an argument is {value}, which is no number that can be written"))
+        raise _ArgumentFailedError(failure(f"an argument is {value}, which is not a number that can be written"))
     if isinstance(value, dict):
         return {key: _value(backend, item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

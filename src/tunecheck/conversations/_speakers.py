@@ -114,7 +114,7 @@ class RecordedModel:
 
 
 def _tool_calls(step: JSON, stem: str) -> list[Mapping[str, JSON]]:
-    """A recorded step as OpenAI tool calls; what is no list of calls becomes one that cannot be read, not a crash."""
+    """A recorded step as OpenAI tool calls; what is not a list of calls becomes an unreadable one."""
     if not isinstance(step, list):
         return [] if isinstance(step, str) else [{"type": "function", "function": None}]
     calls: list[Mapping[str, JSON]] = []

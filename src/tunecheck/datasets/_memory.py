@@ -53,10 +53,10 @@ class StreamSource(Source):
     def peek(self, count: int) -> list[tuple[int, Record]]:
         """The next records, which stay to be given by `records`."""
         while len(self._ahead) < count:
-            found = next(self._fresh(), None)
-            if found is None:
+            first = next(self._fresh(), None)
+            if first is None:
                 break
-            self._ahead.append(found)
+            self._ahead.append(first)
         return self._ahead
 
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:

@@ -218,7 +218,7 @@ class _EntryCheck:
 
 
 def _reports_failure(operation: str, value: object) -> bool:
-    """Whether an answer says that the operation did not succeed, though it is no error: `{"login_status": false}`.
+    """Whether an answer says that the operation did not succeed, though it is not an error: `{"login_status": false}`.
 
     Not of operations that ask for a state, whose answer may well be no.
     """

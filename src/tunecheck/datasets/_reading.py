@@ -48,7 +48,7 @@ MAX_ID_LENGTH = 1_000
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
 
 _LOADER = re.compile(r"(?P<name>[a-z][a-z0-9_-]+):(?P<argument>.*)", re.DOTALL)
-"""`name:argument`; a Windows drive has one letter and is no loader."""
+"""`name:argument`; a Windows drive has one letter and is not a loader."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Dataset:
             name = usable_id(values.get("id")) if by_id else None
             row_id = name or f"row-{number}"
             if by_id and seen is not None and not seen.add(row_id):
-                self._source.refuse(f"the id {row_id!r} was there before; make ids unique or leave them out", number)
+                self._source.refuse(f"the id {row_id!r} occurs twice; make ids unique or leave them out", number)
             yield Row(index, row_id, values, fingerprint(values))
 
     def _scan(self) -> Scan:

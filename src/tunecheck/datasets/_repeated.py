@@ -51,7 +51,7 @@ def repeated(dataset: Dataset, times: int) -> Dataset:
     """The data set with so many trials of each row; itself where there is one.
 
     Raises:
-        ConfigurationError: `times` is no whole number of at least 1.
+        ConfigurationError: `times` is not a whole number of at least 1.
     """
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
         raise ConfigurationError(f"repeat must be a whole number of at least 1, not {times!r}")

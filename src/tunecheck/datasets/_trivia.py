@@ -93,9 +93,9 @@ class _ListSource(JsonLinesSource):
         head = b""
         for piece in pieces:
             head += piece
-            if found := _LIST.search(head):
-                before = head[: found.end()].count(b"\n")
-                yield from chain([b"\n" * before + head[found.end() - 1 :]], pieces)
+            if start := _LIST.search(head):
+                before = head[: start.end()].count(b"\n")
+                yield from chain([b"\n" * before + head[start.end() - 1 :]], pieces)
                 return
 
 

@@ -1,4 +1,4 @@
-"""Replies that are no answer, as typed errors: one line that says what happened and what to do about it."""
+"""Replies that are not an answer, as typed errors: one line that says what happened and what to do about it."""
 
 import re
 from collections.abc import Mapping
@@ -173,6 +173,6 @@ def _filter_reason(body: JSON) -> str:
 
 
 def answer_failure(reply: Reply, who: str, problem: str, redactor: Redactor, retry: bool = True) -> Failure:
-    """The failure of a 2xx reply whose body is no answer."""
+    """The failure of a 2xx reply whose body is not an answer."""
     id_ = request_id(reply.headers, redactor)
     return Failure(ReplyError(f"{who}: {problem}", status=reply.status, request_id=id_), retry)

@@ -254,7 +254,7 @@ def _headers(config: HttpConfig, place: Place, redactor: masking.Redactor) -> di
     given = {name: _header(name, value, place.at(name), redactor) for name, value in config.headers.items()}
     names = {name.lower() for name in given}
     if "authorization" in names and (config.auth.type is not None or config.auth.value is not None):
-        raise place.at("Authorization").error("stands beside auth, which sends it too: leave one of them out")
+        raise place.at("Authorization").error("is also sent by auth: leave one of them out")
     ours = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": f"tunecheck/{__version__}"}
     return {**{name: value for name, value in ours.items() if name.lower() not in names}, **given}
 

@@ -29,7 +29,7 @@ class MemoryAgentEndpoint(HttpEndpoint[HttpConfig], StatefulEndpoint):
     def __init__(self, definition: Definition) -> None:
         for key in ("parameters", "request", "response"):
             if definition.data.get(key) is not None:
-                raise definition.at(key).error("means nothing to a memory agent, which has a protocol of its own")
+                raise definition.at(key).error("does not apply to a memory agent, which has its own protocol")
         super().__init__(definition)
         self._reset, self._advance = (self._client.at(_beside(self._url, path)) for path in ("/reset", "/advance"))
         self._clients += (self._reset, self._advance)

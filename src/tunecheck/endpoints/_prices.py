@@ -38,7 +38,7 @@ class Prices:
     by_name: Mapping[str, Price]
 
     def give(self, endpoint: object) -> None:
-        """Give an endpoint its price, where it has none of its own; what is no endpoint gets none."""
+        """Give an endpoint its price, where it has none of its own; what is not an endpoint gets none."""
         if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
             return
         settings = endpoint.settings()

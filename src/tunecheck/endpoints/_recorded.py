@@ -48,7 +48,7 @@ class RecordedFile:
     bytes; `records` counts its records.
 
     Raises:
-        DataError: the file cannot be read, a line is no object, a record has no key or no answer, or
+        DataError: the file cannot be read, a line is not an object, a record has no key or no answer, or
             two records answer the same.
     """
 
@@ -168,7 +168,7 @@ def _keys(record: Mapping[str, JSON], where: str = "") -> list[bytes]:
         except TypeError as error:
             raise DataError(f"{where}: messages: {error}") from None
     if not keys:
-        raise DataError(f"{where}: has neither an id nor messages, so nobody knows what it answers")
+        raise DataError(f"{where}: has neither an id nor messages, so what it answers is unknown")
     return keys
 
 

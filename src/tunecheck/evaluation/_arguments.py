@@ -40,7 +40,7 @@ class Keeping:
     """What is kept of a run, and where: its name (the data set's by default) and all that its manifest repeats.
 
     Raises:
-        ConfigurationError: the name or a tag is no text.
+        ConfigurationError: the name or a tag is not text.
     """
 
     name: str | None

@@ -25,14 +25,14 @@ def drive(name: str, endpoint: Endpoint) -> Target:
     """The endpoint as the target that the driver of that name makes of it.
 
     Raises:
-        PluginError: there is no such driver, or what it makes is no target.
+        PluginError: there is no such driver, or what it makes is not a target.
     """
     if name in _OWN:
         module, attribute = _OWN[name]
-        found: object = getattr(import_module(module), attribute)
+        driver: object = getattr(import_module(module), attribute)
     else:
-        found = plugins.find(GROUP, name)
-    target = found(endpoint) if callable(found) else None
+        driver = plugins.find(GROUP, name)
+    target = driver(endpoint) if callable(driver) else None
     if not isinstance(target, Target):
         raise PluginError(f"the plugin {name!r} of {GROUP} makes no Target of an endpoint")
     return target

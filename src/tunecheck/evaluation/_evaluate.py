@@ -252,7 +252,7 @@ def _uploader(
     """What uploads the results, checked before anything is asked."""
     if project is None:
         if credential is not None:
-            raise ConfigurationError("credential signs an upload in: say where to, azure_ai_project=…")
+            raise ConfigurationError("credential is for an upload: give its destination, azure_ai_project=…")
         return None
     from tunecheck.upload._foundry.upload import FoundryUploader
 
@@ -304,7 +304,7 @@ def _make_target(
 def _endpoint_mapping(own: Mapping[str, object]) -> dict[str, str]:
     for name, value in own.items():
         if not isinstance(value, str):
-            raise ConfigurationError(f"evaluator_config['target'], {name!r}: {value!r} is no reference to a column")
+            raise ConfigurationError(f"evaluator_config['target'], {name!r}: {value!r} is not a reference to a column")
     return {name: str(value) for name, value in own.items()}
 
 
@@ -320,8 +320,8 @@ def _bind_evaluators(
     bound = []
     columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
-        found = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
-        ready = bind_evaluator(name, found, layers[name], columns)
+        given = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
+        ready = bind_evaluator(name, given, layers[name], columns)
         _check_own_parameters(ready, _own_mapping(config, name))
         bound.append(ready)
     return bound
@@ -334,7 +334,7 @@ def _check_names(evaluators: object) -> None:
         if not isinstance(name, str) or not name.strip():
             raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
         if name in ("target", "default", "results"):
-            raise ConfigurationError(f"an evaluator cannot be called {name!r}: that word has a meaning of its own here")
+            raise ConfigurationError(f"an evaluator cannot be called {name!r}: that name is reserved")
     for name in evaluators:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)
         if longer is not None:

@@ -161,7 +161,7 @@ class Execution:
         unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked if e.price is None and n != "target"]
         if unknown or not priced:
             raise ConfigurationError(
-                f"max_cost: nobody knows the price of {unknown[0] if unknown else 'the calls'}: "
+                f"max_cost: unknown price of {unknown[0] if unknown else 'the calls'}: "
                 "write `price:` in the endpoint's definition, or give --prices FILE"
             )
 

@@ -161,7 +161,7 @@ class _Reader:
             place = ("datasets", "datasets", number)
             data_set = self._data_set(entry, place, shared, arguments)
             if data_set.title in data_sets:
-                self._refuse(place, f"the data set {data_set.title!r} stands here a second time")
+                self._refuse(place, f"the data set {data_set.title!r} is listed a second time")
             data_sets[data_set.title] = data_set
         groups = tuple(map(tuple, config.incompatibilities or ()))
         return Configuration(

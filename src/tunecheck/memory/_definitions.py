@@ -70,7 +70,7 @@ def read_definition(file: Path | str) -> Definition:
     """The definition of one file; folder and name say which test it is.
 
     Raises:
-        DataError: it cannot be read, or is no definition; names file and key.
+        DataError: it cannot be read, or is not a definition; names file and key.
     """
     path = Path(file)
     content = read_as(_content(path), _File, str(path), error=DataError)

@@ -32,7 +32,7 @@ def read_test(
     """The test of a row, whose columns may be values, their JSON text, or missing.
 
     Raises:
-        ValueError: it says no data set, or holds something that is no data.
+        ValueError: it says no data set, or holds something that is not data.
     """
     title = given(dataset)
     if not isinstance(title, str) or not title.strip():
@@ -116,7 +116,7 @@ class MemoryEvaluator(Evaluator):
         ConfigurationError: an argument cannot be.
 
     Raises, when called:
-        ValueError: the row is no test: its data set or its replies are missing.
+        ValueError: the row is not a test: its data set or its replies are missing.
         JudgementError, EndpointError: as every judge, where one is asked.
     """
 

@@ -15,7 +15,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 
 DRINKS = "Beverages"
-"""The section whose entries are no dishes."""
+"""The section whose entries are not dishes."""
 
 _MOST_ENTRIES = 1_000
 _MOST_CHARACTERS = 500
@@ -35,7 +35,7 @@ class Menu:
         """The menu that a file holds: `{"Starters": ["Tomato Soup", …], …, "Beverages": […]}`.
 
         Raises:
-            ConfigurationError: it is no menu, or one that no mix-up can be made with; names `source` and the section.
+            ConfigurationError: it is not a menu, or no mix-up can be made with it; names `source` and the section.
         """
         sections = read_as(value, dict[str, list[_Entry]], source)
         for section, entries in sections.items():
@@ -66,7 +66,7 @@ class Menu:
                 entries.append(numbered[1])
             elif line.endswith(":"):
                 entries = sections.setdefault(line[:-1], [])
-        return cls({section: tuple(found) for section, found in sections.items()})
+        return cls({section: tuple(listed) for section, listed in sections.items()})
 
     @cached_property
     def entries(self) -> tuple[str, ...]:

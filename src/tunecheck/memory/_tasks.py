@@ -90,7 +90,7 @@ class Task:
             self._ended = True
             points = end.value
         if points is not None and not isinstance(points, Points):
-            raise ValueError(f"it ends with {points!r:.60}, which is no Points")
+            raise ValueError(f"it ends with {points!r:.60}, which is not Points")
         if points is not None and not (_is_number(points.points) and _is_number(points.most)):
             raise ValueError(f"it ends with {points.points!r:.60} of {points.most!r:.60} points")
         self.points = points
@@ -100,7 +100,7 @@ class Task:
 def _checked_step(step: object) -> Step:
     if isinstance(step, Say):
         if not isinstance(step.message, str):
-            raise ValueError(f"it says {step.message!r:.60}, which is no text")
+            raise ValueError(f"it says {step.message!r:.60}, which is not text")
         step.message.encode()  # half a character (a lone surrogate) cannot be sent to anybody
     elif isinstance(step, Wait):
         for name in ("tokens", "seconds"):
@@ -113,7 +113,7 @@ def _checked_step(step: object) -> Step:
         if not isinstance(step.purpose, str) or not isinstance(plain(step.values), dict):
             raise ValueError("it asks the judge something that is not a purpose with values by name")
     else:
-        raise ValueError(f"it yields {step!r:.60}, which is no Say, Wait or AskJudge")
+        raise ValueError(f"it yields {step!r:.60}, which is not a Say, Wait or AskJudge")
     return step
 
 

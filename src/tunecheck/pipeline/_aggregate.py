@@ -269,21 +269,21 @@ class Aggregator:
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]
-            found = _evaluator_metrics(evaluator.name, tallies, counted[position])
-            metrics |= found
-            if found[f"{evaluator.name}.scored_count"]:
+            own = _evaluator_metrics(evaluator.name, tallies, counted[position])
+            metrics |= own
+            if own[f"{evaluator.name}.scored_count"]:
                 metrics |= _own_aggregate(evaluator, rows, _keys(tallies))
         return metrics
 
     def _counted(self) -> list[str | None]:
         """Each evaluator's metric whose result counts, chosen over all rows: in every group it is the same."""
-        found = []
+        counted = []
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in self._cells.values()]
             known = {f"{metric}{RESULT}" for tally in tallies for metric in tally.results}
             metrics = [key.removesuffix(RESULT) for key in _keys(tallies) if key in known]
-            found.append(counted_metric(metrics, evaluator.name, evaluator.primary))
-        return found
+            counted.append(counted_metric(metrics, evaluator.name, evaluator.primary))
+        return counted
 
 
 def _group_value(state: RowState, column: str) -> str | None:
@@ -387,8 +387,8 @@ def _own_aggregate(evaluator: BoundEvaluator, rows: RowsView | RowsSelection, ke
     if evaluator.aggregate is None:
         return {}
     try:
-        found = evaluator.aggregate(EvaluatorRows(evaluator.name, rows, keys))
-        return {f"{evaluator.name}.{key}": plain(value, path=str(key)) for key, value in found.items()}
+        own = evaluator.aggregate(EvaluatorRows(evaluator.name, rows, keys))
+        return {f"{evaluator.name}.{key}": plain(value, path=str(key)) for key, value in own.items()}
     except Exception as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
         return {f"{evaluator.name}.aggregate_error": f"{type(error).__name__}: {error}"}
 
@@ -408,17 +408,17 @@ def trial_metrics(
 
     counted = counted_metrics(rows, {evaluator.name: evaluator.primary for evaluator in evaluators})
     readers = [VerdictReader(name, metric) for name, metric in counted.items() if metric is not None]
-    found: dict[str, dict[JSON, list[int]]] = {reader.name: {} for reader in readers}
+    passes: dict[str, dict[JSON, list[int]]] = {reader.name: {} for reader in readers}
     for row in rows:
         item = row.get(source_column)
         for reader in readers:
             word = reader.word(row)
             if word in ("pass", "fail"):
-                counts = found[reader.name].setdefault(str(item), [0, 0])
+                counts = passes[reader.name].setdefault(str(item), [0, 0])
                 counts[0] += word == "pass"
                 counts[1] += 1
     metrics: Metrics = {}
-    for name, items in found.items():
+    for name, items in passes.items():
         trials = [(passed, judged) for passed, judged in items.values()]
         powers = [2**power for power in range(_MOST_POWERS) if 2**power < times]  # what a table has room for
         for k in [*powers, times] if trials else ():

@@ -266,8 +266,8 @@ class Engine:
     async def _columns(self, target: Target, row: Row) -> dict[str, JSON]:
         """The answer to a row: the recorded one where there is one, else the target's, recorded before it counts."""
         input_hash = target.input_hash(row)
-        found = self._cached.answer(row.index, input_hash)
-        if found is None:
+        recorded = self._cached.answer(row.index, input_hash)
+        if recorded is None:
             parts = JournaledParts(self._journal, row, input_hash, self._cached.steps(row.index, input_hash))
             context = CallContext(
                 self.plan.run_id, row.id, input_hash or row.fingerprint, parts, self.plan.folder, self._calls
@@ -281,7 +281,7 @@ class Engine:
                 spend(answer)
             return answer
         self.tally.reused += 1
-        columns, elsewhere = found
+        columns, elsewhere = recorded
         if elsewhere:
             self._journal.answer(row.index, row.id, input_hash, columns)
         else:
@@ -294,7 +294,9 @@ class Engine:
         for column in columns:
             name = next((name for name in self._names if column.startswith(f"{name}.")), None)
             if name is not None:
-                raise ValueError(f"the answer's column {column!r} stands where evaluator {name!r} writes; rename one")
+                raise ValueError(
+                    f"the answer's column {column!r} clashes with the results of evaluator {name!r}; rename one"
+                )
 
     # -- evaluating
 
@@ -323,9 +325,9 @@ class Engine:
         for evaluator in lane.evaluators:
             arguments, input_hash = self._bind(evaluator, state, hashed)
             if arguments is not None and self._cached:
-                found = self._cached.verdict(evaluator.name, state.row.index, input_hash)
-                if found is not None:
-                    output, elsewhere = found
+                recorded = self._cached.verdict(evaluator.name, state.row.index, input_hash)
+                if recorded is not None:
+                    output, elsewhere = recorded
                     self.tally.reused_verdicts += 1
                     state.outputs[evaluator.name] = output
                     self.tally.simulated |= evaluator.asks_models and any(

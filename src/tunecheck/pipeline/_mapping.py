@@ -107,7 +107,7 @@ def read_layers(
     `declared` is the data set's mapping, `declared_for` what it has for single evaluators.
 
     Raises:
-        ConfigurationError: an evaluator in the configuration does not exist, or a value is no reference.
+        ConfigurationError: an evaluator in the configuration does not exist, or a value is not a reference.
     """
     names = [*evaluators, "target"]
     if not isinstance(config, (Mapping, type(None))):
@@ -284,8 +284,8 @@ def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:
     call = vars(type(function)).get("__call__") or getattr(type(function), "__call__", None)
     if inspect.isfunction(function) or not inspect.isfunction(call):
         return []
-    found = [inspect.signature(overload) for overload in typing.get_overloads(call)]
-    return [signature.replace(parameters=list(signature.parameters.values())[1:]) for signature in found]
+    signatures = [inspect.signature(overload) for overload in typing.get_overloads(call)]
+    return [signature.replace(parameters=list(signature.parameters.values())[1:]) for signature in signatures]
 
 
 def _parameters(signature: inspect.Signature, what: str) -> tuple[dict[str, bool], bool]:

@@ -262,7 +262,7 @@ def _row(line: bytes, path: Path, number: int) -> ResultRow:
         if isinstance(row, dict):
             return row
     raise DataError(
-        f"{path}: line {number + 1} is no JSON object ({what}): damaged or half-written; copy or write it again"
+        f"{path}: line {number + 1} is not a JSON object ({what}): damaged or half-written; copy or write it again"
     )
 
 

@@ -65,16 +65,16 @@ class BoundEvaluator(Scorer):
     @property
     def concurrency(self) -> int | None:
         """Rows at once, where it asks models and knows what they bear."""
-        found = getattr(self.function, "concurrency", None) if self.asks_models else None
-        return found if isinstance(found, int) and found > 0 else None
+        limit = getattr(self.function, "concurrency", None) if self.asks_models else None
+        return limit if isinstance(limit, int) and limit > 0 else None
 
     @property
     def endpoint(self) -> Endpoint | None:
         """The model that it asks, where it asks one."""
         from tunecheck.endpoints._base import Endpoint
 
-        found = getattr(self.function, "endpoint", None) if self.asks_models else None
-        return found if isinstance(found, Endpoint) else None
+        asked = getattr(self.function, "endpoint", None) if self.asks_models else None
+        return asked if isinstance(asked, Endpoint) else None
 
     @property
     def aggregate(self) -> Callable[[Sequence[Output]], Mapping[str, object]] | None:
@@ -210,7 +210,7 @@ def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object
 def private_copies(arguments: Mapping[str, object]) -> dict[str, object]:
     """The arguments with every list and dict in them copied, so that untrusted code may change them.
 
-    What is no plain data (somebody's own object in a row made in memory) is passed on as it is.
+    What is not plain data (somebody's own object in a row made in memory) is passed on as it is.
     """
     return {name: value if type(value) in _SCALARS else _copy(value) for name, value in arguments.items()}
 

@@ -155,7 +155,7 @@ def _outputs(front: Front) -> dict[str, dict[str, JSON]]:
         sort = front.text("outputs", name, "type")
         if sort is not None:
             if sort.lower() not in _TYPES:
-                problem = f"{shown_value(sort)} is no type{did_you_mean(sort.lower(), _TYPES)}"
+                problem = f"{shown_value(sort)} is not a type{did_you_mean(sort.lower(), _TYPES)}"
                 raise front.error(("outputs", name, "type"), problem)
             schema = {**schema, "type": _TYPES[sort.lower()]}
         outputs[name] = schema

@@ -62,7 +62,7 @@ class Shared:
     def number(self, key: bytes, text: Callable[[], str]) -> int:
         """The number of the text that belongs to a key; `text` is asked for once."""
         digest = blake2b(key, digest_size=16).digest()
-        found = self._known.get(digest)
-        if found is None:
-            found = self._known[digest] = self._blocks.add(text())
-        return found
+        known = self._known.get(digest)
+        if known is None:
+            known = self._known[digest] = self._blocks.add(text())
+        return known

@@ -84,13 +84,13 @@ def side_by_side(sides: Sides, wanted: Reading | None = None) -> SideBySide:
         wanted = Reading(calls=accepted, format="bfcl")
         made = replace(made, calls=tuple(_renamed(made.calls, accepted)))
     expected, actual = _words(wanted, sides.ground_truth, None), _words(made, sides.response, sides.text)
-    found = SideBySide(expected, actual, wanted=read)
-    found.expected_names, found.called_names = names_of(wanted.calls), names_of(made.calls)
+    compared = SideBySide(expected, actual, wanted=read)
+    compared.expected_names, compared.called_names = names_of(wanted.calls), names_of(made.calls)
     aligned = _Aligned(wanted.calls, made.calls, judged.faults if judged is not None else ())
-    found.pairs = [*_shown(aligned, judged, alternatives=bool(accepted) or alternatives is True)][:_MOST_CALLS]
+    compared.pairs = [*_shown(aligned, judged, alternatives=bool(accepted) or alternatives is True)][:_MOST_CALLS]
     if sides.ground_truth is not None:
-        found.confused = [*(aligned.confused() if wanted.calls and made.calls else _answered(wanted, made, actual))]
-    return found
+        compared.confused = [*(aligned.confused() if wanted.calls and made.calls else _answered(wanted, made, actual))]
+    return compared
 
 
 def names_of(calls: Iterable[FunctionCall]) -> list[str]:
@@ -128,16 +128,16 @@ def _words(reading: Reading, value: JSON, text: JSON) -> dict[str, JSON]:
     words = reading.text if reading.calls else value
     if isinstance(text, str) and text.strip() and text != words:
         words = f"{words}\n{text}" if isinstance(words, str) and words.strip() else text
-    found: dict[str, JSON] = {}
+    described: dict[str, JSON] = {}
     if isinstance(words, str) and words.strip():
-        found["text"] = cut(words)
+        described["text"] = cut(words)
     elif words not in (None, "", [], {}) and not isinstance(words, str):
-        found["data"] = as_text(words)
+        described["data"] = as_text(words)
     if reading.problem is not None:
-        found["problem"] = cut(reading.problem, 2_000)
+        described["problem"] = cut(reading.problem, 2_000)
     if len(reading.calls) > _MOST_CALLS:
-        found["more"] = len(reading.calls) - _MOST_CALLS
-    return found
+        described["more"] = len(reading.calls) - _MOST_CALLS
+    return described
 
 
 class _Aligned:

@@ -24,11 +24,11 @@ _MOST_NAMED = 100
 def paired_rows(runs: RunPair) -> list[int | None]:
     """For each row of the new run the number of its row in the base, as `tunecheck compare` pairs them."""
     old, now = _rows_by_item(runs.base), _rows_by_item(runs.new)
-    found: list[int | None] = [None] * runs.new.info.rows
+    partners: list[int | None] = [None] * runs.new.info.rows
     for one, other in zip(runs.pairing.base, runs.pairing.new, strict=True):
         for row, at in zip(now[other], old[one], strict=False):  # trials of one item: the first with the first
-            found[row] = at
-    return found
+            partners[row] = at
+    return partners
 
 
 def _rows_by_item(table: RunTable) -> list[list[int]]:
@@ -66,10 +66,10 @@ class Base:
         """
         # Simulated runs may be looked at side by side: the page says that they are.
         settings = Settings(allow_simulated=True, pair_by=pair_by, rows=0)
-        found = compare_runs([run.run, new.run], Path(), settings)
+        compared = compare_runs([run.run, new.run], Path(), settings)
         shapes = ShapeReader(run.evaluators)
         outcomes = listed_outcomes_of(run, {each.name: each for each in new.evaluators})
-        return cls(run, reader, found.comparison, paired_rows(found.runs[0]), outcomes, shapes)
+        return cls(run, reader, compared.comparison, paired_rows(compared.runs[0]), outcomes, shapes)
 
     def answer(self, row: int, new: Details) -> JSON:
         """What the base run has for a row of the new one, which are asked for in order; None where it has none."""

@@ -19,7 +19,7 @@ _WIDE = 50.0
 
 def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
     """Everything there is to draw; what the run has nothing of is left out."""
-    found: dict[str, JSON] = {
+    drawn: dict[str, JSON] = {
         "functions": _functions(run.evaluators, table),
         "distributions": [*_distributions(run.evaluators, table.outcomes)],
         "confusion": _confusion(table.confused),
@@ -31,7 +31,7 @@ def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
         "output_tokens": _measured(table.output_tokens),
         "spent": _spent(run.metrics.get("usage")),
     }
-    return {name: chart for name, chart in found.items() if chart}
+    return {name: chart for name, chart in drawn.items() if chart}
 
 
 def _functions(evaluators: Sequence[Evaluated], table: Table) -> JSON:
@@ -41,13 +41,13 @@ def _functions(evaluators: Sequence[Evaluated], table: Table) -> JSON:
         for code in _codes(codes):
             rows_of[code].append(row)
     most = sorted(range(len(rows_of)), key=lambda code: -len(rows_of[code]))[:_MOST_FUNCTIONS]
-    found: dict[str, JSON] = {}
+    functions: dict[str, JSON] = {}
     for evaluator, outcomes in zip(evaluators, table.outcomes, strict=True):
         bars = [_function(table.functions.values[code], outcomes, rows_of[code]) for code in most]
         shown: list[JSON] = [bar for bar in bars if bar is not None]
         if shown:
-            found[evaluator.name] = shown
-    return {"shown": len(most), "all": len(rows_of), "by": found} if found else None
+            functions[evaluator.name] = shown
+    return {"shown": len(most), "all": len(rows_of), "by": functions} if functions else None
 
 
 def _function(name: str, outcomes: Outcomes, rows: Sequence[int]) -> JSON:
@@ -64,11 +64,11 @@ def _codes(codes: JSON) -> list[int]:
 
 
 def _distributions(evaluators: Sequence[Evaluated], outcomes: Sequence[Outcomes]) -> Iterator[JSON]:
-    for evaluator, found in zip(evaluators, outcomes, strict=True):
+    for evaluator, outcome in zip(evaluators, outcomes, strict=True):
         for metric in evaluator.graded:
-            values = [value for value in found.scores[metric.name] if math.isfinite(value)]
+            values = [value for value in outcome.scores[metric.name] if math.isfinite(value)]
             if len(set(values[:1_000])) > 2 or len(set(values)) > 2:
-                thresholds = [value for value, _ in (found.thresholds or Counter()).most_common(2)]
+                thresholds = [value for value, _ in (outcome.thresholds or Counter()).most_common(2)]
                 main = metric.name in (evaluator.primary, evaluator.name)
                 only = thresholds[0] if main and len(thresholds) == 1 else None
                 name = evaluator.name if main else f"{evaluator.name} {metric.name}"

@@ -169,22 +169,22 @@ def _json_key(value: JSON) -> bytes:
 
 def _conversation(data: Mapping[str, JSON], ground_truth: JSON) -> _Conversation:
     """What was asked: turns, messages, or one text; the first column that holds such."""
-    found = _Conversation()
+    conversation = _Conversation()
     for name, value in data.items():
         if value is ground_truth or not isinstance(value, list) or not value:
             continue
-        if is_conversation(value) and found.turns is None and _is_messages([m for turn in value for m in turn]):  # type: ignore[union-attr]
-            found.turns = value
-            found.used.add(name)
-        elif _is_messages(value) and found.messages is None:
-            found.messages = value
-            found.used.add(name)
-    if found.turns is None and found.messages is None:
+        if is_conversation(value) and conversation.turns is None and _is_messages([m for turn in value for m in turn]):  # type: ignore[union-attr]
+            conversation.turns = value
+            conversation.used.add(name)
+        elif _is_messages(value) and conversation.messages is None:
+            conversation.messages = value
+            conversation.used.add(name)
+    if conversation.turns is None and conversation.messages is None:
         asked = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), None)
         if asked is not None:
-            found.messages = [{"role": "user", "content": data[asked]}]
-            found.used.add(asked)
-    return found
+            conversation.messages = [{"role": "user", "content": data[asked]}]
+            conversation.used.add(asked)
+    return conversation
 
 
 def _is_messages(value: Sequence[JSON]) -> bool:
@@ -223,13 +223,13 @@ def _call_text(call: JSON) -> str:
 
 def _judged_calls(evaluators: Sequence[Evaluated], verdicts: Sequence[Verdict]) -> JudgedCalls | None:
     """What is said of a row's calls: by who looks at their arguments, before who looks at functions only."""
-    found: list[tuple[int, JudgedCalls]] = []
+    judged: list[tuple[int, JudgedCalls]] = []
     for evaluator, verdict in zip(evaluators, verdicts, strict=True):
         faults = tuple(fault for fault in verdict.faults if fault.call is not None)
         if faults or (evaluator.compares is not None and verdict.word == "pass"):
             arguments = evaluator.compares == "arguments"
-            found.append((2 * (not arguments) + (not faults), JudgedCalls(faults, arguments, evaluator.alternatives)))
-    return min(found, key=lambda each: each[0])[1] if found else None
+            judged.append((2 * (not arguments) + (not faults), JudgedCalls(faults, arguments, evaluator.alternatives)))
+    return min(judged, key=lambda each: each[0])[1] if judged else None
 
 
 def _verdict(row: Mapping[str, JSON], own: EvaluatorColumns, verdict: Verdict) -> JSON:

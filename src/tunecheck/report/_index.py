@@ -187,18 +187,18 @@ class Table:
 
     def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:
         """The first rows as the page reads them; what they do not have is left out."""
-        found: dict[str, JSON] = {"ids": [*self.ids[:most]], "questions": [*self.questions[:most]]}
-        found |= {"answers": [*self.answers[:most]], "notes": [*self.notes[:most]] if any(self.notes) else None}
+        lists: dict[str, JSON] = {"ids": [*self.ids[:most]], "questions": [*self.questions[:most]]}
+        lists |= {"answers": [*self.answers[:most]], "notes": [*self.notes[:most]] if any(self.notes) else None}
         coded = {"kinds": self.kinds, "functions": self.functions, "called": self.called, "reasons": self.reasons}
         coded |= {"errors": self.errors, "differences": self.differences, "confused": self.confused}
-        found |= {name: column.written(most) for name, column in coded.items() if column.values}
-        found["groups"] = [[name, column.written(most)] for name, column in self.groups.items() if column.values]
+        lists |= {name: column.written(most) for name, column in coded.items() if column.values}
+        lists["groups"] = [[name, column.written(most)] for name, column in self.groups.items() if column.values]
         figures = {"latency": self.latency, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
         known = {name: numbers for name, numbers in figures.items() if any(map(math.isfinite, numbers))}
-        found |= {name: rounded(numbers[:most]) for name, numbers in known.items()}
+        lists |= {name: rounded(numbers[:most]) for name, numbers in known.items()}
         pairs = zip(evaluators, self.outcomes, strict=True)
-        found["outcomes"] = [{"name": each.name, **outcomes.written(each, most)} for each, outcomes in pairs]
-        return found
+        lists["outcomes"] = [{"name": each.name, **outcomes.written(each, most)} for each, outcomes in pairs]
+        return lists
 
 
 def _group(value: JSON) -> str:

@@ -66,8 +66,8 @@ def read_run(run: Run) -> ReportedRun:
     Raises:
         ConfigurationError: the run has not finished, or its files are damaged.
     """
-    manifest, found = run.manifest(), run.metrics()
-    metrics = found.get("metrics")
+    manifest, measured = run.manifest(), run.metrics()
+    metrics = measured.get("metrics")
     known = metrics if isinstance(metrics, dict) else {}
     entries = manifest.evaluators
     passing = {name: entry.primary for name, entry in entries.items() if f"{name}.binary_aggregate" in known}
@@ -75,7 +75,7 @@ def read_run(run: Run) -> ReportedRun:
     return ReportedRun(
         run,
         manifest,
-        found,
+        measured,
         evaluators,
         _reader(manifest, "ground_truth", ("ground_truth", "answer")),
         _reader(manifest, "response", ("response",)),
@@ -104,7 +104,7 @@ def _found_metrics(name: str, metrics: Mapping[str, JSON]) -> Iterator[MetricEnt
     """The metrics of an evaluator that declares none: the means there are of what it returned."""
     own = [key.removeprefix(f"{name}.") for key in metrics if key.startswith(f"{name}.")]
     for key in own:
-        if key == "scored_count":  # what stands behind it is no mean
+        if key == "scored_count":  # what stands behind it is not a mean
             return
         repeated = any(key.endswith(end) and key.removesuffix(end) in own for end in ("_score", "_passed"))
         if key != "binary_aggregate" and not repeated:
@@ -136,7 +136,7 @@ def _mapped(manifest: RunFile, parameter: str) -> Iterator[Mapped]:
 @dataclass(frozen=True, slots=True)
 class EvaluatorColumns:
     """One evaluator's columns in a row: the keys of its metrics' `numbers`, of what a judge lists (`differences`), of
-    the `properties`, and of everything `others` by name that is no part of its verdict.
+    the `properties`, and of everything `others` by name that is not part of its verdict.
     """
 
     verdicts: VerdictReader
@@ -176,12 +176,12 @@ class ShapeReader:
     def columns(self, row: Mapping[str, JSON]) -> Columns:
         """The columns of this row."""
         shape = tuple(row)
-        found = self._known.get(shape)
-        if found is None:
-            found = self._columns(shape)
+        known = self._known.get(shape)
+        if known is None:
+            known = self._columns(shape)
             if len(self._known) < 1_000:  # rows that are all of different shapes must not fill the memory
-                self._known[shape] = found
-        return found
+                self._known[shape] = known
+        return known
 
     def _columns(self, shape: Sequence[str]) -> Columns:
         columns = Columns()

@@ -43,21 +43,21 @@ def runs_page(results_dir: Path) -> str:
 
 def _described(run: Run) -> dict[str, JSON]:
     """One run; a damaged one says so and hides no other."""
-    found: dict[str, JSON] = {"id": run.id, "status": "damaged", "finished": False, "figures": []}
+    described: dict[str, JSON] = {"id": run.id, "status": "damaged", "finished": False, "figures": []}
     try:
         manifest = run.manifest()
-        found |= {"status": run.status(), "created": manifest.created, "simulated": manifest.simulated}
+        described |= {"status": run.status(), "created": manifest.created, "simulated": manifest.simulated}
         if run.results.exists() and run.metrics_file.exists():
             summary = run.metrics()
             metrics = summary.get("metrics")
             own = metrics if isinstance(metrics, dict) else {}
-            found |= {"finished": True, "rows": summary.get("rows"), "failed_rows": summary.get("failed_rows")}
+            described |= {"finished": True, "rows": summary.get("rows"), "failed_rows": summary.get("failed_rows")}
             evaluators = evaluated(manifest, own, {})
-            found["figures"] = [figure for each in evaluators for figure in _figure(each, own)]
+            described["figures"] = [figure for each in evaluators for figure in _figure(each, own)]
     except (ConfigurationError, OSError) as error:
-        found |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}
-        found["problem"] = str(error)
-    return found
+        described |= {"status": "unreadable"} if isinstance(error, NewerFileError) else {}
+        described["problem"] = str(error)
+    return described
 
 
 def _figure(evaluator: Evaluated, metrics: Mapping[str, JSON]) -> Iterator[JSON]:
@@ -193,9 +193,9 @@ class _Pages:
 
 def _stamp(run: Run) -> _Stamp:
     """When a run's files were last written, and how large they are."""
-    found: list[int] = []
+    stamp: list[int] = []
     for path in (run.results, run.metrics_file, run.folder / "run.json"):
         with contextlib.suppress(OSError):
             status = path.stat()
-            found += (status.st_mtime_ns, status.st_size)
-    return tuple(found)
+            stamp += (status.st_mtime_ns, status.st_size)
+    return tuple(stamp)

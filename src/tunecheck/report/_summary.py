@@ -49,8 +49,8 @@ def _by_value(column: str, coded: Coded) -> Iterator[_Group]:
     for at, code in enumerate(coded.rows):
         if isinstance(code, int):
             rows[code].append(at)
-    for value, found in zip(coded.values, rows, strict=True):
-        yield _Group(column, value, found)
+    for value, counts in zip(coded.values, rows, strict=True):
+        yield _Group(column, value, counts)
 
 
 def _lines(
@@ -96,20 +96,20 @@ def _clusters(rows: Iterable[int], sources: Sequence[str]) -> list[str] | None:
     return [sources[row] for row in rows] if sources else None
 
 
-def estimated(found: Estimate) -> dict[str, JSON]:
+def estimated(figures: Estimate) -> dict[str, JSON]:
     """A figure as the page reads it."""
-    written: dict[str, JSON] = {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
-    return written | {"method": found.method} | ({"remark": found.remark} if found.remark else {})
+    written: dict[str, JSON] = {"value": figures.value, "low": figures.low, "high": figures.high, "n": figures.n}
+    return written | {"method": figures.method} | ({"remark": figures.remark} if figures.remark else {})
 
 
 def _sums(evaluator: Evaluated, run: ReportedRun) -> JSON:
     """What the evaluator itself adds up over the rows, and pass^k where there are trials, as `[name, number]`."""
     metrics = run.metrics.get("metrics")
-    found = metrics if isinstance(metrics, Mapping) else {}
-    own = [key for key in found if key.startswith(f"{evaluator.name}.")]
+    known = metrics if isinstance(metrics, Mapping) else {}
+    own = [key for key in known if key.startswith(f"{evaluator.name}.")]
     start = next((at for at, key in enumerate(own) if key.endswith(".error_count")), len(own))
     return [
-        [key.removeprefix(f"{evaluator.name}."), found[key]]
+        [key.removeprefix(f"{evaluator.name}."), known[key]]
         for key in own[start + 1 :]
-        if isinstance(found[key], (int, float, str))
+        if isinstance(known[key], (int, float, str))
     ]

@@ -1,4 +1,4 @@
-"""A memory run in its report: its figures, and how its tests were woven into their conversations."""
+"""A memory run in its report: its figures, and how its tests were interleaved in their conversations."""
 
 import math
 from collections.abc import Mapping
@@ -41,8 +41,8 @@ def memory_figures(run: Path) -> JSON:
     figures: list[JSON] = [
         [label, value] for key, label in _LABELS.items() if (value := _number(summary.get(key))) is not None
     ]
-    found = summary.get("datasets")
-    sets = [*found.items()][:_MOST_SETS] if isinstance(found, dict) else []
+    data_sets = summary.get("datasets")
+    sets = [*data_sets.items()][:_MOST_SETS] if isinstance(data_sets, dict) else []
     datasets: list[JSON] = [
         [title[:_MOST_CHARACTERS], *(_number(each.get(key)) for key in ("tests", "scored", "mean", "std"))]
         for title, each in sets
@@ -103,7 +103,7 @@ class Timeline:
         self._sessions: dict[str, _Session] = {}
 
     def add(self, number: int, row: Mapping[str, JSON], score: float | None) -> None:
-        """One more row; what is no memory test is passed over."""
+        """One more row; what is not a memory test is passed over."""
         log = row.get("outputs.log")
         if not is_test_log(log):
             return

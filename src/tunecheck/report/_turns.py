@@ -63,8 +63,8 @@ class TruthStates:
 
 def _as_logged(states: Mapping[str, dict[str, JSON]]) -> States:
     """The same after it went through a file, as the model's states did."""
-    found = loads(dumps(states))
-    return found if isinstance(found, dict) else {}
+    logged = loads(dumps(states))
+    return logged if isinstance(logged, dict) else {}
 
 
 _MOST_TURNS = 100
@@ -84,15 +84,15 @@ def is_conversation(turns: JSON) -> bool:
 
 def shown_messages(messages: JSON) -> list[JSON]:
     """Messages as `[role, text, calls]`."""
-    found: list[JSON] = []
+    shown: list[JSON] = []
     for message in messages[:_MOST_MESSAGES] if isinstance(messages, list) else ():
         if isinstance(message, dict):
-            found.append([as_text(message.get("role"))[:40], _content(message.get("content")), _calls_of(message)])
+            shown.append([as_text(message.get("role"))[:40], _content(message.get("content")), _calls_of(message)])
         else:
-            found.append(["", as_text(message), []])
+            shown.append(["", as_text(message), []])
     if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:
-        found.append(["", f"and {len(messages) - _MOST_MESSAGES:,} more messages", []])
-    return found
+        shown.append(["", f"and {len(messages) - _MOST_MESSAGES:,} more messages", []])
+    return shown
 
 
 def _content(content: JSON) -> str:
@@ -199,16 +199,16 @@ def _taken(step: JSON) -> Iterator[str]:
 def _expected(calls: Sequence[JSON], made: Set[str]) -> list[JSON]:
     """The ground truth's calls as `[call, made]`: whether the model made the very same one in this turn.
 
-    Another way to the same end is no mistake, so that this is no verdict.
+    Another way to the same end is not a mistake, so that this is not a verdict.
     """
-    found: list[JSON] = []
+    expected: list[JSON] = []
     for text in calls[:_MOST_ITEMS]:
         reading = read_python_calls(text) if isinstance(text, str) else read_calls(text)
         if not reading.calls:
-            found.append([[as_text(text)[:_MOST_VALUE], []], False])
+            expected.append([[as_text(text)[:_MOST_VALUE], []], False])
         for call in reading.calls:
-            found.append([shown_call(call), canonical_text([call]) in made])
-    return found
+            expected.append([shown_call(call), canonical_text([call]) in made])
+    return expected
 
 
 def _states(entry: Sequence[JSON]) -> dict[str, JSON]:

@@ -115,9 +115,9 @@ class _Report:
 def _score(details: Details) -> float | None:
     """The score that the first evaluator to have one gives a row."""
     scores = (verdict.score for verdict in details.verdicts)
-    found = next((score for score in scores if isinstance(score, (int, float))), None)
+    score = next((score for score in scores if isinstance(score, (int, float))), None)
     try:
-        return None if found is None else float(found)
+        return None if score is None else float(score)
     except OverflowError:  # an integer beyond any float
         return None
 

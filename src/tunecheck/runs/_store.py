@@ -221,12 +221,12 @@ def find_run(run: str | os.PathLike[str], results_dir: Path) -> Run:
     runs = list(list_runs(results_dir))
     if name == "last" and runs:
         return runs[-1]
-    found = [known for known in runs if known.id == name] or [known for known in runs if known.id.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = ", ".join(known.id for known in found[:5]) + (", …" if len(found) > 5 else "")
-        raise ConfigurationError(f"{name!r} stands for {len(found)} runs: {listed}; give more of the id")
+    matching = [known for known in runs if known.id == name] or [known for known in runs if known.id.startswith(name)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        listed = ", ".join(known.id for known in matching[:5]) + (", …" if len(matching) > 5 else "")
+        raise ConfigurationError(f"{name!r} stands for {len(matching)} runs: {listed}; give more of the id")
     if path.is_dir():
         raise ConfigurationError(f"the folder {name} holds no run: it has no run.json")
     hint = did_you_mean(name, [known.id for known in runs])

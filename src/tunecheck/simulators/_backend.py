@@ -103,7 +103,7 @@ class Backend:
         """A backend of the simulators with these plugin names, each loaded from its part of the configuration.
 
         Raises:
-            PluginError: a name that is no simulator, or two that offer the same operation.
+            PluginError: a name that is not a simulator, or two that offer the same operation.
             DataError: a configuration that cannot be used.
         """
         classes = {name: find_simulator(name, workspace=workspace) for name in names}
@@ -173,7 +173,7 @@ class Backends:
     """Starts the backends of many attempts; each simulator's class is looked for once, which takes longer than a turn.
 
     Args:
-        classes: simulators by name that are no plugins; they go before plugins of the same name.
+        classes: simulators by name that are not plugins; they go before plugins of the same name.
         workspace: whose `simulators/` folder is looked in too.
         time_limit_s: after how long a call of a simulator is given up.
     """
@@ -215,7 +215,7 @@ def find_simulator(
     """
     plugin = find("tunecheck.simulators", name, workspace=workspace, among=among)
     if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
-        raise PluginError(f"the plugin {name!r} is no subclass of tunecheck.simulators.Simulator")
+        raise PluginError(f"the plugin {name!r} is not a subclass of tunecheck.simulators.Simulator")
     return plugin
 
 

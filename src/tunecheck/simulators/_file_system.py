@@ -19,7 +19,7 @@ class GorillaFileSystem(Simulator):
     """Configuration: `{"root": {name: {"type": "directory", "contents": {…}}}}`; without it the root is empty.
 
     State: `root`, the tree under the root's name (a dict is a directory, text a file), and `long_context`. The
-    current directory is no part of it.
+    current directory is not part of it.
     """
 
     bounded: ClassVar[bool] = True
@@ -237,7 +237,7 @@ class GorillaFileSystem(Simulator):
         """
         directory = self._volume.entry(dir_name, "rmdir")
         if not isinstance(directory, Directory):
-            raise SimulatorError(f"rmdir: '{dir_name}' is no directory")
+            raise SimulatorError(f"rmdir: '{dir_name}' is not a directory")
         if directory.contents:
             raise SimulatorError(f"rmdir: '{dir_name}' is not empty")
         return self._removed(dir_name)

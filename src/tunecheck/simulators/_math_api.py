@@ -11,7 +11,7 @@ from tunecheck.simulators._logarithms import Shown, logarithm
 _Result = TypeVar("_Result")
 
 _MAX_ROOT_DIGITS = 10_000
-_MAX_BITS = 14_300  # a larger whole number has more digits than Python writes as text, and is no result either way
+_MAX_BITS = 14_300  # a larger whole number has more digits than Python writes as text, and is not a result either way
 _TWO = "both must be numbers"
 _VALUE = "the value must be a number"
 

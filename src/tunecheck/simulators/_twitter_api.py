@@ -97,7 +97,7 @@ class TwitterAPI(Simulator):
         self._tweet(tweet_id)
         made = self._retweets.setdefault(self._username, [])
         if not isinstance(made, list):
-            raise SimulatorError("the retweets of this user are no list")
+            raise SimulatorError("the retweets of this user are not a list")
         if tweet_id in made:
             return {"retweet_status": "Already retweeted"}
         made.append(tweet_id)
@@ -128,7 +128,7 @@ class TwitterAPI(Simulator):
         """
         mentions = self._tweet(tweet_id)["mentions"]
         if not isinstance(mentions, list):
-            raise SimulatorError("the mentions of this tweet are no list")
+            raise SimulatorError("the mentions of this tweet are not a list")
         mentions.extend(copy.deepcopy(mentioned_usernames))
         return {"mention_status": "Users mentioned successfully"}
 

@@ -9,5 +9,5 @@ non_inferiority(difference, margin)    # is it shown to be no worse?
 holm(p_values)                         # several metrics at once
 pass_at_k(trials, k), pass_hat_k(trials, k)
 
-What is not defined (of no rows, of one conversation, of values that are no numbers) is None, and `remark` says why.
+What is not defined (of no rows, of one conversation, of values that are not numbers) is None, and `remark` says why.
 """

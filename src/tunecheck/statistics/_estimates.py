@@ -181,7 +181,7 @@ def means(
     resamples: int,
 ) -> list[Estimate]:
     """The same for several scores of the same rows, which are resampled together."""
-    normal_quantile(confidence)  # refuses what is no confidence
+    normal_quantile(confidence)  # refuses what is not a confidence
     wrong, n = problem(*columns), len(columns[0])
     if wrong is None and n == 0:
         wrong = "there are no rows"

@@ -46,7 +46,7 @@ def as_floats(values: Numbers) -> Floats:
     """As an array of floats.
 
     Raises:
-        TypeError, ValueError: something is no number at all.
+        TypeError, ValueError: something is not a number at all.
     """
     return numpy.ascontiguousarray(values, dtype=numpy.float64).reshape(-1)
 

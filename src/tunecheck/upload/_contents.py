@@ -87,7 +87,7 @@ _BY_CLASS = {f"{id_.replace('_', '')}evaluator": id_ for id_ in _PORTAL_IDS.spli
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All that is uploaded of a run. `left_out` names metrics that are no finite numbers."""
+    """All that is uploaded of a run. `left_out` names metrics that are not finite numbers."""
 
     run: Run
     name: str

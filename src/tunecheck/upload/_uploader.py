@@ -33,7 +33,7 @@ T = TypeVar("T")
 class Uploaded:
     """The outcome of an upload.
 
-    `url`: the run's page, where there is one; `left_out`: metrics that are no finite numbers; `unchanged`: all of it
+    `url`: the run's page, where there is one; `left_out`: metrics that are not finite numbers; `unchanged`: all of it
     was there already and nothing was sent.
     """
 

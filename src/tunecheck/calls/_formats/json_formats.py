@@ -59,7 +59,7 @@ class CallCollector:
         return Reading(tuple(self.calls), "\n".join(self.texts), self.format)
 
     def add_text(self, text: str) -> None:
-        """Text beside the calls; white space and end marks around it are no text."""
+        """Text beside the calls; white space and end marks around it are not text."""
         if "<" in text:
             first = _FIRST_MARKS.match(text)
             text = without_end_marks(text[first.end() :] if first else text)
@@ -402,7 +402,7 @@ def _take_list(items: list[Any] | tuple[Any, ...], collector: CallCollector, rea
         elif isinstance(item, dict) and isinstance(item.get("type"), str):
             collector.texts += _take_part(item, collector)
         elif calls:
-            raise UnreadableError(f"item {number} of the list of calls is {kind_of(item)} that is no call")
+            raise UnreadableError(f"item {number} of the list of calls is {kind_of(item)} that is not a call")
     return True
 
 

@@ -64,8 +64,8 @@ def read_calls(value: object) -> Reading:
             anything else, which then holds no call.
 
     Returns:
-        The calls with the text beside them. Prose, data and None are no call, without a problem; what announces itself
-        as a call and cannot be read is no call, with a problem.
+        The calls with the text beside them. Prose, data and None hold no call, and no problem either; what announces
+        itself as a call and cannot be read is a problem.
     """
     if isinstance(value, str):
         return _read_text(value if type(value) is str else str.__str__(value))

@@ -27,7 +27,7 @@ def take_tagged(text: str, collector: CallCollector) -> bool:
     """Find the calls behind the marks in a text, and the text beside them; False where it holds no mark.
 
     Raises:
-        UnreadableError: what follows a mark is no call.
+        UnreadableError: what follows a mark is not a call.
     """
     start = first_mark(text)
     if start is None:

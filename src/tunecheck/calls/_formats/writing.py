@@ -61,7 +61,7 @@ def _text(value: object) -> str:
 
 def _checked(call: FunctionCall) -> FunctionCall:
     if not call.name.strip() or call.name == PARALLEL:
-        raise ValueError(f"{quoted(call.name)} is no name of a function")
+        raise ValueError(f"{quoted(call.name)} is not a name of a function")
     try:
         arguments = exact(call.arguments)
     except UnreadableError as error:
@@ -112,7 +112,7 @@ def _bfcl_text(calls: Sequence[FunctionCall]) -> JSON:
 
 def _python(call: FunctionCall) -> str:
     if not _PYTHON_NAME.fullmatch(call.name):
-        raise ValueError(f"{quoted(call.name)} is no name in Python's syntax; write these calls in another format")
+        raise ValueError(f"{quoted(call.name)} is not a name in Python's syntax; write these calls in another format")
     positions = [str(position) for position in range(positional_count(call.arguments))]
     positional = set(positions)
     written = [repr(call.arguments[position]) for position in positions]

@@ -111,16 +111,16 @@ def _from_unix(seconds: int) -> _Moment:
 
 
 def _from_words(text: str) -> Iterator[_Moment]:
-    found = _TIME.search(text)
-    clock = _clock(found) if found else _Moment()
+    time = _TIME.search(text)
+    clock = _clock(time) if time else _Moment()
     if clock is None:
         return
-    rest = text if found is None else _joined(text[: found.start()], text[found.end() :])
+    rest = text if time is None else _joined(text[: time.start()], text[time.end() :])
     if rest is None:
         return
     if rest:
         yield from _dates(rest, clock)
-    elif found:
+    elif time:
         yield clock
 
 
@@ -136,16 +136,16 @@ def _bare(text: str) -> str:
     return text
 
 
-def _clock(found: re.Match[str]) -> _Moment | None:
-    if found["word"]:
-        hour, minute, second = (12 if found["word"] == "noon" else 0), 0, 0
+def _clock(time: re.Match[str]) -> _Moment | None:
+    if time["word"]:
+        hour, minute, second = (12 if time["word"] == "noon" else 0), 0, 0
     else:
-        hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    if hour > 24 or minute > 59 or second > 60 or (found["half"] and not 1 <= hour <= 12):
+        hour, minute, second = (int(time[part] or 0) for part in ("hour", "minute", "second"))
+    if hour > 24 or minute > 59 or second > 60 or (time["half"] and not 1 <= hour <= 12):
         return None
-    if found["half"]:
-        hour = hour % 12 + (12 if found["half"] == "p" else 0)
-    return _Moment(seconds=hour % 24 * 3600 + minute * 60 + second, offset=_offset(found["zone"]))
+    if time["half"]:
+        hour = hour % 12 + (12 if time["half"] == "p" else 0)
+    return _Moment(seconds=hour % 24 * 3600 + minute * 60 + second, offset=_offset(time["zone"]))
 
 
 def _offset(zone: str | None) -> int | None:
@@ -160,16 +160,16 @@ def _offset(zone: str | None) -> int | None:
 def _dates(text: str, clock: _Moment) -> Iterator[_Moment]:
     text = " ".join(_NOISE.sub(" ", text).split())
     for form, orders in _DATE_FORMS:
-        found = form.fullmatch(text)
-        for order in orders if found else ():
-            parts = dict(zip(order, found.groups(), strict=True)) if found else {}
+        match = form.fullmatch(text)
+        for order in orders if match else ():
+            parts = dict(zip(order, match.groups(), strict=True)) if match else {}
             yield from _with_parts(clock, parts.get("y"), parts.get("m"), parts.get("d"))
     for form, orders in _NAMED_FORMS:
-        found = form.fullmatch(text)
-        for order in orders if found else ():
-            numbers = [part for part in found.groups() if part != found["name"]] if found else []
+        match = form.fullmatch(text)
+        for order in orders if match else ():
+            numbers = [part for part in match.groups() if part != match["name"]] if match else []
             parts = dict(zip(order, numbers, strict=True))
-            yield from _with_parts(clock, parts.get("y"), str(_MONTHS[found["name"]]) if found else "", parts.get("d"))
+            yield from _with_parts(clock, parts.get("y"), str(_MONTHS[match["name"]]) if match else "", parts.get("d"))
 
 
 def _with_parts(clock: _Moment, year: str | None, month: str | None, day: str | None) -> Iterator[_Moment]:

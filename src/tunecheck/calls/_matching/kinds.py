@@ -37,7 +37,7 @@ _WORD = re.compile(r"\w+")
 
 
 def kind_of_wrong(expected: JSON, actual: JSON) -> str:
-    """The kind of a wrong value that is no object, and no list in another order: one of `KINDS`."""
+    """The kind of a wrong value that is neither an object nor a list in another order: one of `KINDS`."""
     if isinstance(expected, bool) or isinstance(actual, bool):
         return "other"
     if isinstance(expected, str) and isinstance(actual, str):
@@ -181,18 +181,18 @@ def number_of_text(text: str) -> int | float | None:
     """
     if len(text) > 400:
         return None
-    found = _JSON_NUMBER.fullmatch(text.strip())
-    if found is None:
+    match = _JSON_NUMBER.fullmatch(text.strip())
+    if match is None:
         return None
-    number = float(found[0]) if found[1] or found[2] else int(found[0])
+    number = float(match[0]) if match[1] or match[2] else int(match[0])
     return number if isinstance(number, int) or math.isfinite(number) else None
 
 
 def same_number_in_text(number: float, text: str) -> bool:
     """Whether the text is that number in digits or as a word: `5` and `"5"`, `"05"`, `"5.0"`, `"five"`."""
     digits = _LEADING.sub(r"\1", text.strip())
-    found = number_of_text(digits)
-    return number == (found if found is not None else _WORDS.get(digits.lower()))
+    written = number_of_text(digits)
+    return number == (written if written is not None else _WORDS.get(digits.lower()))
 
 
 def same_quantity(expected: float | str, actual: float | str) -> bool:
@@ -212,15 +212,15 @@ def _quantities(value: float | str) -> tuple[_Quantity, ...]:
 
 
 def _read(text: str) -> Iterator[_Quantity]:
-    found = _QUANTITY.fullmatch(text.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
-    if found is None:
+    match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
+    if match is None:
         return
-    unit = (found["unit"] or "").lower().rstrip(".").replace(" ", "")
+    unit = (match["unit"] or "").lower().rstrip(".").replace(" ", "")
     if unit in _CLOCK:
         return
-    sign = -1 if found["sign"] in ("-", "−") else 1
-    power = Fraction(10) ** int(found["power"] or 0)
-    for value in _values(found["digits"]):
+    sign = -1 if match["sign"] in ("-", "−") else 1
+    power = Fraction(10) ** int(match["power"] or 0)
+    for value in _values(match["digits"]):
         yield from _with_unit(sign * value * power, unit)
 
 

@@ -360,7 +360,7 @@ def _all_find_a_partner(accepts: list[list[int]]) -> bool:
 
 
 class _ScalarRule:
-    """Whether two values that are no objects and no lists are the same under a policy."""
+    """Whether two values that are neither objects nor lists are the same under a policy."""
 
     __slots__ = ("_policy", "_transform")
 

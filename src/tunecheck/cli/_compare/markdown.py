@@ -33,7 +33,7 @@ _TICKS = re.compile(r"`+")
 def code(value: object, most: int = 200) -> str:
     """Anything as a code span on one line, also in a table: no mark-up, link or mention in it has an effect."""
     text = clean(value, most)
-    longest = max((len(found) for found in _TICKS.findall(text)), default=0)
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * (longest + 1)
     padding = " " if longest or not text else ""
     return f"{fence}{padding}{text}{padding}{fence}".replace("|", "\\|")

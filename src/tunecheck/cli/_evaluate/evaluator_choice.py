@@ -48,7 +48,7 @@ def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoi
     kind = plugin.func if isinstance(plugin, functools.partial) else plugin  # a prompt file is a judge's class with it
     if not inspect.isclass(kind):
         if settings:
-            raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is no class and has no parameters")
+            raise ConfigurationError(f"set {name}.{next(iter(settings))}: {name!r} is a function and has no parameters")
         return plugin
     assert callable(plugin)
     given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
@@ -85,7 +85,7 @@ def _check(
             raise ConfigurationError(f"set {name}.{key}: {name!r} has no parameter {key!r}{did_you_mean(key, named)}")
         if looks_secret(key):
             raise ConfigurationError(
-                f"set {name}.{key}: a secret given here would stand in the shell's history and in the run's files; "
+                f"set {name}.{key}: a secret given here would be kept in the shell's history and the run's files; "
                 "let the evaluator read it from an environment variable"
             )
         wanted = hints.get(key)

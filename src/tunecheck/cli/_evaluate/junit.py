@@ -48,8 +48,8 @@ def junit_xml(summary: Summary, allowed_errors: float | None) -> bytes:
             about = {"message": _text(case.failure), "type": case.group}
             ElementTree.SubElement(element, "failure", about).text = _text(case.failure)
     ElementTree.indent(root)
-    found: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return found + b"\n"
+    document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
 
 
 def _cases(summary: Summary, allowed: float | None) -> Iterator[_Case]:

@@ -100,11 +100,11 @@ def _groups(title: str, groups: Sequence[tuple[str, FailureGroup]]) -> Iterator[
 def _interval(table: RunTable, name: str) -> str | None:
     """Of what `main_figure` shows: the pass rate where there is one."""
     rates = table.columns.get(f"{name}.{PASS_RATE}")
-    found = _estimate(table, rates.name if rates is not None else table.evaluators[name].main)
-    if found is None or found.low is None or found.high is None:
+    interval = _estimate(table, rates.name if rates is not None else table.evaluators[name].main)
+    if interval is None or interval.low is None or interval.high is None:
         return None
     kind: Kind = "score" if rates is None else "binary"
-    return f"{value_text(kind, found.low)} to {value_text(kind, found.high)}"
+    return f"{value_text(kind, interval.low)} to {value_text(kind, interval.high)}"
 
 
 def _estimate(table: RunTable, name: str | None) -> Estimate | None:

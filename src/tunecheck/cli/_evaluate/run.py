@@ -64,7 +64,7 @@ def run_job(given: Options, invocation: Invocation) -> int:
 def _uploads(job: Job) -> list[Upload]:
     options = job.options
     if options.upload and options.project is None:
-        raise ConfigurationError("--upload: where to? Give --project PROJECT of Azure AI Foundry")
+        raise ConfigurationError("--upload needs a destination: give --project PROJECT of Azure AI Foundry")
     project = options.project if options.upload else None
     return prepare_uploads(project, options.mlflow, allow_simulated=options.allow_simulated, simulated=job.simulated)
 

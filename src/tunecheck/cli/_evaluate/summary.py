@@ -192,6 +192,6 @@ def _gates(outcomes: Sequence[Outcome]) -> Table:
     table = grid("left", "left", "left")
     for outcome in outcomes:
         verdict = Text("gate met", "green") if outcome.met else Text("gate NOT met", "bold red")
-        found = f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
-        table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(found))
+        shown = f"found {outcome.found_text}" + (f" ({clean(outcome.remark, 100)})" if outcome.remark else "")
+        table.add_row(verdict, Text(f"required {clean(outcome.gate, 100)}"), Text(shown))
     return table

@@ -47,15 +47,15 @@ class Base:
             metrics=self.metrics, margin=self.margin, allow_simulated=self.allow_simulated, rows=0, gated=True
         )
         try:
-            found = compare_runs([self.name, run], self.results_dir, settings).comparison
+            comparison = compare_runs([self.name, run], self.results_dir, settings).comparison
         except NothingPairsError as error:  # its remedy is an option of `compare`
             return [self._impossible(error.why)], []
         except ConfigurationError as error:
             return [self._impossible(str(error))], []
-        tested = found.against[-1].tested
+        tested = comparison.against[-1].tested
         if not tested:
             return [self._impossible("the two runs have no metric in common")], []
-        return [self._outcome(metric, found) for metric in tested], _notes(found)
+        return [self._outcome(metric, comparison) for metric in tested], _notes(comparison)
 
     def _impossible(self, why: str) -> Outcome:
         return Outcome(f"worse by less than {self.margin:g} than {self.id}", None, False, f"cannot be said: {why}")
@@ -138,14 +138,14 @@ def gated_metrics(
 
     A figure that rows have no number of (they are not among the `columns`), such as a count, stands for its evaluator.
     """
-    found: dict[str, str] = {}
+    gated: dict[str, str] = {}
     for gate in gates:
         owners = [name for name in evaluators if gate.metric == name or gate.metric.startswith(f"{name}.")]
         if owners:
             owner = max(owners, key=len)
             alike = (gate.metric, gate.metric.removesuffix("_score"))
-            found[next((name for name in alike if name in columns), owner)] = owner
-    return found or None
+            gated[next((name for name in alike if name in columns), owner)] = owner
+    return gated or None
 
 
 def read_base(

@@ -88,13 +88,13 @@ class Gate:
         if chosen is None:
             return Outcome(str(self), None, False, "no row belongs to this group")
         key = self._key(metrics, primaries)
-        found = chosen.get(key) if key is not None else None
-        if found is None:
+        value = chosen.get(key) if key is not None else None
+        if value is None:
             return Outcome(str(self), None, False, "no row was counted")
-        if isinstance(found, bool) or not isinstance(found, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigurationError(f"--fail-under {str(self)!r}: {key} is not a number")
         remark = "" if key in (self.metric, f"{self.metric}.binary_aggregate") else f"mean of {key}"
-        return Outcome(str(self), found, _OPERATORS[self.operator](found, self.required), remark)
+        return Outcome(str(self), value, _OPERATORS[self.operator](value, self.required), remark)
 
     def _key(self, metrics: Metrics, primaries: Mapping[str, str | None]) -> str | None:
         """A bare evaluator name means its pass rate, else its main mean; None where no row was scored."""
@@ -110,19 +110,19 @@ class Gate:
         name = self.metric
         first = next((key for key in metrics if key.startswith(f"{name}.")), "")
         candidates = (f"{name}.binary_aggregate", f"{name}.{primaries[name]}", f"{name}.{name}", first)
-        found = next((key for key in candidates if key in metrics), None)
-        return None if found is None or found.endswith("_count") else found
+        known = next((key for key in candidates if key in metrics), None)
+        return None if known is None or known.endswith("_count") else known
 
     def _group(self, by: Groups) -> Metrics | None:
         assert self.group is not None
         column, equals, value = self.group.partition("=")
         if equals:
             return by.get(column, {}).get(value)
-        found = [(column, values[self.group]) for column, values in by.items() if self.group in values]
-        if len(found) > 1:
-            names = " or ".join(f"[{column}={self.group}]" for column, _ in found)
+        groups = [(column, values[self.group]) for column, values in by.items() if self.group in values]
+        if len(groups) > 1:
+            names = " or ".join(f"[{column}={self.group}]" for column, _ in groups)
             raise ConfigurationError(f"--fail-under {str(self)!r}: write {names}")
-        return found[0][1] if found else None
+        return groups[0][1] if groups else None
 
 
 def parse_gate(text: str) -> Gate:
@@ -142,5 +142,5 @@ def parse_gate(text: str) -> Gate:
 
 def check_error_rate(allowed: float, failed: int, rows: int) -> Outcome:
     """The gate on errors: rows with an error by rows."""
-    found = failed / rows if rows else 0.0
-    return Outcome(f"error rate <= {allowed:g}", found, found <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed))
+    rate = failed / rows if rows else 0.0
+    return Outcome(f"error rate <= {allowed:g}", rate, rate <= allowed, f"{failed:,} of {rows:,} rows" * bool(failed))

@@ -45,7 +45,7 @@ def get_bfcl(*, to: Path | None = None, source: Path | None = None) -> Path:
         return folder
     held = [each.name for each in folder.iterdir()] if folder.is_dir() else None
     if (held is None and (folder.exists() or folder.is_symlink())) or held not in (None, [], ["bfcl_eval"]):
-        raise ConfigurationError(f"{folder} holds something else than BFCL's data; name a new folder")
+        raise ConfigurationError(f"{folder} holds something other than BFCL's data; name a new folder")
     with told_as(ConfigurationError, folder, "cannot be written"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
@@ -74,7 +74,7 @@ def _fill(unpacked: Path, source: Path | None, scratch: Path) -> None:
 def _check(folder: Path) -> None:
     if missing := find_bfcl(folder).missing():
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataError(f"the data is not whole: there is no {missing[0].relative_to(folder)}{more}")
+        raise DataError(f"the data is incomplete: there is no {missing[0].relative_to(folder)}{more}")
 
 
 def _whole(folder: Path) -> bool:
@@ -119,7 +119,7 @@ def _uv() -> list[str]:
     path = shutil.which("uv")
     if path is None:
         raise DataError(
-            f"neither pip nor uv is here to fetch {PACKAGE}; install one, or download the wheel yourself and give it: "
+            f"neither pip nor uv is available to fetch {PACKAGE}; install one, or give a wheel that you downloaded: "
             "tunecheck datasets get bfcl --from WHEEL"
         )
     return [path]
@@ -187,7 +187,9 @@ def _inside(member: zipfile.ZipInfo, wheel: Path) -> PurePosixPath:
     path = PurePosixPath(member.filename)
     odd = path.is_absolute() or ".." in path.parts or "\\" in member.filename or ":" in member.filename
     if odd or stat.S_ISLNK(member.external_attr >> 16):
-        raise DataError(f"{wheel}: the name {member.filename[:200]!r} in it leads elsewhere; nothing of it is used")
+        raise DataError(
+            f"{wheel}: the name {member.filename[:200]!r} in it points outside of it; nothing in it is used"
+        )
     return path
 
 

@@ -29,7 +29,7 @@ def load_bfcl(argument: str) -> Dataset:
     says what a row holds.
 
     Raises:
-        DataError: a name that is no category; or the data is not there, and then the text says how to get it.
+        DataError: a name that is not a category; or the data is not there, and then the text says how to get it.
     """
     names, _, folder = argument.partition(_DATA)
     categories = named_categories(names)
@@ -69,7 +69,7 @@ def select_rows(
     for row_id in ids:
         if category_of(row_id) not in chosen:
             where = ", ".join(each.name for each in chosen) or "BFCL"
-            raise DataError(f"{row_id[:100]!r} is no id of a row in {where}; ids are such as multi_turn_base_0")
+            raise DataError(f"{row_id[:100]!r} is not the id of a row in {where}; ids are such as multi_turn_base_0")
     name = categories or ",".join(each.name for each in chosen) if ids or categories else "all"
     source = BfclSource(find_bfcl(folder), chosen, name, ids=frozenset(ids), limit=limit)
     return Dataset(source, defaults=DatasetDefaults(target="conversation"))

@@ -100,7 +100,7 @@ class _AgentServer:
     async def _once(
         self, request: web.Request, asked: list[JSON], reply: Callable[[], Awaitable[dict[str, JSON]]]
     ) -> web.Response:
-        # The time is no part of what was asked: a real clock goes on between a request and its repetition.
+        # The time is not part of what was asked: a real clock goes on between a request and its repetition.
         digest = hashlib.blake2b(canonical([request.path, *asked]), digest_size=16).digest()
         body, headers = await self._middleware.once(request, self._replies, digest, reply)
         return json_reply(body, headers=headers)

@@ -156,7 +156,7 @@ def parse_faults(texts: list[str]) -> dict[int, float]:
         try:
             faults[int(status)] = float(rate)
         except ValueError:
-            raise ConfigurationError(f"{text!r} is no fault: write a status and its rate, such as 429=0.05") from None
+            raise ConfigurationError(f"{text!r} is not a fault: write status=rate, such as 429=0.05") from None
     return faults
 
 

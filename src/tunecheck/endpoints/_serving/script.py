@@ -164,7 +164,7 @@ def read_script(path: Path | str) -> Script:
         name = config.name or f"rule {index + 1}"
         place = Place(document, ("rules", index))
         if name in rules:
-            raise place.at("name").error(f"a rule {name!r} was there before")
+            raise place.at("name").error(f"there is already a rule {name!r}")
         rules[name] = Rule(name, config, _outcome(config, place))
     return Script(file.name or Path(path).stem, str(path), tuple(rules.values()))
 

@@ -52,7 +52,7 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
         site = web.TCPSite(runner, host, port)
         try:
             await site.start()
-        except (OSError, OverflowError) as error:  # OverflowError: a port that is no port
+        except (OSError, OverflowError) as error:  # OverflowError: a port that is not a port
             raise ConfigurationError(
                 f"cannot serve on {host}:{port}: {getattr(error, 'strerror', '') or error}"
             ) from None

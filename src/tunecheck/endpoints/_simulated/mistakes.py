@@ -310,7 +310,7 @@ def as_number_text(value: JSON) -> str | None:
 def converted_number(value: JSON, *, is_rate: bool = False) -> int | float | None:
     """A number in another unit: percent for a fraction, or a fraction for percent, or thousands for units.
 
-    0.05 becomes 5, 30 becomes 0.3, 250000 becomes 250; None for what is no number, for 0, and for whole numbers below
+    0.05 becomes 5, 30 becomes 0.3, 250000 becomes 250; None for non-numbers, for 0, and for whole numbers below
     ten, which count things, unless they are rates.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < abs(value) <= _LARGEST_NUMBER:
@@ -344,7 +344,7 @@ def other_date_or_time(text: JSON, rng: Random) -> str | None:
 
 
 def shifted_date_or_time(text: str, rng: Random) -> str | None:
-    """Another day or hour in the same format; None for text that is no date or time."""
+    """Another day or hour in the same format; None for text that is not a date or time."""
     both = _BOTH.fullmatch(text)
     if both:
         day = shifted_date_or_time(both["date"], rng)

@@ -433,7 +433,7 @@ class MatchEvaluator(CallEvaluator):
     `tunecheck.calls._matching.values.MatchPolicy`.
 
     Raises:
-        ConfigurationError: the threshold is no number from 0 to 1, there is no policy of that name, or its value is
+        ConfigurationError: the threshold is not a number from 0 to 1, there is no policy of that name, or its value is
             not of its kind.
     """
 

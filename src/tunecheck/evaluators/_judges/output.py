@@ -31,7 +31,7 @@ class JudgeOutput:
     metric: the metric's name, under which the verdict's keys stand.
     score: the key of the answer that is the score: a number, true or false, or one of `labels`.
     reason: the key of the answer that says why.
-    range: lowest and highest score; one outside of it is no verdict.
+    range: lowest and highest score; one outside of it is not a verdict.
     threshold: from where on a row passes; by default the middle of the range.
     higher_is_better: else a row passes up to the threshold.
     kind: "score", "binary" (0 or 1) or "count".

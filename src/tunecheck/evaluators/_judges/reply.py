@@ -207,7 +207,7 @@ class AnswerForm:
     one of its own is asked by that.
 
     Raises:
-        ConfigurationError: the outputs are no usable JSON schema.
+        ConfigurationError: the outputs are not usable JSON schema.
     """
 
     def __init__(self, output: ResolvedOutput, where: str, own_format: JSON = None) -> None:

@@ -174,7 +174,7 @@ class CallJudgeEvaluator(_CallsJudge):
 
     def _without_model(self, comparison: CallComparison) -> Settled | None:
         if not comparison.expects_call and not comparison.has_call:
-            return self._settled(None, reason="the ground truth is no function call")
+            return self._settled(None, reason="the ground truth is not a function call")
         if not comparison.expects_call or not comparison.functions_match:
             return self._settled(0.0, faults=comparison.function_faults)
         if comparison.arguments_match:

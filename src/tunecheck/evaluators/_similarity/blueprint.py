@@ -81,7 +81,7 @@ def _in_package(module: str) -> Iterator[Path]:
     """The folders of an installed package that hold a model; the package is not imported."""
     try:
         spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError):  # a module that is no package, half imported or made by hand
+    except (ImportError, ValueError):  # a module that is not a package, half imported or made by hand
         return
     for place in (spec.submodule_search_locations or ()) if spec else ():
         files = [Path(place) / "config.json", *sorted(Path(place).glob("*/config.json"))]

@@ -133,7 +133,7 @@ _remembered_stem = lru_cache(maxsize=1 << 15)(_stem)
 
 
 def _shape(word: str) -> str:
-    """The word as `c` (consonants and whatever is no letter) and `v`; a `y` is a vowel after a consonant."""
+    """The word as `c` (consonants and whatever is not a letter) and `v`; a `y` is a vowel after a consonant."""
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape[-1:] == "c")

@@ -189,7 +189,7 @@ _PLAIN_WORD = re.compile(r"([A-Za-z0-9]+)([,;:])?\Z")
 _QUOTED_END = re.compile(r"[^.?!]*[.?!][\"')\]}]+\Z")
 """An end mark inside of closing quotes and brackets at the end of a text: Punkt never parts them."""
 _ACROSS_BLANKS = re.compile(r"[\x1c-\x1f]|[\t-\r](?:\"|'')|'[\t-\r]")
-"""What some rule sees across a blank: separators that are no blanks to it, quotation marks beside a line break."""
+"""What some rule sees across a blank: separators that are not blanks to it, quotation marks beside a line break."""
 
 _OPENING_QUOTES = tuple(
     (re.compile(pattern, re.ASCII | re.IGNORECASE), replacement)

@@ -98,7 +98,7 @@ def read_log(file: Path | str) -> LogFile:
     """All events of a log, in order; a last line that broke off is passed over.
 
     Raises:
-        DataError: it cannot be read, or a line is no event; names file and line.
+        DataError: it cannot be read, or a line is not an event; names file and line.
     """
     path = Path(file)
     with told_as(DataError, path):

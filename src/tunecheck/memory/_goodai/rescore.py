@@ -87,7 +87,7 @@ class Summary:
 def rescore_file(path: Path, out: Path, *, compat: bool = False) -> Summary:
     """Score every row of a file again and write them, in order, to another.
 
-    A line that is no row (not JSON, no object, no data set) is written with `our_score` null and `our_error`, which
+    A line that is not a row (not JSON, no object, no data set) is written with `our_score` null and `our_error`, which
     names file and line: the output has a row for each that is not blank. `out` appears when it is complete, unless it
     is a device or a pipe, such as /dev/stdout.
 

@@ -91,7 +91,7 @@ def read_content(text: str) -> tuple[list[str], str, str]:
 
     value = read_lenient(text[:_MOST_CHARACTERS])
     if not isinstance(value, dict):
-        raise ValueError("the reply is no JSON object")
+        raise ValueError("the reply is not a JSON object")
     content, question, answer = value.get("content"), value.get("question"), value.get("answer")
     statements = [each for each in content if isinstance(each, str)] if isinstance(content, list) else []
     if not isinstance(content, list) or len(statements) != len(content) or len(statements) < 2:

@@ -110,7 +110,7 @@ def _make(kind: type[Kind], arguments: Mapping[str, JSON], before: str) -> Kind:
 def _kind_class(loaded: object, what: str) -> type[Kind]:
     if isinstance(loaded, type) and issubclass(loaded, Kind):
         return loaded
-    raise PluginError(f"{what} is no kind of memory test: it must be a class derived from tunecheck.memory.Kind")
+    raise PluginError(f"{what} is not a kind of memory test: it must be a class derived from tunecheck.memory.Kind")
 
 
 _YAML = (".yaml", ".yml")

@@ -222,7 +222,7 @@ class Drinks:
         for number, entry in entries.items():
             names = [_PARENTHESIS.sub(" ", entry), *",".join(_PARENTHESIS.findall(entry)).split(",")]
             for at, name in enumerate(map(_drink_words, names)):
-                if name and (at == 0 or name[-1] not in _SORTS):  # a sort alone, "(red, white)", is no drink
+                if name and (at == 0 or name[-1] not in _SORTS):  # a sort alone, "(red, white)", is not a drink
                     self._heads.setdefault(name[-1], []).append(number)
 
     def named(self, clause: str) -> list[tuple[str, int | None]]:

@@ -44,7 +44,7 @@ def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
     reply = _object(text)
     items = reply.get("order")
     if not isinstance(items, list) or not isinstance(reply.get("has_ordered_something"), bool):
-        raise OrderFailedError(f"The judge's reply is no order: {_shown(text)}")
+        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}")
     if len(items) > _MOST_ITEMS:
         raise OrderFailedError(f"The judge lists {len(items):,} items, and {_MOST_ITEMS} at most are read.")
     if not items or reply["has_ordered_something"] is False:
@@ -54,7 +54,7 @@ def read_order(text: str, menu: Menu, wanted: Wanted) -> list[str]:
 
 def _named(item: JSON, menu: Menu, wanted: Wanted, text: str) -> str:
     if not isinstance(item, dict) or not isinstance(item.get("is_drink"), bool):
-        raise OrderFailedError(f"The judge's reply is no order: {_shown(text)}")
+        raise OrderFailedError(f"The judge's reply is not an order: {_shown(text)}")
     name = str(item.get("item") or "").strip()[:_MOST_NAME]
     if item["is_drink"] != (wanted == "drinks"):
         asked = "something to drink" if wanted == "drinks" else "something to eat"

@@ -70,7 +70,7 @@ def judge_by_words(given: Given, *, compat: bool = False) -> Score | Undecided:
 def _score(given: Given, compat: bool) -> Score:
     if (points := given.points) is not None:
         if not (math.isfinite(points.points) and math.isfinite(points.most) and points.most > 0):
-            raise UndecidedError("its points are no numbers, or there are none to have")
+            raise UndecidedError("its points are not numbers, or there are none to have")
         return Score(points.points / points.most, points.reasons)
     title = plain_title(given.title)
     if title == "restaurant":

@@ -75,8 +75,8 @@ class _Passage:
 
 def _passages(reply: str) -> Iterator[_Passage]:
     for pattern in (_QUOTED, _ITEM):
-        for found in islice(pattern.finditer(reply), _MOST_PASSAGES):
-            yield _passage(found[1], reply[max(0, found.start() - 160) : found.start()], apart=True)
+        for match in islice(pattern.finditer(reply), _MOST_PASSAGES):
+            yield _passage(match[1], reply[max(0, match.start() - 160) : match.start()], apart=True)
     sentences = _SENTENCE_END.split(reply, _MOST_PASSAGES)
     for first, second in zip(sentences, [*sentences[1:], ""], strict=True):
         yield _passage(first, "", apart=False)

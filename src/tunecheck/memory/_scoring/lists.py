@@ -32,7 +32,7 @@ def score_name_list(given: Given, compat: bool) -> Score:
     if not compat:
         said = [_alone(each) for each in found] if isinstance(found := _inner_list(said), list) else found
     if not isinstance(said, (list, dict)):
-        return Score(0.0, ("the reply is no JSON list",))
+        return Score(0.0, ("the reply is not a JSON list",))
     wanted = [name.strip().lower() for name in expected]
     # Of an object its names count, as the reference's loop over it does.
     named = [name.strip().lower() if isinstance(name, str) else "" for name in list(said)[:MAX_ITEMS]]
@@ -42,7 +42,7 @@ def score_name_list(given: Given, compat: bool) -> Score:
         return Score(1.0, ("both are empty",))
     there, right = set(named), set(wanted)
     missing = [name[:80] for name in wanted if name not in there]
-    extra = [name[:80] or "something that is no text" for name in named if name not in right]
+    extra = [name[:80] or "something that is not text" for name in named if name not in right]
     reasons = [f"not expected: {name}" for name in extra[:20]]
     reasons.append(f"not named: {', '.join(missing[:20])}" if missing else "all expected names are there")
     return Score((len(wanted) - len(missing)) / max(len(wanted), len(named)), tuple(reasons))
@@ -57,7 +57,7 @@ def score_shopping(given: Given, compat: bool) -> Score:
     reply, expected = last_reply(given), _expected_quantities(given)
     said = _said_items(reply, compat)
     if said is None:
-        return Score(0.0, ('the reply is no JSON list of objects with "item" and "quantity"',))
+        return Score(0.0, ('the reply is not a JSON list of objects with "item" and "quantity"',))
     if not expected:
         if compat:
             raise UndecidedError("the reference breaks off: nothing was expected")

@@ -66,7 +66,7 @@ class Places:
         self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(shapes)})(?!\w)", re.IGNORECASE)
 
     def find(self, text: str) -> list[Place]:
-        return [Place(self._number(found[0]), found.start(), found.end()) for found in self._pattern.finditer(text)]
+        return [Place(self._number(match[0]), match.start(), match.end()) for match in self._pattern.finditer(text)]
 
     def _number(self, text: str) -> int:
         words = text.lower().split()
@@ -74,7 +74,7 @@ class Places:
         return self._numbers.get(" ".join(words), self._numbers.get(bare, 0))
 
     def masked(self, text: str) -> str:
-        """The text with signs in place of names, as long as they: "West End" is no direction."""
+        """The text with signs in place of names, as long as they: "West End" is not a direction."""
         return self._pattern.sub(lambda found: "§" * len(found[0]), text)
 
 
@@ -204,7 +204,7 @@ def _legs(text: str, places: Places, route: Route) -> list[_Leg]:
         return _from_facts(text, open_, facts, route, places)
     reached = {to for _, to in legs}
     for each in open_:
-        # A direction that the step says again, with its distance, is no leg of its own; one to elsewhere is.
+        # A direction that the step says again, with its distance, is not a leg of its own; one to elsewhere is.
         if each.move.eighths is not None and each.moving and each.to is not None and each.to not in reached:
             legs.insert(0, (each.move, each.to))
     if places.last not in reached:
@@ -295,7 +295,7 @@ def score_directions(given: Given, compat: bool) -> Score:
 def _expected_steps(expected: str) -> list[re.Match[str]]:
     """The lines "From A, go 4km East to B." of what was expected."""
     lines = expected.split("\n")[:_MOST_STEPS]
-    return [found for line in lines if len(line) <= _LONGEST_STEP and (found := _STEP.fullmatch(line)) is not None]
+    return [match for line in lines if len(line) <= _LONGEST_STEP and (match := _STEP.fullmatch(line)) is not None]
 
 
 def _displacement(steps: Sequence[re.Match[str]]) -> tuple[float, float]:
@@ -338,9 +338,9 @@ def _one_way(reply: str, step: re.Match[str]) -> Score:
 
 def _in_two_parts(text: str, places: Places) -> list[Route]:
     """A way whose direction and distance stand apart: "Direction: East. Distance: 4 km"."""
-    found = moves(places.masked(text))
-    ways = {move.eighths for move in found if move.eighths is not None}
-    lengths = {move.kilometers for move in found if move.kilometers is not None}
+    routes = moves(places.masked(text))
+    ways = {move.eighths for move in routes if move.eighths is not None}
+    lengths = {move.kilometers for move in routes if move.kilometers is not None}
     if len(ways) != 1 or len(lengths) != 1:
         return []
     return [Route([Move(lengths.pop(), ways.pop(), 0, 0)], arrives=True)]

@@ -123,7 +123,7 @@ function changesTable(changes, heads = ["state", "before", "after"]) {
 function turnNode(turn, at, failed) {
   const wrong = failed === at;
   const title = el("summary", {}, el("b", {}, `Turn ${at + 1}`), wrong ? el("span", { class: "mark bad" }, "it went wrong here") : null, el("small", {}, counted(turn.steps.length + (turn.left_out || 0), "step")));
-  const expected = (turn.expected || []).map(([call, made]) => el("li", {}, callNode(call, null), el("span", { class: `mark ${made ? "good" : "none"}`, title: "another way to the same end is no mistake" }, made ? "made" : "not made like this")));
+  const expected = (turn.expected || []).map(([call, made]) => el("li", {}, callNode(call, null), el("span", { class: `mark ${made ? "good" : "none"}`, title: "another way to the same end is not a mistake" }, made ? "made" : "not made like this")));
   const left = turn.expected ? el("div", {}, el("h4", {}, "Expected calls"), expected.length ? el("ol", { class: "steps" }, ...expected) : el("p", { class: "note" }, "none")) : null;
   const right = el("div", {}, el("h4", {}, "What the model did"), turn.steps.length ? el("ol", { class: "steps" }, ...turn.steps.map(stepNode)) : el("p", { class: "note" }, "nothing was recorded"), turn.left_out ? el("p", { class: "note" }, `and ${counted(turn.left_out, "more step")}`) : null);
   const states = turn.changes ? el("div", {}, el("h4", {}, "What it changed"), turn.changes.length ? changesTable(turn.changes) : el("p", { class: "note" }, "nothing")) : null;

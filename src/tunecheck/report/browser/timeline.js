@@ -1,4 +1,4 @@
-// How the tests of a memory run were woven into one conversation: a lane for each, along the conversation's tokens.
+// How the tests of a memory run were interleaved in one conversation: a lane for each, along the conversation's tokens.
 
 const MARKS = ["statement", "question", "judge", "callback", "callback-over", "wait", "end"];
 const MARK_NAMES = ["statement", "question", "the judge was asked", "callback begins", "callback is over", "waits", "end"];

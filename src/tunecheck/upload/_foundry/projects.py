@@ -121,7 +121,7 @@ def _of_mapping(given: Mapping[Any, object], where: str) -> Project:
         if key not in texts:
             raise ConfigurationError(f"{where}: {key} is missing")
         if not _PART.match(texts[key]):
-            raise ConfigurationError(f"{where}: {key} is no name in Azure: {texts[key]!r}")
+            raise ConfigurationError(f"{where}: {key} is not a name in Azure: {texts[key]!r}")
     manager = texts.get("resource_manager", ARM).rstrip("/")
     if urlsplit(manager).scheme != "https" or not urlsplit(manager).hostname:
         raise ConfigurationError(f"{where}: resource_manager must be an https address, such as {ARM}")
@@ -137,10 +137,10 @@ def _endpoint(text: str) -> str:
         host = None
     # A query or a password is not shown: it may be a secret.
     if host is None or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ConfigurationError(f"the project's endpoint is no plain address; expected {_SHOWN}")
+        raise ConfigurationError(f"the project's endpoint is not a plain address; expected {_SHOWN}")
     if parts.scheme != "https":
         raise ConfigurationError("the project's endpoint must begin with https://: a token is sent there")
     path = parts.path.rstrip("/")
     if not _ENDPOINT_PATH.match(path):
-        raise ConfigurationError(f"{host}{path} is no project; expected {_SHOWN}")
+        raise ConfigurationError(f"{host}{path} is not a project; expected {_SHOWN}")
     return f"https://{parts.netloc}{quote(path, safe='/%')}"

@@ -27,7 +27,7 @@ TABLE = "eval_results.json"
 _PARTS = ("dataset", "target", "evaluators", "mapping", "group_by", "command", "versions")
 
 _NOT_LOGGED = frozenset({"metrics", "primary"})
-"""What an evaluator says of its metrics is no argument."""
+"""What an evaluator says of its metrics is not an argument."""
 
 _MOST_CHARACTERS = 500
 """Longest value that servers of all ages take; `run.json`, which is uploaded too, has them whole."""
@@ -90,7 +90,7 @@ class MlflowUploader(Uploader):
         clock, rng: the time and the chance of waits, for tests.
 
     Raises:
-        ConfigurationError: that is no server's address, or a password would go over a plain line.
+        ConfigurationError: that is not a server's address, or a password would go over a plain line.
     """
 
     def __init__(
