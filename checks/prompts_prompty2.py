@@ -65,7 +65,7 @@ def describe(path: str) -> None:
 
 def refuse(paths: list[str]) -> None:
     """Print the error that each of these prompts ends in."""
-    from tunecheck.prompts._errors import PromptError
+    from tunecheck._errors import PromptError
     from tunecheck.prompts._loading import load_prompt
 
     errors = []

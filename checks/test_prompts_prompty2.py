@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 
-from tunecheck._errors import MissingExtraError
-from tunecheck.prompts._errors import PromptError
+from tunecheck._errors import MissingExtraError, PromptError
 from tunecheck.prompts._loading import load_prompt
 
 PROMPTY = ("prompty==2.1.0", "jinja2", "msgspec", "pyyaml")

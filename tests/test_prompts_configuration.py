@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.prompts_parts import write
 
+from tunecheck._errors import PromptError
 from tunecheck._json import JSON
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.prompts._errors import PromptError
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.prompts_parts import FRONT, make, messages
 
-from tunecheck.prompts._errors import PromptError, PromptRenderError
+from tunecheck._errors import PromptError, PromptRenderError
 
 DOUBLING = "{% set ns = namespace(x=START) %}{% for i in range(64) %}{% set ns.x = STEP %}{% endfor %}{{ ns.x }}"
 
@@ -111,7 +111,7 @@ def test_a_template_that_asks_for_too_much_ends_as_an_error_with_its_line(templa
 FILLED = """
 import re
 from pathlib import Path
-from tunecheck.prompts._errors import PromptRenderError
+from tunecheck._errors import PromptRenderError
 from tunecheck.prompts._loading import load_prompt
 for body in {bodies!r}:
     try:
@@ -186,7 +186,7 @@ def test_values_are_not_changed_by_rendering() -> None:
 AUDITED = """
 import sys
 from tunecheck.prompts._loading import load_prompt
-from tunecheck.prompts._errors import PromptRenderError
+from tunecheck._errors import PromptRenderError
 bodies = {bodies!r}
 prompts = [load_prompt("x.prompty", text={front!r} + "---\\nsystem:\\n" + body) for body in bodies]
 prompts[0].render({{}})  # what is imported on first use is there by now

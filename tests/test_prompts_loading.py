@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.prompts_parts import FRONT, make, write
 
-from tunecheck._errors import ConfigurationError, TunecheckError
-from tunecheck.prompts._errors import PromptError
+from tunecheck._errors import ConfigurationError, PromptError, TunecheckError
 from tunecheck.prompts._loading import load_prompt
 from tunecheck.prompts._prompt import Prompt, PromptInput
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.prompts_parts import make, messages, write
 
-from tunecheck.prompts._errors import PromptError, PromptRenderError
+from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck.prompts._loading import load_prompt
 
 

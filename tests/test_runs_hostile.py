@@ -80,7 +80,7 @@ def with_an_endless_device(path: Path) -> str:
 def with_a_pipe(path: Path) -> str:
     path.unlink()
     os.mkfifo(path)
-    return "no ordinary file"
+    return "not an ordinary file"
 
 
 @pytest.mark.parametrize("name", ON_A_RUN)

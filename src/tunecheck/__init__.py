@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         EndpointError as EndpointError,
         MissingExtraError as MissingExtraError,
         PluginError as PluginError,
+        PromptError as PromptError,
+        PromptRenderError as PromptRenderError,
         RefusedError as RefusedError,
         ReplyError as ReplyError,
         RunError as RunError,
@@ -83,7 +85,6 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck.memory._kinds.chapterbreak import MissingTextsError as MissingTextsError
     from tunecheck.memory._session import SessionStoppedError as SessionStoppedError
     from tunecheck.prompts._bounds import TooMuchError as TooMuchError
-    from tunecheck.prompts._errors import PromptError as PromptError, PromptRenderError as PromptRenderError
     from tunecheck.report._writing import write_report as write_report
     from tunecheck.runs._export import text_of_cell as text_of_cell
     from tunecheck.runs._store import Run as Run, find_run as find_run
@@ -92,8 +93,8 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
 
 _HOMES = {
     "tunecheck._errors": "ConfigurationError ContentFilterError DataError EndpointError MissingExtraError PluginError "
-    "RefusedError ReplyError RunError RunInterruptedError StopRunError ThrottledError TimedOutError "
-    "TunecheckError",
+    "PromptError PromptRenderError RefusedError ReplyError RunError RunInterruptedError StopRunError ThrottledError "
+    "TimedOutError TunecheckError",
     "tunecheck._faults": "Fault",
     "tunecheck._files": "NewerFileError",
     "tunecheck._pytest_plugin": "assert_no_regression",
@@ -129,7 +130,6 @@ _HOMES = {
     "tunecheck.memory._kinds.chapterbreak": "MissingTextsError",
     "tunecheck.memory._session": "SessionStoppedError",
     "tunecheck.prompts._bounds": "TooMuchError",
-    "tunecheck.prompts._errors": "PromptError PromptRenderError",
     "tunecheck.report._writing": "write_report",
     "tunecheck.runs._export": "text_of_cell",
     "tunecheck.runs._store": "Run find_run",

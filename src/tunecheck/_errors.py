@@ -60,6 +60,14 @@ class ReplyError(EndpointError):
     """The service answered with something that cannot be understood."""
 
 
+class PromptError(ConfigurationError):
+    """A prompt file that cannot be used, or is used wrongly; the text names file, line and key."""
+
+
+class PromptRenderError(TunecheckError):
+    """The template of a prompt fails on the values of one row; the text names file and line."""
+
+
 class RunError(TunecheckError):
     """A run that cannot start, go on, or be continued."""
 

@@ -37,7 +37,7 @@ def _open(path: str, flags: int) -> int:
         raise
     try:
         _refuse_if_odd(os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path), path)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - nobody else knows of the descriptor
         os.close(descriptor)
         raise
     return descriptor
@@ -47,7 +47,7 @@ def _refuse_if_odd(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
-        what = "a link, which is not followed" if stat.S_ISLNK(status.st_mode) else "no ordinary file"
+        what = "a link, which is not followed" if stat.S_ISLNK(status.st_mode) else "not an ordinary file"
         raise OSError(errno.EINVAL, f"is {what}", path)
 
 
@@ -94,6 +94,6 @@ def odd_file(folder: Path) -> str | None:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
-                    what = "a link" if entry.is_symlink() else "no ordinary file"
+                    what = "a link" if entry.is_symlink() else "not an ordinary file"
                     return f"{Path(entry.path).relative_to(folder).as_posix()} is {what}"
     return None

@@ -75,7 +75,6 @@ class Tally:
     """Some answer says of itself that no real model gave it."""
     masked: int = 0
     """Answers of the target that repeated a secret, which is masked."""
-    all_read: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -209,7 +208,6 @@ class Engine:
                     room = limit - _BURST
                     await self._until(lambda: self._under_way < room or self._stop is not None)  # noqa: B023
                 turn = time.monotonic()
-        self.tally.all_read = True
 
     def _start(self, row: Row) -> bool:
         """Send a row on its way; whether it is one of a group."""

@@ -16,7 +16,7 @@ from jinja2.sandbox import safe_range
 from jinja2.tests import TESTS
 from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
-from tunecheck.prompts._errors import PromptRenderError
+from tunecheck._errors import PromptRenderError
 from tunecheck.prompts._fragments import Fragment, join
 
 MAX_STEPS = 2_000_000

@@ -14,7 +14,7 @@ from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, document
 from tunecheck.endpoints._config import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
-from tunecheck.prompts._errors import PromptError
+from tunecheck._errors import PromptError
 from tunecheck.prompts._images import read_inside
 
 MAX_BYTES = 1 << 20

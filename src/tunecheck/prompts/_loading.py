@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tunecheck.prompts._errors import PromptError
+from tunecheck._errors import PromptError
 from tunecheck.prompts._front_matter import MAX_BYTES, decoded, split
 from tunecheck.prompts._prompt import Prompt, PromptFile
 

@@ -16,6 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 from jinja2.visitor import NodeTransformer
 
+from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.prompts._bounds import (
@@ -28,7 +29,6 @@ from tunecheck.prompts._bounds import (
     budget_of,
     check_call,
 )
-from tunecheck.prompts._errors import PromptError, PromptRenderError
 from tunecheck.prompts._fragments import Fragment, Skeleton, join, literal
 
 # -- the tree, rewritten
