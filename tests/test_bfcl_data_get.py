@@ -220,7 +220,7 @@ def _once(action: Callable[[], object]) -> Callable[[Path], None]:
 def test_without_pip_and_uv_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(DataError, match=r"neither pip nor uv is here .* tunecheck datasets get bfcl --from WHEEL"):
+    with pytest.raises(DataError, match=r"neither pip nor uv is available .* tunecheck datasets get bfcl --from WHEEL"):
         get_bfcl(to=tmp_path / "data")
 
 

@@ -36,7 +36,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*DATA, "--evaluators", "bleu", "--set", "bleu.threshold=high"), 'must be a number, not "high"'),
         ((*DATA, "--evaluators", "bleu", "--set", "bleu.render_calls=yes"), 'must be true or false, not "yes"'),
         ((*DATA, "--set", "match.ordred=true"), "no matching policy 'ordred'; did you mean 'ordered'"),
-        ((*DATA, "--set", "match.api_key=x"), "a secret given here would stand in the shell's history"),
+        ((*DATA, "--set", "match.api_key=x"), "a secret given here would be kept in the shell's history"),
         ((*DATA, "--mapping", "response=${targt.response}"), "is not a reference"),
         ((*DATA, "--mapping", "blue.response=x"), "this run has no evaluator 'blue'"),
         ((*DATA, "--group-by", "town"), "no column 'town'"),
@@ -56,7 +56,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("serve",), "say what to serve: --replay FILE, or --simulated DATASET"),
         (("serve", "--simulated", "small.jsonl", "--host", "0.0.0.0"), "--key-env NAME"),
         (("serve", "--simulated", "small.jsonl", "--key-env", "NOT_SET_AT_ALL"), "NOT_SET_AT_ALL"),
-        (("serve", "--simulated", "small.jsonl", "--fault", "x"), "no fault"),
+        (("serve", "--simulated", "small.jsonl", "--fault", "x"), "not a fault"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_that_says_what_to_do(

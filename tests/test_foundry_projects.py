@@ -59,8 +59,8 @@ def test_a_file_may_name_an_endpoint(tmp_path: Path) -> None:
     [
         ("http://team.services.ai.azure.com/api/projects/tuning", "must begin with https://"),
         ("https://team.services.ai.azure.com", "is not a project; expected an endpoint"),
-        (f"{ENDPOINT}?code=s3cret", "no plain address"),
-        ("https://me:s3cret@team.services.ai.azure.com/api/projects/tuning", "no plain address"),
+        (f"{ENDPOINT}?code=s3cret", "not a plain address"),
+        ("https://me:s3cret@team.services.ai.azure.com/api/projects/tuning", "not a plain address"),
         ("tuning", "the project must be an endpoint"),
         ("a/b/c/d", "the project must be an endpoint"),
         ("sub/group/na me", "the project must be an endpoint"),

@@ -258,7 +258,10 @@ def test_a_target_that_changes_its_row_changes_nobody_s(tmp_path: Path) -> None:
 
 def test_an_answer_s_column_cannot_pass_for_an_evaluator_s_output(tmp_path: Path) -> None:
     result = run(tmp_path, DATA[:1], target=lambda q: {"e.n": 1, "ex.n": 2}, evaluators={"e": lambda q: {"n": 3}})
-    assert "the answer's column 'e.n' stands where evaluator 'e' writes" in column(result, "error.target")[0]["message"]
+    assert (
+        "the answer's column 'e.n' clashes with the results of evaluator 'e'"
+        in column(result, "error.target")[0]["message"]
+    )
     assert metrics_of(result)["e.error_count"] == 1
 
 

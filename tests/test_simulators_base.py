@@ -336,7 +336,7 @@ def test_a_simulator_without_a_configuration_starts_from_an_empty_one(tmp_path: 
 def test_a_plugin_that_is_no_simulator_is_refused(tmp_path: Path) -> None:
     (tmp_path / "simulators").mkdir()
     (tmp_path / "simulators" / "thing.py").write_text("class Thing:\n    pass\n")
-    with pytest.raises(PluginError, match="no subclass"):
+    with pytest.raises(PluginError, match="not a subclass"):
         find_simulator("thing", workspace=tmp_path)
 
 
