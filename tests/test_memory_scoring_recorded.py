@@ -63,7 +63,7 @@ def reason_to_differ(row: dict[str, Any]) -> str | None:
     if row["dataset"] == "Colours" and len(COLOURS & {word.lower() for word in words}) > 1:
         return "several colours, and not settled on the last one"
     if row["dataset"] == "SallyAnne" and row["kind"] == "exception":
-        return "an answer that is no text is wrong, and no crash"
+        return "an answer that is not text is wrong, and no crash"
     if row["dataset"] == "Spy Meeting" and row["kind"] in ("exact", "score_mismatch", "score_only"):
         return "a word counts in any number, and one of another message where all are understood"
     if row["dataset"] in ("NameList", "Shopping") and re.search(

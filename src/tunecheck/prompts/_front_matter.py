@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._describe import shown_value
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, document
 from tunecheck.endpoints._config import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
-from tunecheck._errors import PromptError
 from tunecheck.prompts._images import read_inside
 
 MAX_BYTES = 1 << 20

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
-from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck.prompts._front_matter import Front
 from tunecheck.prompts._images import ImageFiles
 

@@ -52,5 +52,5 @@ def _checked(value: JSON) -> int | float | str:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return value
     if not isinstance(value, (int, float)) or value in (float("inf"), float("-inf")) or value != value:
-        raise SimulatorError(f"{quoted(value)} is no number")
+        raise SimulatorError(f"{quoted(value)} is not a number")
     return value

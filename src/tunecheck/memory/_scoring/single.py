@@ -69,7 +69,7 @@ def _in_reply(value: str, found: bool) -> Score:
 def score_sally_anne(given: Given, compat: bool) -> Score:
     """Sally-Anne: the reply is `{"answer": "word"}`, with the right word, in any case.
 
-    The reference breaks off where the answer is no text; by default that is a wrong answer.
+    The reference breaks off where the answer is not text; by default that is a wrong answer.
     """
     reply, place = last_reply(given), expected_text(given)
     try:
@@ -81,8 +81,8 @@ def score_sally_anne(given: Given, compat: bool) -> Score:
     answer = said["answer"]
     if not isinstance(answer, str):
         if compat:
-            raise UndecidedError("the reference breaks off: the answer is no text")
-        return Score(0.0, ("the answer is no text",))
+            raise UndecidedError("the reference breaks off: the answer is not text")
+        return Score(0.0, ("the answer is not text",))
     right = answer.lower() == place if compat else answer.strip(" .").casefold() == place.strip().casefold()
     return Score(float(right), (f"the answer is {answer[:80]!r}" + ("" if right else f", not {place!r}"),))
 
@@ -209,7 +209,7 @@ def score_spy(given: Given, compat: bool) -> Score:
 
     Words of their own count; the reference wants them in small letters and as they are. By default case and number are
     all one, what is denied ("not at dawn") does not count, and one other message is passed over where all are
-    understood. Words are not sure where a message is not understood, and the reply is no mere excuse.
+    understood. Words are not sure where a message is not understood, and the reply is not a mere excuse.
     """
     reply, expected = last_reply(given), _expected_words(given)
     known = {word for words in expected for word in words}
