@@ -257,6 +257,25 @@ def test_repetitions_that_were_cut_off_cost_what_they_would_have(fails_at: int) 
         assert spent == expected | {"cost": pytest.approx(expected["cost"])}  # type: ignore[call-overload,index,operator]
 
 
+def test_a_damaged_log_is_said_before_anybody_is_asked_and_cut_where_that_is_accepted(workspace: Path) -> None:
+    with pytest.raises(RunError):
+        had(Recalling(fails_at=30))
+    (log,) = workspace.glob("eval_results/*/memory/session-1/events.jsonl")
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[12] = lines[12].replace(b'"', b"'", 1)
+    log.write_bytes(b"".join(lines))
+    asked = Recalling()
+    with pytest.raises(RunError, match=r"1 record is damaged or missing \(line 13\).* takes up to \d+ calls again"):
+        had(asked, resume="last")
+    assert asked.calls == 0
+    resumed = had(asked, resume="last", accept_damage=True)
+    assert any("from where its log was damaged" in note for note in resumed.result.notes)
+    assert (log.parent / "events.damaged").read_bytes() == b"".join(lines)
+    assert len(rows_of(resumed)) == 16
+    had(nobody := Recalling(), resume="last")
+    assert nobody.calls == 0
+
+
 def test_another_configuration_is_refused_when_a_run_goes_on(workspace: Path) -> None:
     with pytest.raises(RunError):
         had(Recalling(fails_at=9))

@@ -127,7 +127,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 
     `target` holds the settings that the target describes itself by, its `fingerprint`, and whether it is `simulated`;
     null where nobody was asked. `parent` is the run whose answers and verdicts were reused: its id, or its folder where
-    it lies elsewhere. `command` is what a command line needs to resume the run.
+    it lies elsewhere. `command` is what a command line needs to resume the run. `records` says how many the journal had
+    when this was written, `sha256` has the digests of the results, by file name, as the run last wrote them.
     """
 
     format_version: int = FORMAT_VERSION
@@ -150,6 +151,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     row_count: int | UnsetType = UNSET
+    records: int | UnsetType = UNSET
+    sha256: dict[str, str] | UnsetType = UNSET
 
 
 class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,7 +243,14 @@ class Error(msgspec.Struct, tag_field="k", tag="error", frozen=True):
     request_id: str | UnsetType = UNSET
 
 
-Record: TypeAlias = Header | Answer | Step | Verdicts | ModelCall | Error
+class Accepted(msgspec.Struct, tag_field="k", tag="accepted", frozen=True):
+    """Somebody has said that the run goes on although so many records before this one are damaged or missing."""
+
+    lost: int
+
+
+Record: TypeAlias = Header | Answer | Step | Verdicts | ModelCall | Error | Accepted
+"""Behind its own keys each record has `c`: its number, and the CRC-32 (from that number) of its line up to there."""
 
 
 class MemoryFigures(msgspec.Struct, frozen=True):

@@ -3,31 +3,45 @@
 Each record is handed to the operating system before `append` returns, so that a killed process loses nothing; the file
 is synced to the disk each second and at the end. A torn last line, as a crash of the machine leaves it, is cut off when
 the file is opened.
+
+A record's last key, `"c": [number, checksum]`, says which one it is, and the CRC-32 of the line up to there; how many
+were synced stands in a small file beside theirs. By both a reader knows what is damaged, and what is missing. Records
+from before there were checksums are read as they are.
 """
 
 import contextlib
 import os
+import sys
 import threading
-import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
+from zlib import crc32
 
 from tunecheck._errors import RunError
 from tunecheck._files import check_first_record
-from tunecheck._json import dumps_line
-from tunecheck._regular_files import open_regular
+from tunecheck._json import dumps
+from tunecheck._locks import lock
+from tunecheck._messages import counted
+from tunecheck._regular_files import MOST_IN_A_LINE, lines, open_regular, read_regular
 
 _SYNC_EVERY_S = 1.0
-_LOCK_TRIES = 5
-_LOCK_PAUSE_S = 0.02
+_SEAL = b',"c":['
+_BLOCK = 1 << 16
+_MOST_PLACES = 5
+_MOST_PIECES = 1_000
 
 
 class RecordFile:
     """A file of records, open for appending. One process at a time holds it."""
 
-    def __init__(self, path: Path, holding: str, *, header: object = None) -> None:
+    def __init__(self, path: Path, holding: str, *, header: object = None, at_least: int = 0) -> None:
         """Open or create the file, cut off a torn last line, and lock it; `holding` is for people what it belongs to.
 
-        A new file begins with the record `header`, which says the file's version.
+        A new file begins with the record `header`, which says the file's version. `at_least` is how many records it
+        is known to have had.
 
         Raises:
             ConfigurationError: a later version of Tunecheck wrote it; it is left as it is.
@@ -35,19 +49,21 @@ class RecordFile:
         """
         check_first_record(path)
         self.path = path
-        try:
-            self._file = open_regular(path, "ab", buffering=0)
-        except OSError as error:
-            raise RunError(f"cannot write {path}: {error.strerror}") from error
-        try:
-            _lock(self._file.fileno(), holding)
-            _cut_torn_line(path)
-        except BaseException:  # noqa: BLE001 - nobody else closes a file whose owner was not made
-            self._file.close()
-            raise
-        self._size = os.fstat(self._file.fileno()).st_size
-        self._broken = False
+        with contextlib.ExitStack() as opened:
+            held = f"{holding} is being written by another process; wait for it to end"
+            try:
+                self._file = opened.enter_context(open_regular(path, "ab", buffering=0))
+                opened.enter_context(lock(path, held))
+                self._size, number = _cut_torn_line(path)
+                self._synced = opened.enter_context(open_regular(synced_file(path), "ab", buffering=0))
+            except OSError as error:
+                raise RunError(f"cannot write {path}: {error.strerror}") from error
+            self._opened = opened.pop_all()
+        self.count = max(number, at_least, _synced_count(path))
+        """Of the records that were ever written: the number of the next one."""
+        self._problem: str | None = None
         self._dirty = threading.Event()
+        self._syncing = threading.Lock()
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync_each_second, name="tunecheck-records", daemon=True)
         self._syncer.start()
@@ -65,16 +81,17 @@ class RecordFile:
             RunError: it cannot be written.
             TypeError: it has no JSON form.
         """
-        line = memoryview(dumps_line(record))
+        line = memoryview(_sealed(dumps(record), self.count))
         written = 0
         try:
-            if self._broken:
-                raise OSError(None, "an earlier record could not be written")
+            if self._problem is not None:
+                raise OSError(None, self._problem)
             while written < len(line):  # a write to a full or remote disk may take only a part
                 written += os.write(self._file.fileno(), line[written:])
         except OSError as error:
             self._take_back(written)
             raise RunError(f"cannot write {self.path}: {error.strerror}; nothing recorded before is lost") from error
+        self.count += 1
         self._dirty.set()
         begin, self._size = self._size, self._size + written
         return begin
@@ -84,66 +101,164 @@ class RecordFile:
         try:
             os.ftruncate(self._file.fileno(), os.fstat(self._file.fileno()).st_size - written)
         except OSError:
-            self._broken = True
+            self._problem = "an earlier record could not be written"
 
     def _sync_each_second(self) -> None:
         while not self._closed.wait(_SYNC_EVERY_S):
             if self._dirty.is_set():
                 self._dirty.clear()
-                self._sync()
+                self.sync()
 
-    def _sync(self) -> None:
-        with contextlib.suppress(OSError):  # some file systems cannot sync; the record itself was written
-            os.fsync(self._file.fileno())
+    def sync(self) -> int:
+        """See to it that all records so far are on the disk; how many that are."""
+        with self._syncing:
+            count = self.count
+            with contextlib.suppress(OSError):  # some file systems cannot sync; the record itself was written
+                os.fsync(self._file.fileno())
+            with contextlib.suppress(OSError):  # only now: what it counts must be on the disk, whatever ends first
+                os.ftruncate(self._synced.fileno(), 0)
+                os.write(self._synced.fileno(), _sealed(b'{"k":"synced"}', count))
+        return count
 
     def close(self) -> None:
         """Sync and release the file."""
         self._closed.set()
         self._syncer.join()
-        self._sync()
-        self._file.close()
+        self.sync()
+        self._opened.close()
 
 
-def _lock(descriptor: int, holding: str) -> None:
+def _sealed(record: bytes, number: int) -> bytes:
+    """The line of a record."""
+    body = record[:-1]
+    return b"%b%b%d,%d]}\n" % (body, _SEAL, number, crc32(body, number))
+
+
+def _number_of(line: bytes) -> int | None:
+    """The number of the record whose line this is; None where it is damaged, or has no checksum."""
+    body, _, seal = line.rpartition(_SEAL)
     try:
-        import fcntl
-    except ImportError:
-        return
-    for _ in range(_LOCK_TRIES):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # perhaps somebody only looks whether it is held
-            time.sleep(_LOCK_PAUSE_S)
-        else:
-            return
-    raise RunError(f"{holding} is being written by another process; wait for it to end")
+        number, checksum = map(int, seal.removesuffix(b"]}\n").split(b","))
+        return number if crc32(body, number) == checksum else None
+    except (ValueError, OverflowError):
+        return None
 
 
-def is_held(path: Path) -> bool:
-    """Whether a process is writing this file now."""
+def synced_file(path: Path) -> Path:
+    """Where it stands how many records of a file were synced."""
+    return path.with_suffix(".synced")
+
+
+def _synced_count(path: Path) -> int:
     try:
-        import fcntl
-
-        with open_regular(path) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except ImportError:
-        return False
+        return _number_of(read_regular(synced_file(path))) or 0
     except OSError:
-        return path.exists()
-    return False
+        return 0
 
 
-def _cut_torn_line(path: Path) -> None:
-    size = path.stat().st_size
+def _cut_torn_line(path: Path) -> tuple[int, int]:
+    """Cut off a last line that has no end; where the file ends then, and the number of its next record."""
     with open_regular(path, "r+b") as file:
-        position = size
-        while position:
-            start = max(0, position - 65536)
-            file.seek(start)
-            block = file.read(position - start)
-            newline = block.rfind(b"\n")
-            if newline >= 0:
-                file.truncate(start + newline + 1)
-                return
-            position = start
-        file.truncate(0)
+        size = file.seek(0, os.SEEK_END)
+        end = _end_of_line(file, size)
+        if end < size:
+            file.truncate(end)
+        begin = _end_of_line(file, end - 1)
+        file.seek(begin)
+        number = _number_of(file.read(end - begin)) if end - begin < MOST_IN_A_LINE else None
+        if number is None:
+            file.seek(0)
+            number = max((-1 if each is None else each for each in map(_number_of, lines(file))), default=-1)
+        return end, number + 1
+
+
+def _end_of_line(file: BinaryIO, position: int) -> int:
+    """Where the last line ends that ends before a position, its line feed included; 0 where none does."""
+    while position > 0:
+        start = max(0, position - _BLOCK)
+        file.seek(start)
+        newline = file.read(position - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        position = start
+    return 0
+
+
+@dataclass
+class Damage:
+    """What of a file is not as it was written: `lost` records at `places`, and the `pieces` that are left there."""
+
+    lost: int = 0
+    places: list[str] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+
+    def add(self, missing: int, broken: Sequence[tuple[int, bytes]], before: int | None) -> None:
+        """Note `broken` lines with their numbers, and how many records are missing before a line, or at the end."""
+        if broken:
+            first, last = broken[0][0], broken[-1][0]
+            self.places.append(f"line {first}" if first == last else f"lines {first} to {last}")
+        elif missing:
+            self.places.append("at the end" if before is None else f"before line {before}")
+        self.lost += max(missing, len(broken))
+        self.pieces += [piece for _, piece in broken[: _MOST_PIECES - len(self.pieces)]]
+
+    def __str__(self) -> str:
+        more = f", and at {counted(left, 'place')} more" if (left := len(self.places) - _MOST_PLACES) > 0 else ""
+        are = "is" if self.lost == 1 else "are"
+        where = f"{', '.join(self.places[:_MOST_PLACES])}{more}"
+        return f"{counted(self.lost, 'record')} {are} damaged or missing ({where})"
+
+
+class WholeRecords:
+    """The records of a file that are as they were written, with where they begin; the others are its `damage`.
+
+    `at_least` is how many records it is known to have had, where that is not what was synced.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, at_least: int = 0) -> None:
+        self.damage = Damage()
+        self._file = file
+        self._known = max(at_least, _synced_count(path))
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """Read the file once."""
+        unsealed = self._unsealed_lines()
+        self._file.seek(0)
+        begin, following = 0, 0
+        broken: list[tuple[int, bytes]] = []
+        for at, line in enumerate(lines(self._file), 1):
+            if not line.endswith(b"\n"):
+                break  # torn, as a crash leaves it
+            number = following if at <= unsealed else _number_of(line)
+            if number is None or number < following:
+                broken.append((at, line))
+            else:
+                if broken or number > following:
+                    self.damage.add(number - following, broken, at)
+                    broken = []
+                following = number + (at > unsealed)
+                yield begin, line
+            begin += len(line)
+        if broken or self._known > following:
+            self.damage.add(max(0, self._known - following), broken, None)
+
+    def _unsealed_lines(self) -> int:
+        """How many lines are from before there were checksums: those before the first record that has one.
+
+        Of those, as many are not older but damaged as its number says that there were before it.
+        """
+        for at, line in enumerate(lines(self._file)):
+            number = _number_of(line)
+            if number is not None:
+                return max(0, at - number)
+        return sys.maxsize
+
+    def read(self) -> Damage:
+        """Read the file for its damage alone."""
+        deque(self, maxlen=0)
+        return self.damage
+
+    def accept(self, lost: int) -> None:
+        """Somebody has accepted that so many records are lost before this one: only more than that is damage."""
+        if self.damage.lost <= lost:
+            self.damage = Damage()

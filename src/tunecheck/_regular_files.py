@@ -76,9 +76,10 @@ def lines(file: BinaryIO) -> Iterator[bytes]:
     Raises:
         OSError: one is longer than any record or row is.
     """
-    if os.fstat(file.fileno()).st_size <= MOST_IN_A_LINE:
-        yield from file
-        return
+    return file if os.fstat(file.fileno()).st_size <= MOST_IN_A_LINE else _bounded_lines(file)
+
+
+def _bounded_lines(file: BinaryIO) -> Iterator[bytes]:
     for line in iter(lambda: file.readline(MOST_IN_A_LINE), b""):
         if len(line) == MOST_IN_A_LINE:
             raise OSError(errno.EFBIG, f"a line of it is longer than {MOST_IN_A_LINE >> 20} MB, as none of ours is")

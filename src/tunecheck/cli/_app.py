@@ -36,6 +36,7 @@ _COMMANDS = {
     "evaluate": "_evaluate.command",
     "score": "_evaluate.command",
     "runs": "_runs",
+    "verify": "_verify",
     "compare": "_compare.command",
     "report": "_report",
     "view": "_report",

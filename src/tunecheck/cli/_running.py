@@ -43,6 +43,7 @@ def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArgum
         "results_dir": options.folder,
         "progress": progress_bar(options.name or title, options.quiet) or False,
         "command": as_recorded(options),
+        "accept_damage": options.accept_damage,
         **more,
     }
 

@@ -38,6 +38,11 @@ class RunOptions(JsonOptions, ResultsOptions):
     concurrency: int | None = option(
         "Calls under way at once; by default the endpoint's limit, else 10.", "N", RUNNING, least=1, fixed=False
     )
+    accept_damage: bool = flag(
+        "Go on although records of the run are damaged or missing; what they held is asked again.",
+        RUNNING,
+        recorded=False,
+    )
     quiet: bool = flag("Print the run's folder and nothing else.", SHOWING, recorded=False)
 
 

@@ -13,7 +13,7 @@ from tunecheck._progress import ProgressCallback
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a run goes: how much of it at once, up to which cost, and whether an evaluator's error ends it.
+    """How a run goes: how much of it at once, up to which cost, what ends it, and what does not.
 
     Raises:
         ConfigurationError: a number is out of its range.
@@ -24,6 +24,7 @@ class Pace:
     max_cost: float | None = None
     progress: bool | ProgressCallback = False
     fail_on_evaluator_errors: bool = False
+    accept_damage: bool = False
 
     def __post_init__(self) -> None:
         for least, name, value in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):

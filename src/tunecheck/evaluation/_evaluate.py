@@ -91,6 +91,7 @@ class RunArguments(TypedDict, total=False):
     results_dir: str | os.PathLike[str]
     progress: bool | ProgressCallback
     command: Mapping[str, JSON] | None
+    accept_damage: bool
 
 
 def evaluate(
@@ -118,6 +119,7 @@ def evaluate(
     group_by: str | Sequence[str] = (),
     max_cost: float | None = None,
     command: Mapping[str, JSON] | None = None,
+    accept_damage: bool = False,
     **unknown: object,
 ) -> EvaluationResult:
     """Run a target and evaluators over a data set; keep everything in a run folder.
@@ -136,7 +138,8 @@ def evaluate(
         user_agent: appended to the User-Agent of calls to endpoints.
         concurrency: calls under way at once, within the endpoint's `limits.concurrency`; by default that, else 10.
         workers: processes for evaluators that burn CPU, 0 for none; by default a core each, where there is work enough.
-        resume: finish this run in its folder; `reuse` takes what is unchanged of that run into a new one.
+        resume: finish this run in its folder; `reuse` takes what is unchanged of that run into a new one; with
+            `accept_damage` although records of it are damaged or missing: what they held is asked again.
         progress: show a bar, or call this with each `Progress`.
         limit: only the first rows; each of them `repeat` times, which adds the metrics `pass_at_k` and `pass_hat_k`.
         group_by: columns by whose values the metrics are reported, too.
@@ -149,7 +152,7 @@ def evaluate(
     """
     _refuse_unknown(unknown)
     uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
-    pace = Pace(concurrency, workers, max_cost, progress, fail_on_evaluator_errors)
+    pace = Pace(concurrency, workers, max_cost, progress, fail_on_evaluator_errors, accept_damage)
     keeping = Keeping(name=evaluation_name, tags=tags, command=command, group_by=group_by, results_dir=results_dir)
     execution = _prepared(_rows(data, limit, repeat), target, evaluators, evaluator_config, user_agent, pace, keeping)
     return _run(execution, uploader, output_path, resume=resume, reuse=reuse)
@@ -169,6 +172,7 @@ def score(
     max_cost: float | None = None,
     command: Mapping[str, JSON] | None = None,
     resume: RunLike | None = None,
+    accept_damage: bool = False,
 ) -> EvaluationResult:
     """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
 
@@ -177,13 +181,14 @@ def score(
 
     Raises:
         ConfigurationError: there is no such run, it has not finished, or an argument is wrong.
+        RunError: it is damaged, and not `accept_damage`; or the new run was stopped.
     """
-    recorded = RecordedRun(find_run(run, Path(results_dir)))
+    recorded = RecordedRun(find_run(run, Path(results_dir)), accept_damage=accept_damage)
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
     answering = recorded.target()
     bound = _bind_evaluators(evaluators, layers, evaluator_config, answering)
-    pace = Pace(concurrency, workers, max_cost, progress)
+    pace = Pace(concurrency, workers, max_cost, progress, accept_damage=accept_damage)
     name = evaluation_name or recorded.name
     keeping = Keeping(name=name, command=command, group_by=group_by, results_dir=results_dir)
     execution = Execution(recorded.dataset(), answering, bound, layers, pace, keeping)

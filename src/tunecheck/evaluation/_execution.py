@@ -16,6 +16,7 @@ from tunecheck._files import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import counted, did_you_mean
 from tunecheck._progress import ProgressBar
+from tunecheck._regular_files import sha256_of
 from tunecheck._targets import Target
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
@@ -42,6 +43,7 @@ from tunecheck.runs._manifest import (
     versions,
 )
 from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now, write_file
+from tunecheck.runs._verify import damaged
 
 DEFAULT_CONCURRENCY = 10
 _WORTH_A_PROCESS = 500
@@ -98,21 +100,21 @@ class Execution:
         scan = self.dataset.scan()
         self._check(scan)
         described = self._describe(scan)
+        earlier, notes = None, list[str]()
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
             reuses_answers = self.target is None or self.target.answers_can_be_reused
             manifest = resumed(folder.id, folder.manifest(), described, reuses_answers=reuses_answers)
         else:
-            parent = find_run(reuse, self.keeping.folder) if reuse is not None else None
-            if parent is not None:
-                parent.manifest()  # what cannot be read is said before a folder is made
-            folder = create_run(self.keeping.folder, self.name)
             source = None
-            if parent is not None:  # named by its id, where both runs are in one folder
-                source_folder, new_folder = parent.folder.resolve(), folder.folder.resolve()
-                source = parent.id if source_folder.parent == new_folder.parent else str(source_folder)
+            if reuse is not None:  # what cannot be read is said before a folder is made
+                parent = find_run(reuse, self.keeping.folder)
+                earlier = self._recorded(parent, parent.manifest(), described, notes, by_row=False)
+                at_home = parent.folder.resolve().parent == self.keeping.folder.resolve()
+                source = parent.id if at_home else str(parent.folder.resolve())
+            folder = create_run(self.keeping.folder, self.name)
             manifest = replace(described, id=folder.id, created=_time(), created_ns=time.time_ns(), parent=source)
-        finished = self._run_in(folder, manifest, scan, resumed=resume is not None)
+        finished = self._run_in(folder, manifest, scan, earlier, notes, resumed=resume is not None)
         if output_path is not None:
             try:
                 write_azure_results(output_path, finished.rows, finished.metrics, None)
@@ -194,21 +196,32 @@ class Execution:
 
     # -- the run
 
-    def _run_in(self, run: Run, manifest: RunFile, scan: Scan, *, resumed: bool) -> Finished:
-        with contextlib.closing(Journal(run.journal)) as journal, contextlib.ExitStack() as opened:
-            try:  # the journal's lock is held until the last file is written
-                return self._run_locked(run, manifest, scan, journal, opened, resumed=resumed)
+    def _run_in(
+        self, run: Run, manifest: RunFile, scan: Scan, earlier: Recorded | None, notes: list[str], *, resumed: bool
+    ) -> Finished:
+        known = manifest.records or 0
+        with contextlib.closing(Journal(run.journal, at_least=known)) as journal, contextlib.ExitStack() as opened:
+            # The journal's lock is held until the last file is written.
+            cached = self._cached(run, manifest, journal, notes) if resumed else CachedResults(parent=earlier)
+            opened.callback(cached.close)
+            try:
+                return self._run_locked(run, manifest, scan, journal, cached, opened, notes)
             except BaseException as error:  # noqa: BLE001 - the manifest says how the run ended, Ctrl-C too
-                stopped = _stopped(run, manifest, error)
+                stopped = _stopped(run, replace(manifest, records=journal.sync()), error)
                 if stopped is error:
                     raise
                 raise stopped from error
 
     def _run_locked(
-        self, run: Run, manifest: RunFile, scan: Scan, journal: Journal, opened: contextlib.ExitStack, *, resumed: bool
+        self,
+        run: Run,
+        manifest: RunFile,
+        scan: Scan,
+        journal: Journal,
+        cached: CachedResults,
+        opened: contextlib.ExitStack,
+        notes: list[str],
     ) -> Finished:
-        cached, notes = self._cached(run, manifest, resumed)
-        opened.callback(cached.close)
         run.write(replace(manifest, status="running", started=_time()))
         results = ResultsWriter(run.results)
         opened.callback(results.abandon)
@@ -216,7 +229,7 @@ class Execution:
         calls = RunCalls(run.id, journal, cached, Budget(self.pace.max_cost))
         opened.callback(calls.close)
         engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
-        engine.tally.notes += [*notes, *(self.target.notes if self.target is not None else ())]
+        engine.tally.notes += [*dict.fromkeys(notes), *(self.target.notes if self.target is not None else ())]
         models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
         opened_by_name = {"the target": self.target, **models}
         closing = {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}
@@ -228,7 +241,7 @@ class Execution:
                 f"{counted(masked, 'answer')} repeated a value from the environment, masked as ***; "
                 "${env:NAME:plain} in the definition or prompt marks one that is no secret"
             )
-        return self._finish(run, manifest, results, aggregator, engine.tally, calls.usage())
+        return self._finish(run, manifest, journal, results, aggregator, engine.tally, calls.usage())
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
         return Plan(
@@ -246,24 +259,43 @@ class Execution:
             send_untrusted=self.pace.workers is not None,
         )
 
-    def _cached(self, run: Run, manifest: RunFile, resumed: bool) -> tuple[CachedResults, list[str]]:
-        """What may be reused: from the run's own journal, and from that of the run it was made from."""
-        notes: list[str] = []
-        own = _recorded(run, manifest, manifest, notes, by_row=True) if resumed else None
+    def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:
+        """What a run that goes on may reuse: from its own journal, and from that of the run it was made from."""
+        own = self._recorded(run, manifest, manifest, notes, by_row=True)
         parent = None
         if manifest.parent:
-            source = self._parent(run, manifest.parent, notes, resumed)
-            parent = _recorded(source, source.manifest(), manifest, notes, by_row=False) if source else None
-        return CachedResults(own, parent), list(dict.fromkeys(notes))
+            try:
+                source = find_run(manifest.parent, run.folder.parent)
+            except ConfigurationError:
+                notes.append(f"run {manifest.parent}, from which this one reuses results, is no longer there")
+            else:
+                parent = self._recorded(source, source.manifest(), manifest, notes, by_row=False)
+        if own.lost:
+            journal.accept(own.lost)
+        return CachedResults(own, parent)
 
-    def _parent(self, run: Run, parent: str, notes: list[str], resumed: bool) -> Run | None:
-        try:
-            return find_run(parent, run.folder.parent)
-        except ConfigurationError:
-            if not resumed:
-                raise
-            notes.append(f"run {parent}, from which this one reuses results, is no longer there")
-            return None
+    def _recorded(self, source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool) -> Recorded:
+        """What a run has recorded that still holds.
+
+        Raises:
+            RunError: something of it is damaged, and nobody has accepted that.
+        """
+        holds = reusable(before, now)
+        notes += holds.notes
+        recorded = Recorded(
+            source.journal,
+            by_row=by_row,
+            evaluators=holds.evaluators,
+            answers=holds.answers,
+            at_least=before.records or 0,
+        )
+        loss = recorded.told_loss(before.row_count or 0)
+        if loss is not None:
+            if not self.pace.accept_damage:
+                recorded.close()
+                raise damaged(source, loss)
+            notes.append(f"run {source.id} is damaged: {loss}")
+        return recorded
 
     # -- after
 
@@ -271,6 +303,7 @@ class Execution:
         self,
         run: Run,
         manifest: RunFile,
+        journal: Journal,
         results: ResultsWriter,
         aggregator: Aggregator,
         tally: Tally,
@@ -295,7 +328,9 @@ class Execution:
             notes=list(tally.notes),
         )
         write_file(run.metrics_file, dumps_readably(summary))
-        run.write(replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated))
+        digests = {path.name: sha256_of(path) for path in (run.results, run.table, run.metrics_file)}
+        ended = replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated)
+        run.write(replace(ended, records=journal.sync(), sha256=digests))
         counts = aggregator.rows, aggregator.failed_rows
         reused = {"answers": tally.reused, "verdicts": tally.reused_verdicts}
         return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes, reused)
@@ -316,12 +351,6 @@ def _stopped(run: Run, manifest: RunFile, error: BaseException) -> BaseException
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
     return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
-
-
-def _recorded(source: Run, before: RunFile, now: RunFile, notes: list[str], *, by_row: bool) -> Recorded:
-    holds = reusable(before, now)
-    notes += holds.notes
-    return Recorded(source.journal, by_row=by_row, evaluators=holds.evaluators, answers=holds.answers)
 
 
 def _time() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from tunecheck._files import LeftOut, MemorySummary
+from tunecheck._locks import is_held
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import Endpoint
@@ -16,6 +17,7 @@ from tunecheck.memory._clock import ClockName
 from tunecheck.memory._configuration import Configuration, read_configuration
 from tunecheck.memory._definitions import definition_data
 from tunecheck.memory._evaluator import MemoryEvaluator
+from tunecheck.memory._event_log import refuse_damage
 from tunecheck.memory._filler import FillerPool, load_filler
 from tunecheck.memory._judging import EndpointJudge
 from tunecheck.memory._kind import Making
@@ -172,6 +174,7 @@ class _Benchmark:
         )
 
     def run(self, target: MemoryTarget, name: str | None, repeat: int, arguments: RunArguments) -> EvaluationResult:
+        target.notes = [*target.notes, *_refuse_damaged_logs(arguments)]
         rows = open_dataset([_row(test) for test in self.tests])
         mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
         return evaluate(
@@ -195,6 +198,18 @@ class _Benchmark:
 
     def _folder(self, run: Path) -> Path:
         return benchmark_folder(run, self.read, isolated=self.settings.isolated)
+
+
+def _refuse_damaged_logs(arguments: RunArguments) -> list[str]:
+    """Before anything is asked; notes on what was cut off where damage is accepted."""
+    resume = arguments.get("resume")
+    if resume is None:
+        return []
+    run = find_run(resume, Path(arguments.get("results_dir", "eval_results")))
+    run.manifest()  # refuses a folder that leads elsewhere
+    accept = arguments.get("accept_damage", False)
+    logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not is_held(path)]
+    return [note for path in logs if (note := refuse_damage(path, accept=accept)) is not None]
 
 
 def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path | None:

@@ -10,6 +10,7 @@ from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.pipeline._journal import Recorded
 from tunecheck.pipeline._results import RowsView
 from tunecheck.runs._store import Run
+from tunecheck.runs._verify import refuse_changed
 
 _INPUTS = "inputs."
 
@@ -17,15 +18,18 @@ _INPUTS = "inputs."
 class RecordedRun:
     """What a finished run left behind."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, accept_damage: bool) -> None:
         """Read the run's manifest.
 
         Raises:
             ConfigurationError: the run has not finished.
+            RunError: its rows are not those that it wrote, and nobody accepts that.
         """
         self.run = run
         self._rows = run.rows()
         self._manifest = run.manifest()
+        if not accept_damage:
+            refuse_changed(run, self._manifest)
 
     @property
     def name(self) -> str:

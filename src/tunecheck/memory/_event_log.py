@@ -11,23 +11,23 @@ A `do` without its `done`, at the end, was in flight when the process died: it i
 The last line may be torn; it is cut off.
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError, told_as
 from tunecheck._files import FORMAT_VERSION, check_first_record
 from tunecheck._json import JSON, loads
-from tunecheck._records import RecordFile
-from tunecheck._regular_files import read_regular
+from tunecheck._messages import counted
+from tunecheck._records import RecordFile, WholeRecords, synced_file
+from tunecheck._regular_files import open_regular
 from tunecheck.memory._effects import Effect, Outcome
 
 FOLDER, EVENTS = "memory", "events.jsonl"
 """The folder in a run's own, and in it, below each session's, the file of its events."""
-
-_MOST_BYTES = 1 << 30
 
 
 def session_name(trial: object) -> str:
@@ -87,8 +87,8 @@ class EventLog:
         """Open the log, or begin it; `made_of` names what the events depend on, each with a hash or a setting.
 
         Raises:
-            ConfigurationError: it was begun with something else, or is damaged; the text says what.
-            RunError: it cannot be written.
+            ConfigurationError: it was begun with something else; the text says what.
+            RunError: it is damaged, or cannot be written.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class EventLog:
             raise RunError(f"cannot make the folder {path.parent}: {error.strerror}") from error
         self._file = RecordFile(path, f"the session {path.parent.name}")
         try:
-            header, self.recorded = _read(path)
+            header, self.recorded = _whole(path)[:2]
             if header is None:
                 header = _Session(start_us, dict(made_of))
                 self._file.append(header)
@@ -134,30 +134,77 @@ class EventLog:
 
 
 def read_events(path: Path) -> list[Event]:
-    """The events of a log; raises ConfigurationError where it cannot be read or is damaged."""
-    return _read(path)[1]
+    """The events of a log; raises ConfigurationError where it cannot be read, RunError where it is damaged."""
+    return _whole(path).events
 
 
-def _read(path: Path) -> tuple[_Session | None, list[Event]]:
+def refuse_damage(path: Path, *, accept: bool) -> str | None:
+    """Refuse a log that is damaged; where that is accepted, cut it off there, keep a copy, and say so.
+
+    Raises:
+        RunError: it is damaged, and that is not accepted.
+    """
+    if not accept:
+        _whole(path)
+        return None
+    log = _read(path)
+    if log.problem is None:
+        return None
+    with told_as(RunError, path, "cannot be written"), open_regular(path, "r+b") as file:
+        copy = shutil.copyfile(path, path.with_suffix(".damaged"))
+        file.truncate(log.end)
+        synced_file(path).unlink(missing_ok=True)
+    return f"{path.parent.name} goes on from where its log was damaged; all that it held is in {copy.name}"
+
+
+class _Log(NamedTuple):
+    """What a log holds up to its byte `end`, and what is wrong from there on."""
+
+    header: _Session | None
+    events: list[Event]
+    end: int
+    problem: str | None
+
+
+def _whole(path: Path) -> _Log:
+    log = _read(path)
+    if log.problem is not None:
+        raise RunError(
+            f"{path}: {log.problem}. Put back a whole file, or cut it there with --accept-damage (accept_damage=True), "
+            "or start anew with --fresh"
+        )
+    return log
+
+
+def _read(path: Path) -> _Log:
     check_first_record(path)
-    with told_as(ConfigurationError, path):
-        *lines, _ = read_regular(path, _MOST_BYTES).split(b"\n")  # what follows the last line's end is torn
     header: _Session | None = None
     events: list[Event] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
-            if header is not None:
-                _add(events, record)
-            elif isinstance(record, _Session):
-                header = record
+    end = calls = 0
+    problem: object = None
+    with told_as(ConfigurationError, path), open_regular(path) as file:
+        records = WholeRecords(path, file)
+        for begin, line in records:
+            if problem or records.damage.lost:
+                calls += b'"k":"do"' in line
+                continue
+            try:
+                record: AnyRecord = msgspec.convert(loads(line), AnyRecord)
+                if header is not None:
+                    _add(events, record)
+                elif isinstance(record, _Session):
+                    header = record
+                else:
+                    raise ValueError("no beginning of a session")
+            except ValueError as error:
+                problem = f"the record at byte {begin} cannot be read: {error}"
             else:
-                raise ValueError("no beginning of a session")
-        except ValueError as error:
-            raise ConfigurationError(
-                f"{path}, line {number}: {error}; it is damaged, start anew with --fresh"
-            ) from None
-    return header, events
+                end = begin + len(line)
+    lost = records.damage.lost
+    if problem is None and not lost:
+        return _Log(header, events, end, None)
+    again = counted(calls + max(lost, 1), "call")
+    return _Log(header, events, end, f"{problem or records.damage}; to go on from before takes up to {again} again")
 
 
 def _add(events: list[Event], record: AnyRecord) -> None:

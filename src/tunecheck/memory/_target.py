@@ -85,7 +85,7 @@ class MemoryTarget(Target):
         self._max_prompt_size = max_prompt_size
         self._clock: ClockName = clock
         self._prepare = prepare
-        self.notes = tuple(notes)
+        self.notes: Sequence[str] = tuple(notes)
         self._running: dict[int, _Running] = {}
         self._stopped = False
         self._made_of = self._describe_parts()

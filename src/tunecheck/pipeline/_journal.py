@@ -3,25 +3,42 @@
 What its records hold is said in `tunecheck._files`, how they are kept in `tunecheck._records`.
 """
 
+import re
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, BinaryIO, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
 
 from tunecheck._errors import ConfigurationError, told_as
-from tunecheck._files import Answer, Error, Failure, Header, ModelCall, RowVerdicts, Step, Verdicts, check_first_record
+from tunecheck._files import (
+    Accepted,
+    Answer,
+    Error,
+    Failure,
+    Header,
+    ModelCall,
+    RowVerdicts,
+    Step,
+    Verdicts,
+    check_first_record,
+)
 from tunecheck._json import JSON, loads
-from tunecheck._records import RecordFile
-from tunecheck._regular_files import lines, open_regular
+from tunecheck._messages import counted
+from tunecheck._records import Damage, RecordFile, WholeRecords
+from tunecheck._regular_files import open_regular
 from tunecheck._targets import Row
 from tunecheck.pipeline._scoring import Output
 
 _CHUNKS_KEPT = 64
 _FARTHEST_AHEAD = 1 << 20
+_MOST_NAMES = 5
+
+_OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
+_NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
 
 _Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 
@@ -29,15 +46,25 @@ _Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 class Journal:
     """The journal of a running run, open for appending. One process at a time holds it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, at_least: int = 0) -> None:
         """Open or create the journal, cut off a torn last line, and lock it.
+
+        `at_least` is how many records it is known to have had.
 
         Raises:
             ConfigurationError: a later version of Tunecheck wrote it.
             RunError: another process holds it, or it cannot be written.
         """
         self.path = path
-        self._records = RecordFile(path, f"the run {path.parent.name}", header=Header())
+        self._records = RecordFile(path, f"the run {path.parent.name}", header=Header(), at_least=at_least)
+
+    def sync(self) -> int:
+        """See to it that all records so far are on the disk; how many that are."""
+        return self._records.sync()
+
+    def accept(self, lost: int) -> None:
+        """Record that the run goes on although so many records are damaged or missing."""
+        self._records.append(Accepted(lost))
 
     def answer(self, index: int, row_id: str, input_hash: str | None, columns: Mapping[str, JSON]) -> None:
         """Record a target's answer to a row."""
@@ -104,6 +131,8 @@ class _Record(msgspec.Struct):
     k: str
     i: _Index | None = None
     h: str | None = None
+    stage: str | None = None
+    lost: int = 0
     rows: list[tuple[_Index, dict[str, tuple[str | None, msgspec.Raw]]]] = []
 
 
@@ -141,6 +170,11 @@ class _ByRow:
         if place.row >= len(self._offsets):
             self._offsets.extend([0] * (place.row + 1024 - len(self._offsets)))
         self._offsets[place.row] = place.offset + 1
+
+    def rows(self) -> Iterator[int]:
+        """The rows that have a place."""
+        yield from (row for row, offset in enumerate(self._offsets) if offset)
+        yield from self._far
 
     def find(self, _: str | None, index: int) -> _Place | None:
         offset = self._far.get(index) or (self._offsets[index] if index < len(self._offsets) else 0)
@@ -185,8 +219,12 @@ class Recorded:
     the hash must be equal.
     """
 
-    def __init__(self, path: Path, *, by_row: bool, evaluators: frozenset[str], answers: bool) -> None:
+    def __init__(
+        self, path: Path, *, by_row: bool, evaluators: frozenset[str], answers: bool, at_least: int = 0
+    ) -> None:
         """Read the journal once; `evaluators` and `answers` say whose records may be used.
+
+        `at_least` is how many records it is known to have had.
 
         Raises:
             ConfigurationError: there is none, or a later version of Tunecheck wrote it.
@@ -200,12 +238,14 @@ class Recorded:
         self._chunks: OrderedDict[int, dict[int, RowVerdicts]] = OrderedDict()
         self._steps: dict[int, list[int]] = {}
         self._calls: dict[str, int] = {}
+        self._failed: set[int] = set()
+        self._asked = answers
         with told_as(ConfigurationError, path, "what the run has recorded cannot be read"):
-            self._index(answers)
+            self._damage = self._index(answers, WholeRecords(path, self._file, at_least))
 
-    def _index(self, answers: bool) -> None:
+    def _index(self, answers: bool, records: WholeRecords) -> Damage:
         decode = msgspec.json.Decoder(_Record).decode
-        for offset, line in _lines(self._file):
+        for offset, line in records:
             try:
                 record = decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -217,10 +257,17 @@ class Recorded:
                 self._steps.setdefault(record.i, []).append(offset)
             elif record.k == "call" and record.h is not None:
                 self._calls[record.h] = offset
+            elif record.k == "error" and record.stage == "target" and record.i is not None:
+                self._failed.add(record.i)
+            elif record.k == "accepted":
+                records.accept(record.lost)
+            elif record.k == "damaged":  # from before there were checksums
+                records.damage.add(1, [(0, line)], None)
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
                     if name in self._verdicts and input_hash is not None:
                         self._verdicts[name].add(input_hash, _Place(offset, index))
+        return records.damage
 
     def answer(self, index: int, input_hash: str | None) -> dict[str, JSON] | None:
         """The recorded answer to a row with these inputs, if there is one."""
@@ -273,6 +320,39 @@ class Recorded:
             if len(self._chunks) > _CHUNKS_KEPT:
                 self._chunks.popitem(last=False)
         return chunk
+
+    @property
+    def lost(self) -> int:
+        """How many records are damaged or missing, and nobody has accepted it."""
+        return self._damage.lost
+
+    def told_loss(self, rows: int = 0) -> str | None:
+        """What is damaged or missing, and what of it is to be asked again, for people; None where all is whole.
+
+        `rows` says how many the run had when it was finished.
+        """
+        damage = self._damage
+        if not damage.lost:
+            return None
+        lost = {
+            int(found[1]): found[2].decode("utf-8", "replace")
+            for piece in damage.pieces
+            if (found := _OF_ROW.search(piece))
+        }
+        lost = {row: f"number {row + 1}" for row in sorted(self._unanswered(rows))} | lost
+        if not self._asked and not self._calls:
+            return f"{damage}, no call among them"
+        calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
+        more = f" and {len(lost) - _MOST_NAMES} more" if len(lost) > _MOST_NAMES else ""
+        names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""
+        return f"{damage}, which takes up to {counted(calls, 'call')} again{names}"
+
+    def _unanswered(self, rows: int) -> set[int]:
+        """The rows that have no answer and must have had one: there are verdicts on it, or the run was finished."""
+        if not self._asked or not isinstance(self._answers, _ByRow):
+            return set()
+        judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
+        return {*judged, *range(rows)} - {*self._answers.rows()} - self._failed
 
     def _read(self, offset: int) -> dict[str, JSON]:
         self._file.seek(offset)
@@ -346,11 +426,3 @@ def _read_leniently(line: bytes) -> _Record:
         return msgspec.convert(loads(line), _SlowRecord)
     except (ValueError, msgspec.ValidationError):
         return _Record("damaged")
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    offset = 0
-    for line in lines(file):
-        if line.endswith(b"\n"):
-            yield offset, line
-        offset += len(line)

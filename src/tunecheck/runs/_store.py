@@ -16,8 +16,8 @@ from tunecheck._describe import read_fitting
 from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import NewerFileError, RunFile, read_object
 from tunecheck._json import JSON, dumps
+from tunecheck._locks import is_held
 from tunecheck._messages import did_you_mean
-from tunecheck._records import is_held
 from tunecheck._regular_files import odd_file
 
 if TYPE_CHECKING:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Unpack
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
-from tunecheck._progress import ProgressCallback
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.evaluation._calibration.labelled_run import Calibration, Labels, read_calibration
 from tunecheck.evaluation._calibration.labels import KINDS, LabelKind, is_empty, kind_of
-from tunecheck.evaluation._evaluate import RunLike, evaluate
+from tunecheck.evaluation._evaluate import RunArguments, evaluate
 from tunecheck.runs._store import Run
 from tunecheck.statistics._proportions import CONFIDENCE
 
@@ -31,15 +29,9 @@ def calibrate(
     column_mapping: Mapping[str, object] | None = None,
     confidence: float = CONFIDENCE,
     evaluation_name: str | None = None,
-    concurrency: int | None = None,
     workers: int | None = None,
     limit: int | None = None,
-    max_cost: float | None = None,
-    resume: RunLike | None = None,
-    reuse: RunLike | None = None,
-    progress: bool | ProgressCallback = False,
-    results_dir: str | os.PathLike[str] = "eval_results",
-    command: Mapping[str, JSON] | None = None,
+    **arguments: Unpack[RunArguments],
 ) -> Calibration:
     """Run an evaluator over labelled rows, as `evaluate()` does, and see how far it agrees with the labels.
 
@@ -67,14 +59,8 @@ def calibrate(
         evaluators={called: function},
         evaluator_config={called: {"column_mapping": dict(column_mapping or {})}},
         evaluation_name=evaluation_name or f"calibrate-{called}",
-        concurrency=concurrency,
         workers=workers,
-        max_cost=max_cost,
-        resume=resume,
-        reuse=reuse,
-        progress=progress,
-        results_dir=results_dir,
-        command=command,
+        **arguments,
     )
     return read_calibration(Run(result.run_dir), called, given, metric=metric, confidence=confidence)
 
