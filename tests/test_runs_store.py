@@ -41,7 +41,7 @@ A, B, C = "a-20240101T000000Z-aaaaaa", "with-hyphens-20240102T000000Z-bbbbbb", "
     ],
 )
 def test_a_run_s_folder_has_its_name_the_time_and_six_digits(tmp_path: Path, name: str, beginning: str) -> None:
-    folder = create_run(tmp_path / "deep" / "er", name).folder
+    folder = create_run(tmp_path / "deep" / "er", name)[0].folder
     assert folder.name.startswith(beginning)
     assert re.fullmatch(r".+-\d{8}T\d{6}Z-[0-9a-f]{6}", folder.name)
 
@@ -49,7 +49,7 @@ def test_a_run_s_folder_has_its_name_the_time_and_six_digits(tmp_path: Path, nam
 @given(st.text())
 def test_no_name_leads_elsewhere(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
     base = tmp_path_factory.mktemp("runs")
-    assert create_run(base, name).folder.parent == base
+    assert create_run(base, name)[0].folder.parent == base
 
 
 def test_a_run_is_found_by_its_folder_its_id_its_beginning_and_as_the_last(tmp_path: Path) -> None:

@@ -84,6 +84,13 @@ class RunInterruptedError(RunError):
         self.folder = folder
 
 
+def told(error: BaseException) -> str:
+    """An error in words for people: what a file has to do with it, and what the system says."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
 @contextmanager
 def told_as(kind: type[TunecheckError], what: object, failed: str = "cannot be read") -> Iterator[None]:
     """Tell of an OSError in one line: what could not be read or written, and why."""

@@ -62,6 +62,7 @@ class RecordFile:
         self.count = max(number, at_least, _synced_count(path))
         """Of the records that were ever written: the number of the next one."""
         self._problem: str | None = None
+        self._removed = False
         self._dirty = threading.Event()
         self._syncing = threading.Lock()
         self._closed = threading.Event()
@@ -90,7 +91,8 @@ class RecordFile:
                 written += os.write(self._file.fileno(), line[written:])
         except OSError as error:
             self._take_back(written)
-            raise RunError(f"cannot write {self.path}: {error.strerror}; nothing recorded before is lost") from error
+            before = "what it held is lost" if self._removed else "nothing recorded before is lost"
+            raise RunError(f"cannot write {self.path}: {error.strerror}; {before}") from error
         self.count += 1
         self._dirty.set()
         begin, self._size = self._size, self._size + written
@@ -105,6 +107,8 @@ class RecordFile:
 
     def _sync_each_second(self) -> None:
         while not self._closed.wait(_SYNC_EVERY_S):
+            if not os.fstat(self._file.fileno()).st_nlink:
+                self._removed, self._problem = True, "it was removed"
             if self._dirty.is_set():
                 self._dirty.clear()
                 self.sync()

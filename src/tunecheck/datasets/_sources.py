@@ -85,12 +85,13 @@ class FileSource(Source):
 
     def __init__(self, path: Path) -> None:
         self.path: Path = path
+        self.place = path.absolute()  # evaluators may go to another folder while rows are read
         self.name = path.stem
         self.label = str(path)
 
     def state(self) -> object:
         try:
-            status = self.path.stat()
+            status = self.place.stat()
         except OSError:
             return None
         return status.st_size, status.st_mtime_ns
@@ -98,7 +99,7 @@ class FileSource(Source):
     def open(self) -> IO[bytes]:
         """The file, unbuffered."""
         try:
-            return self.path.open("rb", buffering=0)
+            return self.place.open("rb", buffering=0)
         except OSError as error:
             self.refuse(f"cannot be opened: {error.strerror or error}")
 

@@ -104,7 +104,7 @@ class ParquetSource(FileSource):
             deque(self.raw_chunks(digest), maxlen=0)
         number = 0
         try:
-            with parquet.ParquetFile(self.path) as file:
+            with parquet.ParquetFile(self.place) as file:
                 self._check(file.schema_arrow)
                 for batch in file.iter_batches(batch_size=BATCH_ROWS):
                     names = batch.schema.names

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError
+from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
 from tunecheck._files import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import counted, did_you_mean
@@ -112,8 +111,8 @@ class Execution:
                 earlier = self._recorded(parent, parent.manifest(), described, notes, by_row=False)
                 at_home = parent.folder.resolve().parent == self.keeping.folder.resolve()
                 source = parent.id if at_home else str(parent.folder.resolve())
-            folder = create_run(self.keeping.folder, self.name)
-            manifest = replace(described, id=folder.id, created=_time(), created_ns=time.time_ns(), parent=source)
+            folder, created_ns = create_run(self.keeping.folder, self.name)
+            manifest = replace(described, id=folder.id, created=_time(), created_ns=created_ns, parent=source)
         finished = self._run_in(folder, manifest, scan, earlier, notes, resumed=resume is not None)
         if output_path is not None:
             try:
@@ -200,7 +199,8 @@ class Execution:
         self, run: Run, manifest: RunFile, scan: Scan, earlier: Recorded | None, notes: list[str], *, resumed: bool
     ) -> Finished:
         known = manifest.records or 0
-        with contextlib.closing(Journal(run.journal, at_least=known)) as journal, contextlib.ExitStack() as opened:
+        path = run.journal.absolute()  # evaluators may go to another folder
+        with contextlib.closing(Journal(path, at_least=known)) as journal, contextlib.ExitStack() as opened:
             # The journal's lock is held until the last file is written.
             cached = self._cached(run, manifest, journal, notes) if resumed else CachedResults(parent=earlier)
             opened.callback(cached.close)
@@ -254,7 +254,7 @@ class Execution:
             row_kind=row_kind_reader(self.layers),
             group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
-            folder=run.folder,
+            folder=run.folder.absolute(),
             fail_on_evaluator_errors=self.pace.fail_on_evaluator_errors,
             send_untrusted=self.pace.workers is not None,
         )
@@ -343,13 +343,16 @@ def _stopped(run: Run, manifest: RunFile, error: BaseException) -> BaseException
     interrupted = isinstance(error, (RunInterruptedError, KeyboardInterrupt, asyncio.CancelledError))
     expected = isinstance(error, (TunecheckError, OSError))
     status = "interrupted" if interrupted else "stopped" if expected else "failed"
-    reason = "interrupted" if interrupted else str(error) if expected else f"{type(error).__name__}: {error}"
+    reason = "interrupted" if interrupted else told(error) if expected else f"{type(error).__name__}: {error}"
     with contextlib.suppress(OSError):  # the disk may be full, which is why it stopped
         run.write(replace(manifest, status=status, reason=reason, ended=_time()))
     if interrupted:
         return RunInterruptedError(run.folder)
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
+    if not run.journal.exists():
+        lost = f"its folder {run.folder} was removed while it went on, and with it all that it had finished"
+        return RunError(f"run {run.id} stopped: {lost}; start it again")
     return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
@@ -34,12 +36,13 @@ _PROGRESS_EVERY_S = 0.1
 def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | None) -> None:
     """Run the engine in an event loop of its own, in another thread where this one has a loop already (a notebook).
 
-    In the end all of `closing` are closed, in that loop.
+    In the end all of `closing` are closed, in that loop, and the working folder is the one it was.
 
     Raises:
         RunError: the run was stopped.
     """
     stopper = _Stopper(engine)
+    here = Path.cwd()
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -50,6 +53,9 @@ def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
             raise
     else:
         _run_in_thread(lambda: asyncio.run(_run(engine, closing, show, stopper)), stopper)
+    finally:
+        with contextlib.suppress(OSError):  # it was removed meanwhile
+            os.chdir(here)
 
 
 def _run_in_thread(work: Callable[[], None], stopper: _Stopper) -> None:

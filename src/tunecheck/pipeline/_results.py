@@ -139,7 +139,8 @@ class ResultsWriter:
         """Close and remove the partial file: the journal holds all that is in it."""
         with contextlib.suppress(OSError):  # a full disk, on which closing writes the last block
             self._file.close()
-        self._partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder that cannot be written any more
+            self._partial.unlink()
 
 
 def _leave_out_unserialisable(row: ResultRow) -> Failure:

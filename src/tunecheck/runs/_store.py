@@ -7,6 +7,7 @@ import datetime
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Manifest = dict[str, JSON]
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NAMED = re.compile(r"-(\d{8}T\d{6}Z)-[0-9a-f]{6}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,31 +172,42 @@ def utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
-def create_run(results_dir: Path, name: str) -> Run:
-    """Make a new run's folder.
+def create_run(results_dir: Path, name: str) -> tuple[Run, int]:
+    """Make a new run's folder; with it, when that was in ns: after all runs there, also where the clock was set back.
 
     Raises:
         ConfigurationError: the folder cannot be made.
     """
     safe = _UNSAFE.sub("-", name).strip("-.")[:60] or "evaluation"
-    folder = results_dir / f"{safe}-{utc_now():%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    known = _by_second(results_dir)
+    second = max([f"{utc_now():%Y%m%dT%H%M%SZ}", *known])
+    created_ns = max([time.time_ns(), *(_created(run)[0] + 1 for run in known.get(second, ()))])
+    folder = results_dir / f"{safe}-{second}-{secrets.token_hex(3)}"
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise ConfigurationError(f"cannot make the run folder {folder}: {error.strerror}") from None
-    return Run(folder)
+    return Run(folder), created_ns
 
 
 def list_runs(results_dir: Path) -> Iterator[Run]:
     """All runs in a folder, the oldest first."""
-    by_second: dict[str, list[Path]] = {}
-    for path in results_dir.glob("*/run.json"):
-        # A folder's name ends in -<UTC time>-<6 hex>; the run's name before that may hold hyphens.
-        parts = path.parent.name.rsplit("-", 2)
-        by_second.setdefault(parts[1] if len(parts) == 3 else "", []).append(path.parent)
-    for second in sorted(by_second):
-        folders = by_second[second]
-        yield from map(Run, sorted(folders, key=_created) if len(folders) > 1 else folders)
+    for _, folders in sorted(_by_second(results_dir).items()):
+        runs = [folder for folder in folders if os.path.lexists(folder / "run.json")]
+        yield from map(Run, sorted(runs, key=_created) if len(runs) > 1 else runs)
+
+
+def _by_second(results_dir: Path) -> dict[str, list[Path]]:
+    """The folders in a folder by the second in their names, without one under `""`."""
+    try:
+        names = os.listdir(results_dir)  # noqa: PTH208 - names are enough, and there may be many
+    except OSError:
+        return {}
+    found: dict[str, list[Path]] = {}
+    for name in names:
+        second = _NAMED.search(name)  # the run's name before it may hold hyphens
+        found.setdefault(second[1] if second else "", []).append(results_dir / name)
+    return found
 
 
 def _created(folder: Path) -> tuple[int, str]:

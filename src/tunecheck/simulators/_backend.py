@@ -186,7 +186,7 @@ class Backends:
         time_limit_s: float = 10,
     ) -> None:
         self._classes = dict(classes or {})
-        self._workspace = workspace
+        self._workspace = (workspace or Path()).absolute()
         self._time_limit_s = time_limit_s
 
     def backend(self, names: Sequence[str], config: Mapping[str, JSON], long_context: LongContext | None) -> Backend:
