@@ -360,9 +360,10 @@ CHANGES: list[tuple[Callable[[Judges], dict[str, Any]], str]] = [
     (lambda j: {"evaluator_config": {"length": {"question": None}}}, "the mapping of 'length' was"),
     (lambda j: {"group_by": "question"}, r"group_by was \[\], is \['question'\]"),
 ]
+CHANGED = ["rows", "limit", "evaluator gone", "evaluator new", "arguments", "target", "no target", "mapping", "groups"]
 
 
-@pytest.mark.parametrize(("change", "said"), CHANGES, ids=[said for _, said in CHANGES])
+@pytest.mark.parametrize(("change", "said"), CHANGES, ids=CHANGED)
 def test_resume_refuses_a_changed_run_and_says_what_changed(
     tmp_path: Path, judges: Judges, change: Callable[[Judges], dict[str, Any]], said: str
 ) -> None:

@@ -108,6 +108,7 @@ def test_one_cluster_has_figures_and_no_interval() -> None:
         assert str(found.difference.remark).startswith("all rows are of one cluster")
         assert str(smallest_difference(found).remark).startswith("all rows are of one cluster")
     assert estimate_proportion([1, 0], ["a", "a"]).low is None
+    assert scores.base.clusters == 1
 
 
 def test_clusters_that_are_all_alike_count_as_one_row_each() -> None:
@@ -120,6 +121,9 @@ def test_clusters_that_are_all_alike_count_as_one_row_each() -> None:
     assert (none_changed.p_value, none_changed.difference.standard_error) == (1.0, 0.0)
     assert none_changed.difference.high == pytest.approx(2.000995**2 / (60 + 2.000995**2), abs=1e-6)
     assert smallest_difference(none_changed).value == pytest.approx(0.12, abs=0.02)
+    scores = estimate_mean([1.0] * 480, labels, bounds=(0, 1))
+    assert scores.clusters == 60
+    assert scores.low == pytest.approx(60 / (60 + 3.841459), abs=1e-6)
 
 
 def test_rows_of_no_cluster_are_alone() -> None:

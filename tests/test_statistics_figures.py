@@ -12,8 +12,17 @@ import numpy
 import pytest
 
 from tunecheck.statistics._decisions import holm, non_inferiority, smallest_binary, smallest_difference
-from tunecheck.statistics._estimates import pass_at_k, pass_hat_k
-from tunecheck.statistics._paired import flip_counts, flip_scores, mcnemar, paired_binary, paired_scores, tango
+from tunecheck.statistics._estimates import estimate_proportion, pass_at_k, pass_hat_k
+from tunecheck.statistics._paired import (
+    flip_counts,
+    flip_scores,
+    mcnemar,
+    paired_binary,
+    paired_scores,
+    signed_ranks,
+    tango,
+)
+from tunecheck.statistics._proportions import wilson
 from tunecheck.statistics._results import Estimate, PairedBinary
 
 Z = statistics.NormalDist().inv_cdf(0.975)
@@ -25,6 +34,39 @@ def verdicts(b: int, c: int, n: int) -> PairedBinary:
 
 def difference(low: float | None, high: float | None, confidence: float = 0.95) -> Estimate:
     return Estimate(0.0, low, high, 100, confidence, "by hand")
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "low", "high"),
+    [
+        # Newcombe, "Two-sided confidence intervals for the single proportion", Statistics in Medicine 17 (1998).
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_published_intervals_of_shares(hits: int, of: int, low: float, high: float) -> None:
+    found = wilson(hits, of)
+    assert (found.value, found.hits, found.of) == (hits / of, hits, of)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
+    other = wilson(of - hits, of)
+    assert (other.low, other.high) == pytest.approx((1 - high, 1 - low), abs=5e-5)
+
+
+def test_of_none_or_all_rows_the_interval_ends_exactly_at_0_or_1() -> None:
+    for of in range(1, 400):
+        assert (wilson(0, of).low, wilson(of, of).high) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 0, 1, 1.5, 95])
+def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
+    with pytest.raises(ValueError, match="a confidence lies between 0 and 1"):
+        wilson(1, 2, confidence)
+
+
+def test_the_standard_error_of_a_share_is_the_usual_one() -> None:
+    assert estimate_proportion([1, 1, 1, 0]).standard_error == pytest.approx(math.sqrt(0.75 * 0.25 / 4))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +112,48 @@ def test_flipping_clusters_counted_by_hand() -> None:
     base = [0, 0, 0, 0, 0, 0, 1]
     found = paired_binary(base, [1, 1, 1, 1, 1, 1, 1], ["a", "a", "a", "b", "b", "c", "c"])
     assert (found.p_exact, found.p_mid, found.clusters) == (2 / 8, 1 / 8, 3)
+
+
+def test_signed_ranks_of_darwins_plants() -> None:
+    # Fisher, "The Design of Experiments" (1935), section 17, in eighths of an inch. The two that are negative have
+    # ranks 10 and 14; 676 of the 2^15 sets of ranks sum to 24 or less.
+    change = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
+    found = signed_ranks(numpy.array(change, dtype=numpy.float64))
+    assert found is not None
+    assert (found.statistic, found.p_value, found.n, found.exact) == (24.0, 2 * 676 / 2**15, 15, True)
+
+
+def test_signed_ranks_with_ties_worked_out_by_hand() -> None:
+    # Ranks 2, 2, 2 and 4 about a mean of 5; the variance 4 · 5 · 9 / 24 loses (3³ − 3) / 48 to the tie. Zeros are out.
+    found = signed_ranks(numpy.array([1.0, 0.0, 2.0, -1.0, 1.0, 0.0]))
+    assert found is not None
+    assert (found.statistic, found.n, found.exact) == (2.0, 4, False)
+    assert found.p_value == pytest.approx(2 * statistics.NormalDist().cdf((2 - 5) / math.sqrt(7)))
+
+
+def test_differences_that_only_rounding_tells_apart_have_one_rank() -> None:
+    found = signed_ranks(numpy.array([0.3 - 0.2, 0.1 - 0.2, 0.5]))
+    assert found is not None
+    assert (found.statistic, found.exact) == (1.5, False)
+
+
+def test_signed_ranks_of_up_to_50_rows_are_counted_and_of_more_normal() -> None:
+    fifty = signed_ranks(numpy.arange(1.0, 51.0))
+    more = signed_ranks(numpy.arange(1.0, 52.0))
+    assert fifty is not None
+    assert more is not None
+    assert (fifty.statistic, fifty.p_value, fifty.exact) == (0.0, 2 / 2**50, True)
+    mean, variance = 51 * 52 / 4, 51 * 52 * 103 / 24
+    assert (more.statistic, more.exact) == (0.0, False)
+    assert more.p_value == pytest.approx(2 * statistics.NormalDist().cdf(-mean / math.sqrt(variance)), rel=1e-9)
+
+
+def test_a_comparison_names_the_methods_of_its_figures() -> None:
+    base, new, labels = [1, 0, 1, 1], [0, 0, 1, 0], ["a", "a", "b", "c"]
+    assert paired_binary(base, new).difference.method == "Tango"
+    assert estimate_proportion(base, labels).method == "Wilson, effective rows"
+    assert paired_scores(base, new).test == "sign-flip permutation, mid-p (exact)"
+    assert paired_scores(base, new, labels).test == "sign-flip permutation of clusters, mid-p (exact)"
 
 
 def test_drawn_signs_are_within_their_error_of_all_signs() -> None:
@@ -161,6 +245,13 @@ def test_the_smallest_difference_is_shown_with_the_power_it_names(rows: int, dis
     assert smallest is not None
     power = sum(chance for b, c, chance in tables(rows, discordance, smallest) if mcnemar(b, c)[1] <= 0.05 and c > b)
     assert power == pytest.approx(0.8, abs=0.04)
+
+
+def test_the_smallest_difference_of_scores_is_that_of_the_usual_formula() -> None:
+    # Five rows 1 up and five 1 down: the standard error is √(10 / 9) / √10, t(0.975, 9) 2.262157, t(0.8, 9) 0.883404.
+    found = smallest_difference(paired_scores([0.0, 1.0] * 5, [1.0, 0.0] * 5))
+    assert found.value == pytest.approx((2.262157 + 0.883404) / 3, abs=1e-6)
+    assert found.remark is None
 
 
 def test_so_few_rows_that_nothing_would_be_shown_say_so() -> None:
