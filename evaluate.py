@@ -3,6 +3,7 @@
 import sys
 
 if __name__ == "__main__":
+    sys.path.append(sys.path.pop(0))  # a file here that is called like a package must not take its place
     try:
         from tunecheck.cli._app import evaluate_main
     except ModuleNotFoundError as missing:

@@ -52,6 +52,9 @@ class Said:
         return json.loads(self.out)
 
 
+FIRST_TIME = "note: you have no run here yet: this runs code of the folder you are in ({})\n"
+"""What is said before code of a workspace runs for the first time."""
+
 Command = Callable[..., Said]
 
 

@@ -29,6 +29,12 @@ def compiled_regex_strategy() -> None:
     strategies.from_regex("a").validate()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_configuration_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What tests trust, and the key of their runs, is kept apart from the user's."""
+    os.environ["TUNECHECK_CONFIG_DIR"] = str(tmp_path_factory.mktemp("configuration"))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real inputs; tests that need it skip where it is absent."""

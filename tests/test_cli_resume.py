@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, command, environment, here, process, replay, rows, workspace, write_lines
+from tests.cli_parts import FIRST_TIME, ROOT, command, environment, here, process, replay, rows, workspace, write_lines
 
 SLOW = """\
 import pathlib, time
@@ -84,7 +84,9 @@ def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Pat
     running.send_signal(number)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (1, "")
-    assert err.startswith("interrupted; go on with: python -m tunecheck evaluate --resume it-7-")
+    assert err.removeprefix(FIRST_TIME.format("slow.py")).startswith(
+        "interrupted; go on with: python -m tunecheck evaluate --resume it-7-"
+    )
     assert asked(slow).total() < COUNT
     finished = subprocess.run(
         told_command(err), cwd=slow, env=environment(), capture_output=True, text=True, check=False, timeout=120
@@ -125,7 +127,7 @@ def test_a_call_that_never_ends_does_not_hold_a_run_that_is_done(slow: Path) -> 
     definition = "kind: python\nfunction: ../slow.py:slow\ntimeout_s: 0.2\n"
     (slow / "endpoints" / "slow.yaml").write_text(definition, "utf-8")
     said = process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--limit", "2")
-    assert (said.code, said.err) == (1, "error: every row ended in an error\n")
+    assert (said.code, said.err) == (1, FIRST_TIME.format("slow.py") + "error: every row ended in an error\n")
 
 
 def test_an_interrupt_before_the_run_begins_says_so(slow: Path) -> None:
@@ -138,7 +140,7 @@ def test_an_interrupt_before_the_run_begins_says_so(slow: Path) -> None:
     until(lambda: (slow / "here").exists(), running)
     running.send_signal(signal.SIGTERM)
     _, err = running.communicate(timeout=60)
-    assert (running.returncode, err) == (1, "interrupted\n")
+    assert (running.returncode, err) == (1, FIRST_TIME.format("evaluators/sleepy.py") + "interrupted\n")
 
 
 def test_an_interrupt_while_files_are_written_still_tells_how_to_go_on(slow: Path) -> None:

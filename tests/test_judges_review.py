@@ -27,9 +27,11 @@ from tunecheck import (
     RelevanceEvaluator,
     load_endpoint,
 )
+from tunecheck._trust import Trust
 from tunecheck.cli._evaluate.evaluator_choice import give_prices, make_evaluators
-from tunecheck.cli._evaluate.job import completed, prepare
+from tunecheck.cli._evaluate.job import Job, completed, prepare
 from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._invocation import Invocation
 from tunecheck.endpoints._base import ChatRequest, Completion, Price
 from tunecheck.endpoints._masking import looks_secret
 from tunecheck.endpoints._prices import Prices
@@ -257,10 +259,15 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def prepared(options: Options) -> Job:
+    trust, invocation = Trust(), Invocation()
+    return prepare(completed(options, trust, invocation), trust, invocation)
+
+
 @pytest.mark.usefixtures("workspace")
 def test_the_command_prices_the_model_of_a_prompt() -> None:
     options = Options(dataset="data.jsonl", response_column="response", evaluators=["own"], prices="prices.yaml")
-    judge = prepare(completed(options)).evaluators["own"]
+    judge = prepared(options).evaluators["own"]
     assert isinstance(judge, PromptyEvaluator)
     assert judge.endpoint.price == Price(1.0, 2.0)
 
@@ -268,9 +275,9 @@ def test_the_command_prices_the_model_of_a_prompt() -> None:
 @pytest.mark.usefixtures("workspace")
 def test_a_judge_that_nobody_asks_is_remarked_upon() -> None:
     options = Options(dataset="data.jsonl", response_column="response", evaluators=["f1_score"], judge="judge")
-    assert "--judge has no effect here: none of the evaluators asks a model" in prepare(options).remarks()
+    assert "--judge has no effect here: none of the evaluators asks a model" in prepared(options).remarks()
     options = Options(dataset="data.jsonl", response_column="response", evaluators=["own"], judge="judge")
-    assert prepare(options).remarks() == []
+    assert prepared(options).remarks() == []
 
 
 @pytest.mark.usefixtures("workspace")
@@ -338,7 +345,7 @@ def test_a_runs_own_judges_keep_their_model_when_its_answers_are_scored_again(wo
         definition = f"{{kind: openai, url: '{server.address}/v1', model: m}}"
         (workspace / "endpoints" / "judge.yaml").write_text(definition)
         options = Options(dataset="data.jsonl", response_column="response", evaluators=["difference"], judge="judge")
-        result = prepare(options).run()
-    judge = prepare(Options(run=result.run_dir.name)).evaluators["difference"]
+        result = prepared(options).run()
+    judge = prepared(Options(run=result.run_dir.name)).evaluators["difference"]
     assert isinstance(judge, DifferenceEvaluator)
     assert judge.endpoint.name == "judge"

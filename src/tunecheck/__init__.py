@@ -4,10 +4,10 @@ Everything public is imported from here. Names are loaded when they are first us
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from tunecheck._version import __version__
 
+TYPE_CHECKING = False  # as typing has it: `python -m tunecheck` must load nothing that could be in the current folder
 if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name that is offered
     from tunecheck._errors import (
         ConfigurationError as ConfigurationError,

@@ -129,6 +129,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     null where nobody was asked. `parent` is the run whose answers and verdicts were reused: its id, or its folder where
     it lies elsewhere. `command` is what a command line needs to resume the run. `records` says how many the journal had
     when this was written, `sha256` has the digests of the results, by file name, as the run last wrote them.
+    `signature` is set where a user who can keep a key begins a run: by it, this user's own runs are told from others'.
     """
 
     format_version: int = FORMAT_VERSION
@@ -147,6 +148,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     created: str | None = None
     created_ns: int | None = None
     parent: str | None = None
+    signature: str | None = None
     started: str | UnsetType = UNSET
     ended: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET

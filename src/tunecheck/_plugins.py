@@ -21,6 +21,7 @@ from types import ModuleType
 
 from tunecheck._errors import PluginError
 from tunecheck._messages import did_you_mean
+from tunecheck._trust import Trust
 
 GROUPS = {
     "tunecheck.evaluators": "evaluators",
@@ -43,19 +44,33 @@ _LOADED_FROM = "__tunecheck_loaded_from__"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """Something that can be loaded by name; `origin` says where it comes from, for people."""
+    """Something that can be loaded by name; `origin` says where it comes from, for people.
+
+    `file` is the workspace's file that offers it; None: it is installed.
+    """
 
     group: str
     name: str
     origin: str
     load: Callable[[], object]
+    file: Path | None = None
 
 
-def find(group: str, name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None) -> object:
+def find(
+    group: str,
+    name: str,
+    *,
+    workspace: Path | None = None,
+    among: Sequence[Plugin] | None = None,
+    trust: Trust | None = None,
+) -> object:
     """The plugin of that name, loaded; `among` is what `discover` gave, for whoever looks for several.
+
+    `trust` says who names it; without it, somebody who may.
 
     Raises:
         PluginError: there is none, there are two, or its code does not load.
+        ConfigurationError: who names it may not load a file of the workspace.
     """
     plugins = discover(group, workspace=workspace) if among is None else among
     named = [plugin for plugin in plugins if plugin.name == name]
@@ -68,6 +83,9 @@ def find(group: str, name: str, *, workspace: Path | None = None, among: Sequenc
             f"the name {name!r} stands for two plugins of {sort}: {named[0].origin} and {named[1].origin}; "
             "rename or remove one"
         )
+    file = named[0].file
+    if trust is not None and file is not None:
+        trust.check(file, f"load {name!r} of the {sort}", folder=file.parent.name)
     return _load(named[0])
 
 
@@ -104,13 +122,13 @@ def _in_workspace(group: str, workspace: Path) -> Iterator[Plugin]:
         return
     for path in sorted((workspace / folder).glob("*.py")):
         if path.stem.isidentifier() and not path.stem.startswith("_"):
-            yield Plugin(group, path.stem, str(path), lambda path=path: _offered(path))  # type: ignore[misc]
+            yield Plugin(group, path.stem, str(path), functools.partial(_offered, path), path)
 
 
 def _prompts(group: str, workspace: Path) -> Iterator[Plugin]:
     if group == "tunecheck.evaluators":
         for path in sorted((workspace / "prompty").glob(f"*{_PROMPTS}")):
-            yield Plugin(group, path.stem, str(path), functools.partial(_judge, path))
+            yield Plugin(group, path.stem, str(path), functools.partial(_judge, path), path)
 
 
 def _judge(path: Path) -> object:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tunecheck._trust import Trust
 from tunecheck.bfcl._entries import Entry
 from tunecheck.calls._formats.reading import read_calls, read_python_calls
 from tunecheck.calls._model import FunctionCall, Reading
@@ -35,8 +36,9 @@ class Simulators(Backends):
         long_context: LongContext | None = None,
         workspace: Path | None = None,
         time_limit_s: float = 10,
+        trust: Trust | None = None,
     ) -> None:
-        super().__init__(classes, workspace=workspace, time_limit_s=time_limit_s)
+        super().__init__(classes, workspace=workspace, time_limit_s=time_limit_s, trust=trust)
         self._long_context = long_context
         self._readings: dict[str, Reading] = {}
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import dumps_line
 from tunecheck._messages import clean, counted, did_you_mean, printable
+from tunecheck._trust import Trust
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
@@ -41,7 +42,9 @@ class BfclRunOptions(ResumableOptions):
     command: ClassVar[str] = "bfcl run"
     fixed: ClassVar[bool] = True
 
-    endpoint: str | None = option("Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING)
+    endpoint: str | None = option(
+        "Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING, acts="asks"
+    )
     categories: str | None = option(
         "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.", "A,B", _ASKING
     )
@@ -84,19 +87,19 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or every row has an error
     2 wrong use or configuration
     """
-    options = begin(options, invocation)
+    options, trust = begin(options, invocation)
     if options.endpoint is None:
         raise ConfigurationError("no endpoint: give --endpoint FILE, or --resume RUN")
     from tunecheck.evaluation._bfcl import run_bfcl
 
     outcome = run_bfcl(
-        _target(options),
+        _target(options, trust),
         categories=options.categories,
         ids=_ids(options.ids),
         limit=options.limit,
         data=options.bfcl_data,
         name=options.name,
-        **run_arguments(options, "bfcl", reuse=options.reuse),
+        **run_arguments(options, "bfcl", reuse=options.reuse, trust=trust),
     )
     invocation.finished = str(outcome.result.run_dir)
     return _report_run(options, outcome)
@@ -109,13 +112,13 @@ def _ids(option: str | None) -> list[str]:
     return ids
 
 
-def _target(options: BfclRunOptions) -> ConversationTarget:
-    from tunecheck.cli._evaluate.answer_source import load_named
+def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
+    from tunecheck.cli._named_endpoints import load_named
     from tunecheck.conversations._target import STEP_LIMIT, ConversationTarget
 
     assert options.endpoint is not None
     return ConversationTarget(
-        load_named(options.endpoint),
+        load_named(options.endpoint, trust),
         mode=cast("AskingMode", options.mode or "tools"),
         step_limit=STEP_LIMIT if options.step_limit is None else options.step_limit,
         compat=options.compat,

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._messages import clean, counted, did_you_mean
+from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
 from tunecheck.cli._options import CommandOptions, argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions
+from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 
 if TYPE_CHECKING:
     from tunecheck.datasets._glaive import ConversionReport
@@ -120,7 +121,7 @@ def _get_trivia(to: Path | None, source: Path | None, overwrite: bool) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions(JsonOptions):
+class CheckOptions(JsonOptions, TrustOptions):
     data: str = argument("Multi-turn rows: a file, or e.g. bfcl:multi_turn_base.", "FILE")
     limit: int | None = option("Only the first N rows.", "N", least=1)
     bfcl: Path | None = option("A copy of BFCL, for rows that ask for long context.", "DIR")
@@ -136,6 +137,7 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     from tunecheck.datasets._bfcl.files import find_bfcl
     from tunecheck.datasets._multi_turn_check import findings
     from tunecheck.datasets._reading import open_dataset
+    from tunecheck.simulators._backend import Backends
     from tunecheck.simulators._long_context import LongContext
 
     dataset = open_dataset(options.data, limit=options.limit)
@@ -143,7 +145,8 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
         raise DataError(f"{dataset.name}: has no columns turns and ground_truth, which a multi-turn data set has")
     constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
     rows = _Counted(row.values for row in dataset.rows())
-    listed = findings(rows, long_context=constants)
+    backends = Backends(trust=Trust.of_command(options.trust or ()).of(*dataset.files))
+    listed = findings(rows, backends, long_context=constants)
     return _print_json(listed, rows) if options.json else _print_text(listed, rows, options.remarks)
 
 

@@ -18,7 +18,7 @@ class Invocation:
     `program` is how a person starts it: `tunecheck`, `python -m tunecheck`; `command` the same with the command that
     starts runs: `tunecheck evaluate`, `python evaluate.py`. `debug` asks for tracebacks; a configuration file may set
     it, too. `started` is when, in UTC; `finished` the run that is done already, where only its report is left to be
-    shown.
+    shown; `typed` the whole command line.
     """
 
     program: str = "tunecheck"
@@ -27,6 +27,7 @@ class Invocation:
     results_dir: str = DEFAULT_RESULTS
     started: str = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0).isoformat())
     finished: str | None = None
+    typed: str = ""
 
     def resuming(self, run: str) -> str:
         """The command that finishes a run, to be copied into a shell."""

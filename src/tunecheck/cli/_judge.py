@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
+from tunecheck._trust import Trust
 from tunecheck.cli._console import console, grid, print_json, print_parts
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import SCORING, SHOWING, command, option
@@ -54,7 +55,9 @@ class CalibrateOptions(EvaluatorOptions, ResumableOptions):
     limit: int | None = option("Only the first rows.", "N", _LABELS, least=1)
     evaluator: str | None = option("A name from `tunecheck plugins`.", "NAME", SCORING)
     metric: str | None = option("Whose verdict; by default the evaluator's main one.", "METRIC", SCORING)
-    out: str | None = option("Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False)
+    out: str | None = option(
+        "Write the report as JSON, all rows that differ.", "FILE", SHOWING, recorded=False, acts="writes"
+    )
 
 
 @command(CalibrateOptions)
@@ -69,12 +72,12 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     1 the run failed or was interrupted, or no row could be compared
     2 wrong use or configuration
     """
-    options = begin(options, invocation)
+    options, trust = begin(options, invocation)
     if options.labels is None or options.evaluator is None:
         missing = "--labels FILE" if options.labels is None else "--evaluator NAME"
         raise ConfigurationError(f"{missing} is missing (or give --resume RUN)")
     check_output("--out", options.out)
-    calibration = _calibrate(options, options.labels, options.evaluator)
+    calibration = _calibrate(options, options.labels, options.evaluator, trust)
     invocation.finished = str(calibration.run_dir)
     _report(calibration, options)
     if calibration.compared == 0:
@@ -83,12 +86,12 @@ def calibrate(options: CalibrateOptions, invocation: Invocation) -> int:
     return DONE
 
 
-def _calibrate(options: CalibrateOptions, labels: str, name: str) -> Calibration:
+def _calibrate(options: CalibrateOptions, labels: str, name: str, trust: Trust) -> Calibration:
     from tunecheck.evaluation._calibration.calibrate import calibrate as run
 
     return run(
         labels=labels,
-        evaluator=_evaluator(options, name),
+        evaluator=_evaluator(options, name, trust),
         name=name,
         label_column=options.label_column or "label",
         label_kind=cast("LabelKind | None", options.label_kind),
@@ -97,18 +100,18 @@ def _calibrate(options: CalibrateOptions, labels: str, name: str) -> Calibration
         column_mapping=_mapping(options, name),
         evaluation_name=options.name,
         limit=options.limit,
-        **run_arguments(options, "calibrate", max_cost=options.max_cost),
+        **run_arguments(options, "calibrate", max_cost=options.max_cost, trust=trust),
     )
 
 
-def _evaluator(options: CalibrateOptions, name: str) -> object:
+def _evaluator(options: CalibrateOptions, name: str, trust: Trust) -> object:
     from tunecheck.cli._entries import settings_by_evaluator
-    from tunecheck.cli._evaluate.answer_source import load_named
     from tunecheck.cli._evaluate.evaluator_choice import asks_models, give_prices, make_evaluators
+    from tunecheck.cli._named_endpoints import load_named
     from tunecheck.endpoints._prices import read_prices
 
-    judge = None if options.judge is None else load_named(options.judge)
-    made = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge)
+    judge = None if options.judge is None else load_named(options.judge, trust)
+    made = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, trust)
     if judge is not None and not asks_models(made[name]):
         raise ConfigurationError(f"--judge: {name!r} asks no model; leave --judge out")
     if options.prices is not None:

@@ -15,7 +15,19 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 from typer.core import TyperCommand
@@ -30,6 +42,10 @@ SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
 _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
+Acts: TypeAlias = Literal["asks", "loads", "sends", "sets", "writes"]
+"""What an option's value does: it names an endpoint, a file that may name code, where to send, parameters, a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """What is said of an option beside its name, type and default.
@@ -37,7 +53,8 @@ class Description:
     `flags` are its names on the command line, where they are not `--` and the field's. `names` are given between
     commas. `bare` is its value where it stands without one. `recorded` options are kept with a run; `fixed` ones have
     to stay as they are when it goes on (None: as the command has it). `positional` ones stand without a name, `hidden`
-    ones not at all on the command line.
+    ones not at all on the command line. `acts` says what a value does that is more than being read: of a run that
+    somebody else began it must be typed again.
     """
 
     help: str = ""
@@ -52,6 +69,7 @@ class Description:
     fixed: bool | None = None
     positional: bool = False
     hidden: bool = False
+    acts: Acts | None = None
 
 
 def option(
@@ -66,9 +84,9 @@ def option(
     return field(default=default, metadata={"description": Description(help, metavar, panel, **details)})
 
 
-def flag(help: str, panel: str | None = None, *, recorded: bool = True) -> Any:  # noqa: ANN401 - as option
+def flag(help: str, panel: str | None = None, **details: Any) -> Any:  # noqa: ANN401 - as option
     """A field that is true where the option stands."""
-    return option(help, None, panel, default=False, recorded=recorded)
+    return option(help, None, panel, default=False, **details)
 
 
 def argument(help: str, metavar: str, *, default: object = MISSING) -> Any:  # noqa: ANN401 - as option

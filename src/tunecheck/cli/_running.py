@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from tunecheck._messages import clean, counted
+from tunecheck._trust import Trust
 from tunecheck.cli._console import SIMULATED, progress_bar
 from tunecheck.cli._invocation import Invocation
-from tunecheck.cli._shared_options import ResumableOptions
-from tunecheck.cli._stored_options import as_recorded, recorded_options, resumed
+from tunecheck.cli._shared_options import ResumableOptions, RunOptions
+from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -23,16 +24,34 @@ T = TypeVar("T", bound=ResumableOptions)
 _MOST_ERRORS = 5
 
 
-def begin(options: T, invocation: Invocation) -> T:
-    """The options of a command that starts a run; with `resume`, completed by what that run recorded."""
+def trust_of(options: RunOptions) -> Trust:
+    """What a command may load; the first code of a workspace that holds no run of this user is told of."""
+    told: list[Path] = []
+
+    def tell(file: Path) -> None:
+        from tunecheck.runs._authorship import holds_own_run
+
+        if not told and not holds_own_run(options.folder):
+            print(f"note: you have no run here yet: this runs code of the folder you are in ({file})", file=sys.stderr)
+        told.append(file)
+
+    return Trust.of_command(options.trust or (), tell)
+
+
+def begin(options: T, invocation: Invocation) -> tuple[T, Trust]:
+    """The options of a command that starts a run, and what it may load.
+
+    With `resume`, the options are completed by what that run recorded.
+    """
     from tunecheck.runs._store import find_run
 
     invocation.results_dir = str(options.folder)
     invocation.command = f"{invocation.program} {options.command}"
+    trust = trust_of(options)
     if options.resume is None:
-        return options
+        return options, trust
     run = find_run(options.resume, options.folder)
-    return resumed(options, recorded_options(type(options), run.id, run.manifest().command), run)
+    return resumed(options, options_of_run(options, run, trust, invocation), run), trust
 
 
 def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArguments]) -> RunArguments:

@@ -61,7 +61,8 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
 
 def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
-    from tunecheck.cli._evaluate.answer_source import load_named
+    from tunecheck._trust import Trust
+    from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.datasets._reading import open_dataset
     from tunecheck.endpoints._replay import ReplayEndpoint
     from tunecheck.endpoints._serving.agent import NoteAgent
@@ -80,7 +81,9 @@ def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
     if options.script is not None:
         return ScriptSource(read_script(options.script))
     if options.simulated is not None:
-        return EndpointSource(load_named("simulated", options.seed), open_dataset(options.simulated).rows())
+        return EndpointSource(
+            load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed), open_dataset(options.simulated).rows()
+        )
     assert options.replay is not None
     rows = None if options.dataset is None else open_dataset(options.dataset).rows()
     return EndpointSource(ReplayEndpoint(options.replay), rows)

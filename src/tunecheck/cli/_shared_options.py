@@ -20,7 +20,9 @@ class JsonOptions(CommandOptions):
 class ResultsOptions(CommandOptions):
     """Of commands that read or write run folders."""
 
-    results_dir: str | None = option("Where run folders are; by default eval_results.", "DIR", RUNNING, recorded=False)
+    results_dir: str | None = option(
+        "Where run folders are; by default eval_results.", "DIR", RUNNING, recorded=False, acts="writes"
+    )
 
     @property
     def folder(self) -> Path:
@@ -29,7 +31,19 @@ class ResultsOptions(CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(JsonOptions, ResultsOptions):
+class TrustOptions(CommandOptions):
+    """Of commands that load what data and files name."""
+
+    trust: list[str] | None = option(
+        "Let this file, or the files of this folder, name whatever they name, as if it were typed (repeatable).",
+        "PATH",
+        RUNNING,
+        recorded=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(JsonOptions, ResultsOptions, TrustOptions):
     """Of commands that start runs."""
 
     name: str | None = option(
@@ -71,7 +85,10 @@ class ModelOptions(CommandOptions):
     """Of commands that ask models whose answers cost."""
 
     judge: str | None = option(
-        "The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.", "FILE", SCORING
+        "The model of LLM-judged evaluators: a definition, or the name of one in endpoints/.",
+        "FILE",
+        SCORING,
+        acts="asks",
     )
     prices: str | None = option("A YAML file with the price of a million tokens by model.", "FILE", RUNNING)
     max_cost: float | None = option(
@@ -88,7 +105,7 @@ class EvaluatorOptions(ModelOptions):
     """Of commands that make evaluators."""
 
     set: dict[str, JSON] | None = option(
-        "An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING
+        "An evaluator's parameter, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE", SCORING, acts="sets"
     )
     mapping: dict[str, JSON] | None = option(
         "Where a parameter's value comes from, e.g. 'response=${target.response}'; for one evaluator only: "

@@ -1,19 +1,28 @@
-"""Options that stand in a file: a configuration (`--config eval.yaml`), or the manifest of a run that goes on."""
+"""Options that stand in a file: a configuration (`--config eval.yaml`), or the manifest of a run that goes on.
+
+What nobody typed acts only where it is this user's own: a configuration of the workspace, a run that they began here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_origin
 
 import msgspec
 
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON
-from tunecheck.cli._options import CommandOptions, OptionField, option_fields
+from tunecheck._json import JSON, dumps
+from tunecheck._trust import Trust
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._named_endpoints import is_embedded
+from tunecheck.cli._options import Acts, CommandOptions, OptionField, is_given, option_fields
 from tunecheck.cli._shared_options import ResumableOptions
+from tunecheck.runs._authorship import began_here
 
 if TYPE_CHECKING:
     from tunecheck._yaml import Document
@@ -53,8 +62,8 @@ def recorded_options(kind: type[T], run_id: str, command: JSON) -> T:
             f"go on with `tunecheck {begun} --resume {run_id}`"
         )
     kept = command[_key(begun)] if begun in _OWN_KEY and isinstance(command, dict) else command
-    recorded = [each for each in option_fields(kind).values() if each.description.recorded]
-    return _read(kind, recorded, Document(f"the command recorded in run {run_id}", kept, {}))
+    known = [each for each in option_fields(kind).values() if each.description.recorded or each.description.acts]
+    return _read(kind, known, Document(f"the command recorded in run {run_id}", kept, {}))
 
 
 def resumed(options: R, recorded: R, run: Run) -> R:
@@ -80,12 +89,102 @@ def read_config(kind: type[T], path: str) -> T:
     return _read(kind, _config_keys(kind), _underscored(yamltext.read(Path(path))))
 
 
+def options_of_file(given: T, path: str, trust: Trust, invocation: Invocation) -> T:
+    """The given options over those of a configuration file."""
+    read = read_config(type(given), path)
+    check_acting(
+        given, read, trust.of_options(Path(path)), f"{path}, which lies outside of this workspace,", invocation
+    )
+    return given.over(read)
+
+
+def options_of_run(
+    given: T, run: Run, trust: Trust, invocation: Invocation, *, among: Collection[str] | None = None
+) -> T:
+    """The options that a run recorded, or those of some names."""
+    manifest = run.manifest()
+    recorded = recorded_options(type(given), run.id, manifest.command)
+    if among is not None:
+        recorded = type(given)(**{name: value for name, value in recorded.given().items() if name in among})
+    if not began_here(manifest):
+        whose = f"run {run.id}, which you did not begin here,"
+        check_acting(given, recorded, trust.of(run.manifest_file), whose, invocation)
+    return recorded
+
+
+def check_acting(given: T, stored: T, trust: Trust, who: str, invocation: Invocation) -> None:
+    """Refuse stored options that act and are not given, too; the error has the command to type.
+
+    Those that name an endpoint are as good as in data: they may name one of the workspace.
+    """
+    if trust.named_by is None:
+        return
+    acting: list[tuple[OptionField, object]] = []
+    for name, value in stored.given().items():
+        each, typed = option_fields(type(stored))[name], getattr(given, name)
+        if isinstance(value, dict):
+            value = {key: entry for key, entry in value.items() if key not in (typed or {}) and _names_file(entry)}
+            acting += [(each, value)] if value and each.description.acts else []
+        elif not is_given(typed) and _acts(each.description.acts, value, trust):
+            acting.append((each, value))
+    if acting:
+        words = [word for each, value in acting for word in _typed(each, value)]
+        what = ", ".join(f"{each.name} {_ACTS[each.description.acts or 'loads']}" for each, _ in acting)
+        raise ConfigurationError(
+            f"{who} says what only you can say ({what}); to allow it, type it: {invocation.typed} {shlex.join(words)}"
+        )
+
+
+_ACTS: Mapping[Acts, str] = MappingProxyType(
+    {
+        "asks": "asks an endpoint",
+        "loads": "loads files",
+        "sends": "sends the run somewhere",
+        "sets": "names a file or an address",
+        "writes": "writes files",
+    }
+)
+
+
+def _acts(how: Acts | None, value: object, trust: Trust) -> bool:
+    """Whether an option's value does what data may not."""
+    from tunecheck import _yaml as yamltext
+    from tunecheck.endpoints._definition import check_named
+
+    if how == "asks" and isinstance(value, str):
+        try:
+            if not is_embedded(value):
+                check_named(value, trust)
+        except ConfigurationError:
+            return True
+        return False
+    if how == "loads" and isinstance(value, str):  # a configuration that names no code is data
+        path = Path(value)
+        return not trust.has(path) or (path.is_file() and ".py" in str(yamltext.load(path)))
+    return how is not None
+
+
+def _names_file(value: object) -> bool:
+    """Whether a text, or one within the value, could be a path or an address."""
+    if isinstance(value, (list, dict)):
+        return any(map(_names_file, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str) and ("/" in value or "\\" in value or Path(value).exists())
+
+
+def _typed(each: OptionField, value: object) -> list[str]:
+    """The option as it is typed."""
+    if isinstance(value, dict):
+        texts = {key: entry if isinstance(entry, str) else dumps(entry).decode() for key, entry in value.items()}
+        return [word for key, text in texts.items() for word in (each.flag, f"{key}={text}")]
+    return [each.flag] if value is True else [each.flag, str(value)]
+
+
 def config_file(kind: type[CommandOptions]) -> type[msgspec.Struct]:
     return _written(_config_keys(kind))
 
 
 def _config_keys(kind: type[CommandOptions]) -> list[OptionField]:
-    return [each for each in option_fields(kind).values() if each.name != "config"]
+    return [each for each in option_fields(kind).values() if each.name not in ("config", "trust")]
 
 
 def _key(command: str) -> str:

@@ -31,8 +31,9 @@ class DestinationOptions(CommandOptions):
         "PROJECT",
         RUNNING,
         recorded=False,
+        acts="sends",
     )
-    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False)
+    mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,6 +99,24 @@ def plugins(options: JsonOptions, invocation: Invocation) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RememberOptions(CommandOptions):
+    path: Path = argument("A file, or a folder for all the files in it.", "PATH")
+
+
+@command(RememberOptions)
+def trust(options: RememberOptions, invocation: Invocation) -> int:
+    """Let files be loaded that data or others' runs name, as long as their content stays what it is now.
+
+    Kept in the user's configuration folder, one file a content; removing that file takes it back.
+    """
+    from tunecheck._trust import remember
+
+    for file, mark in remember(options.path):
+        print(f"trusted  {clean(file)}  ({clean(mark)})")
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckOptions(CommandOptions):
     definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
 
@@ -111,10 +129,11 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
     """
     import asyncio
 
-    from tunecheck.cli._evaluate.answer_source import load_named
+    from tunecheck._trust import Trust
+    from tunecheck.cli._named_endpoints import load_named
     from tunecheck.endpoints._check import check_endpoint
 
-    report = asyncio.run(check_endpoint(load_named(options.definition)))
+    report = asyncio.run(check_endpoint(load_named(options.definition, Trust())))
     for line in report.lines():
         print(printable(line))
     return 0 if report.ok else 1

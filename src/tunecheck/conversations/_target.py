@@ -10,6 +10,7 @@ from tunecheck._fingerprints import fingerprint, package_source_hash
 from tunecheck._json import JSON, content_hash
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
+from tunecheck._trust import Trust
 from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
 from tunecheck.conversations._driver import Conversation
 from tunecheck.conversations._expected_answers import question_row
@@ -99,12 +100,17 @@ class ConversationTarget(Target):
         self._make_user = user
         self._wording = wording
         self._parameters = dict(parameters or {})
+        self._time_limit_s = time_limit_s
         self._backends = Backends(time_limit_s=time_limit_s)
         self._copy = BfclCopy(bfcl_data)
         self._single = EndpointTarget(endpoint)
 
     def load(self) -> Load | None:
         return self.endpoint.load()
+
+    def entrust(self, trust: Trust) -> None:
+        """Say whose rows it answers, which name simulators."""
+        self._backends = Backends(time_limit_s=self._time_limit_s, trust=trust)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Have the row's conversation; a row without `turns` is asked once.

@@ -25,7 +25,7 @@ from tunecheck._json import canonical
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._targets import Row
-from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar
+from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_path
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source, one_line
 from tunecheck.datasets._tables import CsvSource, ParquetSource
@@ -87,6 +87,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name!r}: {self._source.label}>"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that name what it declares, and what its rows do: its sidecar, and itself."""
+        return () if self.path is None else (sidecar_path(self.path), self.path)
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
         """The same rows under other defaults, and another name: how a loader in code declares its own."""

@@ -134,6 +134,14 @@ def text_or_none(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
 
 
+_OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
+
+
+def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The settings without those that say how an endpoint is asked, not what it answers."""
+    return {key: value for key, value in settings.items() if key not in _OPERATIONAL}
+
+
 class Endpoint(ABC):
     """A model somewhere that answers chat requests. Safe for many calls at once within one event loop.
 
@@ -199,7 +207,7 @@ class Endpoint(ABC):
 
     def answer_settings(self) -> dict[str, JSON]:
         """The part of the settings that answers depend on: what the fingerprint is made of."""
-        return self.settings()
+        return deciding(self.settings())
 
     async def close(self) -> None:
         """Close connections. A later call opens new ones."""

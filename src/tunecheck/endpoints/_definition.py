@@ -8,30 +8,59 @@ from tunecheck._describe import shown_value
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import plain
 from tunecheck._messages import did_you_mean
+from tunecheck._trust import Trust
 from tunecheck._yaml import Document, read
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._config import Definition, Place
 
+_FOLDER = "endpoints"
+
 
 def load_endpoint(
-    source: str | Path | Mapping[str, object], *, name: str | None = None, workspace: Path | None = None
+    source: str | Path | Mapping[str, object],
+    *,
+    name: str | None = None,
+    workspace: Path | None = None,
+    trust: Trust | None = None,
 ) -> Endpoint:
     """The endpoint of a definition: a file, the name of one in the workspace's `endpoints/` folder, or a mapping.
 
-    `name` is what the endpoint is called in results and errors; without it, the file's stem, else the kind.
+    `name` is what the endpoint is called in results and errors; without it, the file's stem, else the kind. `trust`
+    says who names it; without it, somebody who may.
 
     Raises:
-        ConfigurationError: the definition cannot be read or is wrong; names file, line and key.
+        ConfigurationError: the definition cannot be read or is wrong; names file, line and key. Or who names it may
+            not.
         PluginError: there is no endpoint kind of that name.
     """
+    if trust is not None and not isinstance(source, Mapping):
+        check_named(source, trust)
     definition = read_definition(source, name=name, workspace=workspace)
     try:
-        kind = plugins.find("tunecheck.endpoints", definition.kind, workspace=workspace)
+        kind = plugins.find("tunecheck.endpoints", definition.kind, workspace=workspace, trust=trust)
     except PluginError as error:
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
         raise PluginError(f"the endpoint kind {definition.kind!r} is not a subclass of tunecheck.endpoints.Endpoint")
     return kind.from_definition(definition)
+
+
+def check_named(source: str | Path, trust: Trust) -> None:
+    """See that who names a definition may do so: data names those of the workspace's folder, and none that runs code.
+
+    Raises:
+        ConfigurationError: it may not, or there is no such definition.
+    """
+    path = _find(Path(source), Path())
+    trust.check(path, f"ask the endpoint {path.stem!r}", folder=_FOLDER)
+    definition = read_definition(path)
+    function = definition.data.get("function")
+    if definition.kind == "python" and isinstance(function, str):
+        act = f"run {function} as an endpoint"
+        trust.check(path, act, never=True)
+        file = definition.file(function.rpartition(":")[0])
+        if file.suffix == ".py":
+            (trust if trust.named_by is None else trust.of(path)).check(file, act, never=True)
 
 
 def read_definition(
@@ -62,7 +91,7 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
 
 
 def _find(path: Path, workspace: Path) -> Path:
-    folder = workspace / "endpoints"
+    folder = workspace / _FOLDER
     for base in (path, folder / path):
         for candidate in (base, *(base.with_name(base.name + suffix) for suffix in (".yaml", ".yml"))):
             if candidate.is_file():

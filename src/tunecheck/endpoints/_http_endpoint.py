@@ -23,9 +23,6 @@ from tunecheck.endpoints._limits import Backoff, Clock
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import checked_url
 
-_OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
-"""Settings that say how an endpoint is asked, not what it answers."""
-
 _ADDRESS = ("url", "model", "deployment", "api_version")
 """Keys that decide who is asked."""
 
@@ -189,7 +186,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     def answer_settings(self) -> dict[str, JSON]:
         """The settings without identification, timeouts, retries, limits and price."""
-        settings = {key: value for key, value in self.settings().items() if key not in _OPERATIONAL}
+        settings = super().answer_settings()
         if not self._hides_address:
             return settings
         return {**settings, "address_trace": masking.trace([self._url, self._model])}

@@ -4,12 +4,16 @@ A data set whose `target` is `conversation` is answered by `ConversationTarget(e
 others as plugins of the group `tunecheck.targets`: a callable that takes an Endpoint and returns a Target.
 """
 
+from collections.abc import Iterable
 from importlib import import_module
+from typing import Protocol, runtime_checkable
 
 from tunecheck import _plugins as plugins
 from tunecheck._errors import PluginError
 from tunecheck._targets import Target
+from tunecheck._trust import Trust
 from tunecheck.endpoints._base import Endpoint
+from tunecheck.pipeline._scoring import BoundEvaluator
 
 GROUP = "tunecheck.targets"
 
@@ -19,6 +23,18 @@ _OWN = {"conversation": ("tunecheck.conversations._target", "ConversationTarget"
 def is_driver(name: str | None) -> bool:
     """Whether a data set's default target names a driver, rather than an endpoint."""
     return name is not None and (name in _OWN or any(plugin.name == name for plugin in plugins.discover(GROUP)))
+
+
+def entrust(trust: Trust, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
+    """Tell whatever loads what rows name, such as simulators, whose rows they are."""
+    for each in (target, *(evaluator.function for evaluator in evaluators)):
+        if isinstance(each, _LoadsByName):
+            each.entrust(trust)
+
+
+@runtime_checkable
+class _LoadsByName(Protocol):
+    def entrust(self, trust: Trust) -> None: ...
 
 
 def drive(name: str, endpoint: Endpoint) -> Target:

@@ -14,13 +14,14 @@ from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Target
+from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
 from tunecheck.datasets._repeated import repeated
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluation._arguments import Keeping, Pace
-from tunecheck.evaluation._drivers import drive, is_driver
+from tunecheck.evaluation._drivers import drive, entrust, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.pipeline._callables import CallableTarget
@@ -92,6 +93,7 @@ class RunArguments(TypedDict, total=False):
     progress: bool | ProgressCallback
     command: Mapping[str, JSON] | None
     accept_damage: bool
+    trust: Trust | None
 
 
 def evaluate(
@@ -120,6 +122,7 @@ def evaluate(
     max_cost: float | None = None,
     command: Mapping[str, JSON] | None = None,
     accept_damage: bool = False,
+    trust: Trust | None = None,
     **unknown: object,
 ) -> EvaluationResult:
     """Run a target and evaluators over a data set; keep everything in a run folder.
@@ -144,6 +147,7 @@ def evaluate(
         limit: only the first rows; each of them `repeat` times, which adds the metrics `pass_at_k` and `pass_hat_k`.
         group_by: columns by whose values the metrics are reported, too.
         max_cost: stop in order before calls cost more than this, in the currency of their prices.
+        trust: what a command line allows; without it, data names what docs/security.md says.
 
     Raises:
         ConfigurationError: an argument is wrong; the text says which, and what was meant.
@@ -154,7 +158,8 @@ def evaluate(
     uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
     pace = Pace(concurrency, workers, max_cost, progress, fail_on_evaluator_errors, accept_damage)
     keeping = Keeping(name=evaluation_name, tags=tags, command=command, group_by=group_by, results_dir=results_dir)
-    execution = _prepared(_rows(data, limit, repeat), target, evaluators, evaluator_config, user_agent, pace, keeping)
+    rows, trust = _rows(data, limit, repeat), trust or Trust()
+    execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
     return _run(execution, uploader, output_path, resume=resume, reuse=reuse)
 
 
@@ -173,6 +178,7 @@ def score(
     command: Mapping[str, JSON] | None = None,
     resume: RunLike | None = None,
     accept_damage: bool = False,
+    trust: Trust | None = None,
 ) -> EvaluationResult:
     """Judge a finished run's recorded answers with other evaluators, in a new run; no endpoint is asked.
 
@@ -187,7 +193,9 @@ def score(
     _check_names(evaluators)
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
     answering = recorded.target()
-    bound = _bind_evaluators(evaluators, layers, evaluator_config, answering)
+    trust = trust or Trust()
+    bound = _bind_evaluators(evaluators, layers, evaluator_config, answering, trust)
+    entrust(trust.of(recorded.run.manifest_file), answering, bound)
     pace = Pace(concurrency, workers, max_cost, progress, accept_damage=accept_damage)
     name = evaluation_name or recorded.name
     keeping = Keeping(name=name, command=command, group_by=group_by, results_dir=results_dir)
@@ -210,16 +218,23 @@ def _prepared(
     user_agent: str | None,
     pace: Pace,
     keeping: Keeping,
+    trust: Trust,
 ) -> Execution:
     """Who answers and who judges, with the data set's defaults where nothing else was said."""
+    of_data = trust.of(*dataset.files)
+    naming = of_data if evaluators is None else trust
     if evaluators is None:
         evaluators = {name: name for name in dataset.defaults.evaluators}
     _check_names(evaluators)
     layers = read_layers(config, evaluators, dataset.defaults.column_mapping)
-    answering = _make_target(_chosen_target(target, dataset), dataset, config, pace.concurrency, user_agent)
+    chosen = _chosen_target(target, dataset)
+    if isinstance(chosen, (str, os.PathLike)):
+        chosen = load_endpoint(os.fspath(chosen), trust=of_data if target is None else trust)
+    answering = _make_target(chosen, dataset, config, pace.concurrency, user_agent)
     if pace.concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
         endpoint.allow(pace.concurrency)
-    bound = _bind_evaluators(evaluators, layers, config, answering)
+    bound = _bind_evaluators(evaluators, layers, config, answering, naming)
+    entrust(of_data, answering, bound)
     return Execution(dataset, answering, bound, layers, pace, keeping)
 
 
@@ -273,15 +288,13 @@ def _chosen_target(target: TargetLike | None, dataset: Dataset) -> TargetLike | 
 
 
 def _make_target(
-    target: TargetLike | None,
+    target: Target | Endpoint | Callable[..., object] | None,
     dataset: Dataset,
     config: Mapping[str, object] | None,
     concurrency: int | None,
     user_agent: str | None,
 ) -> Target | None:
     own = _own_mapping(config, "target")
-    if isinstance(target, (str, os.PathLike)):
-        target = load_endpoint(os.fspath(target))
     if isinstance(target, Endpoint):
         if user_agent is not None:
             target.sign(user_agent)
@@ -320,12 +333,16 @@ def _own_mapping(config: Mapping[str, object] | None, name: str) -> dict[str, ob
 
 
 def _bind_evaluators(
-    evaluators: Mapping[str, object], layers: MappingLayers, config: Mapping[str, object] | None, target: Target | None
+    evaluators: Mapping[str, object],
+    layers: MappingLayers,
+    config: Mapping[str, object] | None,
+    target: Target | None,
+    trust: Trust,
 ) -> list[BoundEvaluator]:
     bound = []
     columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
-        given = find("tunecheck.evaluators", evaluator) if isinstance(evaluator, str) else evaluator
+        given = find("tunecheck.evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
         ready = bind_evaluator(name, given, layers[name], columns)
         _check_own_parameters(ready, _own_mapping(config, name))
         bound.append(ready)

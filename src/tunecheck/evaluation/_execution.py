@@ -31,6 +31,7 @@ from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_r
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
+from tunecheck.runs._authorship import began_here, signed
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
 from tunecheck.runs._manifest import (
     describe_evaluators,
@@ -112,7 +113,8 @@ class Execution:
                 at_home = parent.folder.resolve().parent == self.keeping.folder.resolve()
                 source = parent.id if at_home else str(parent.folder.resolve())
             folder, created_ns = create_run(self.keeping.folder, self.name)
-            manifest = replace(described, id=folder.id, created=_time(), created_ns=created_ns, parent=source)
+            begun = replace(described, id=folder.id, created=_time(), created_ns=created_ns, parent=source)
+            manifest = signed(begun)
         finished = self._run_in(folder, manifest, scan, earlier, notes, resumed=resume is not None)
         if output_path is not None:
             try:
@@ -264,12 +266,18 @@ class Execution:
         own = self._recorded(run, manifest, manifest, notes, by_row=True)
         parent = None
         if manifest.parent:
+            named_elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
             try:
-                source = find_run(manifest.parent, run.folder.parent)
+                source = None if named_elsewhere else find_run(manifest.parent, run.folder.parent)
             except ConfigurationError:
-                notes.append(f"run {manifest.parent}, from which this one reuses results, is no longer there")
-            else:
+                source = None
+            if source is not None:
                 parent = self._recorded(source, source.manifest(), manifest, notes, by_row=False)
+            else:
+                why = (
+                    "is not read: somebody else's run names it, elsewhere" if named_elsewhere else "is no longer there"
+                )
+                notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
         if own.lost:
             journal.accept(own.lost)
         return CachedResults(own, parent)

@@ -97,7 +97,9 @@ def run_memory(
         RunError: the run was stopped; what it finished is kept, and the text says how to go on.
     """
     counting = load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer
-    read = read_configuration(os.fspath(configuration), seed=seed)
+    trust = arguments.get("trust")
+    naming = None if trust is None else trust.of_options(Path(configuration))
+    read = read_configuration(os.fspath(configuration), seed=seed, trust=naming)
     isolated = isolated or read.isolated
     making = Making(read.seed, read.memory_span, texts, generator)
     made = _made(read, making, _kept(read, arguments, isolated), definitions, mode, counting)

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
+from tunecheck._trust import Trust
 from tunecheck.bfcl._decoding import Mode
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Simulators
@@ -42,6 +43,7 @@ class MultiTurnStateEvaluator(Evaluator):
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)
     primary: ClassVar[str] = _METRIC
     cpu_bound: ClassVar[bool] = True
+    _trust: Trust | None = None
 
     def __init__(
         self,
@@ -56,6 +58,12 @@ class MultiTurnStateEvaluator(Evaluator):
         self._data = data
         self._time_limit_s = time_limit_s
         super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s)
+
+    def entrust(self, trust: Trust) -> None:
+        """Say whose rows it judges, which name simulators."""
+        self._trust = trust
+        for simulators in ("_plain", "_padded"):
+            vars(self).pop(simulators, None)
 
     def __call__(
         self,
@@ -114,14 +122,14 @@ class MultiTurnStateEvaluator(Evaluator):
 
     @cached_property
     def _plain(self) -> Simulators:
-        return Simulators(time_limit_s=self._time_limit_s)
+        return Simulators(time_limit_s=self._time_limit_s, trust=self._trust)
 
     @cached_property
     def _padded(self) -> Simulators:
         from tunecheck.conversations._wording import BfclCopy
 
         constants = BfclCopy(Path(self._data) if self._data else None).long_context
-        return Simulators(long_context=constants, time_limit_s=self._time_limit_s)
+        return Simulators(long_context=constants, time_limit_s=self._time_limit_s, trust=self._trust)
 
     @property
     def _as_mode(self) -> Mode:

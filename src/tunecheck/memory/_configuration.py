@@ -24,6 +24,7 @@ from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
+from tunecheck._trust import Trust
 from tunecheck.memory._kind import Kind
 from tunecheck.memory._kinds.registry import Kinds, is_kind_file
 
@@ -97,15 +98,17 @@ class Configuration:
         return {"config": config, "datasets": {"args": shared, "datasets": data_sets}}
 
 
-def read_configuration(path: Path | str, *, seed: int | None = None) -> Configuration:
+def read_configuration(path: Path | str, *, seed: int | None = None, trust: Trust | None = None) -> Configuration:
     """The configuration of a file; `seed` is given from outside and goes before what the file says.
+
+    `trust` says who names its kinds; without it, somebody who may.
 
     Files that it names are looked for beside it, other kinds among the installed ones and in the workspace's `memory/`.
 
     Raises:
         ConfigurationError: it cannot be read, or a key, name or argument is unknown or wrong; names file and line.
     """
-    return _Reader(yamltext.read(path), Path(path), seed).configuration()
+    return _Reader(yamltext.read(path), Path(path), seed, trust).configuration()
 
 
 class _Universal(msgspec.Struct, frozen=True):
@@ -142,11 +145,11 @@ class ConfigurationFile(Written, frozen=True):
 
 
 class _Reader:
-    def __init__(self, document: yamltext.Document, path: Path, seed: int | None) -> None:
+    def __init__(self, document: yamltext.Document, path: Path, seed: int | None, trust: Trust | None) -> None:
         self._document = document
         self._path = path
         self._seed = seed
-        self._kinds = Kinds(path.parent)
+        self._kinds = Kinds(path.parent, trust)
 
     def configuration(self) -> Configuration:
         content = read_as(self._document.value, ConfigurationFile, self._document.where)

@@ -16,6 +16,7 @@ from typing import Literal
 from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 from tunecheck._files import LeftOut, NewerFileError, read_object, versioned
 from tunecheck._json import JSON, plain
+from tunecheck._trust import Trust
 from tunecheck.memory._configuration import Configuration, DataSet, read_configuration
 from tunecheck.memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
 from tunecheck.memory._kind import Making
@@ -196,7 +197,7 @@ class _Maker:
         """What the definitions in the folder were made of, by title."""
         config = self.folder / CONFIG
         if not (self.folder / RECORD).is_file():
-            return _recipes(read_configuration(config)) if config.is_file() else None
+            return _recipes(read_configuration(config, trust=Trust().of(config))) if config.is_file() else None
         try:
             record = read_object(self.folder / RECORD)
         except NewerFileError:

@@ -13,6 +13,7 @@ from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._fingerprints import stable_arguments
 from tunecheck._json import JSON
 from tunecheck._targets import Target
+from tunecheck.endpoints._base import deciding
 from tunecheck.endpoints._masking import shown
 from tunecheck.pipeline._mapping import Mapped, Reference
 from tunecheck.pipeline._scoring import BoundEvaluator, MetricDeclaration
@@ -107,7 +108,8 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
     if old.get("fingerprint") is not None or new.get("fingerprint") is not None:
         return Reusable(evaluators, old.get("fingerprint") == new.get("fingerprint"))
     note = "answers were reused although the target's code has no fingerprint: check that it is the same"
-    return Reusable(evaluators, old == new, (note,) if old == new else ())
+    same = deciding(old) == deciding(new)
+    return Reusable(evaluators, same, (note,) if same else ())
 
 
 def resumed(run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool) -> RunFile:
@@ -149,8 +151,7 @@ def _changed_target(old: Mapping[str, JSON], new: Mapping[str, JSON]) -> list[st
         return ["it had a target, now it has none" if old else "it had no target, now it has one"]
     if old.get("fingerprint") == new.get("fingerprint"):
         return []
-    was = {key: value for key, value in old.items() if key != "fingerprint"}
-    now = {key: value for key, value in new.items() if key != "fingerprint"}
+    was, now = ({**deciding(target), "fingerprint": None} for target in (old, new))
     return [f"the target's {change}" for change in _changed_values(was, now)] or ["the target's code has changed"]
 
 

@@ -18,6 +18,7 @@ from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import Plugin, discover, find
+from tunecheck._trust import Trust
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import positional_count
 from tunecheck.calls._strict_json import quoted
@@ -176,6 +177,7 @@ class Backends:
         classes: simulators by name that are not plugins; they go before plugins of the same name.
         workspace: whose `simulators/` folder is looked in too.
         time_limit_s: after how long a call of a simulator is given up.
+        trust: who names simulators; without it, somebody who may.
     """
 
     def __init__(
@@ -184,10 +186,12 @@ class Backends:
         *,
         workspace: Path | None = None,
         time_limit_s: float = 10,
+        trust: Trust | None = None,
     ) -> None:
         self._classes = dict(classes or {})
         self._workspace = (workspace or Path()).absolute()
         self._time_limit_s = time_limit_s
+        self._trust = trust
 
     def backend(self, names: Sequence[str], config: Mapping[str, JSON], long_context: LongContext | None) -> Backend:
         """A backend of an attempt's own, each simulator loaded from its part of the configuration."""
@@ -197,7 +201,7 @@ class Backends:
     def find(self, name: str) -> type[Simulator]:
         """The class of a simulator."""
         if name not in self._classes:
-            self._classes[name] = find_simulator(name, among=self._plugins)
+            self._classes[name] = find_simulator(name, among=self._plugins, trust=self._trust)
         return self._classes[name]
 
     @cached_property
@@ -206,14 +210,17 @@ class Backends:
 
 
 def find_simulator(
-    name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None
+    name: str, *, workspace: Path | None = None, among: Sequence[Plugin] | None = None, trust: Trust | None = None
 ) -> type[Simulator]:
     """The simulator class with this plugin name; `among` is what `discover` gave, to look for several.
 
+    `trust` says who names it; without it, somebody who may.
+
     Raises:
         PluginError: there is none, or what is there is no simulator.
+        ConfigurationError: who names it may not load a file of the workspace.
     """
-    plugin = find("tunecheck.simulators", name, workspace=workspace, among=among)
+    plugin = find("tunecheck.simulators", name, workspace=workspace, among=among, trust=trust)
     if not (isinstance(plugin, type) and issubclass(plugin, Simulator)):
         raise PluginError(f"the plugin {name!r} is not a subclass of tunecheck.simulators.Simulator")
     return plugin

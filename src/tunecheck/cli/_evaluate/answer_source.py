@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
+from tunecheck._trust import Trust
 from tunecheck.cli._evaluate.options import Options
+from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, is_embedded, load_named
 from tunecheck.evaluation._drivers import is_driver
 
 if TYPE_CHECKING:
     from tunecheck.datasets._reading import Dataset
     from tunecheck.endpoints._base import Endpoint
 
-SIMULATED = "simulated"
 _OF_CONVERSATIONS = {"turns", "involved_classes"}
 """Columns that only rows of several turns with simulators have."""
-
-_WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
 
 
 @dataclass(frozen=True)
@@ -43,13 +41,15 @@ class AnswerSource:
         return self.endpoint is not None and self.endpoint.simulated
 
 
-def choose_source(options: Options, dataset: Dataset) -> AnswerSource:
+def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSource:
     """The command's choice, else the data set's, else the simulated endpoint."""
     if options.response_column is not None:
         return _column(options, dataset, options.response_column)
     named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
-    endpoint = load_named(named or SIMULATED, options.seed)
-    embedded = named is None and not _WORKSPACE_SIMULATED.is_file()
+    if options.endpoint is None:
+        trust = trust.of(*(dataset.files if named else [WORKSPACE_SIMULATED]))
+    endpoint = load_named(named or SIMULATED, trust, options.seed)
+    embedded = named is None and is_embedded(SIMULATED)
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
     defaults = dataset.defaults
     if defaults.target is None and dataset.scan().columns >= _OF_CONVERSATIONS:
@@ -70,25 +70,3 @@ def _column(options: Options, dataset: Dataset, column: str) -> AnswerSource:
     mapping = {"response": f"${{data[{quote}{column}{quote}]}}"}
     without_target = dataset.with_defaults(replace(dataset.defaults, target=None))
     return AnswerSource(without_target, None, f"column {column}", mapping)
-
-
-def load_named(name: str, seed: int | None = None) -> Endpoint:
-    """The endpoint of a definition's file or name; `simulated` is there even where the workspace has no such file.
-
-    `seed` takes the place of a simulated endpoint's own.
-    """
-    from tunecheck.endpoints._definition import load_endpoint, read_definition
-
-    seeded = {} if seed is None else {"seed": seed}
-    if name == SIMULATED and not _WORKSPACE_SIMULATED.is_file():
-        from tunecheck import _yaml as yamltext
-        from tunecheck.endpoints._simulated.endpoint import default_definition
-
-        embedded = yamltext.loads(default_definition(), "the embedded simulated endpoint")
-        assert isinstance(embedded, dict)
-        return load_endpoint({**embedded, **seeded}, name=SIMULATED)
-    endpoint = load_endpoint(name)
-    if seed is None or endpoint.kind != SIMULATED:
-        return endpoint
-    definition = read_definition(name)
-    return load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)

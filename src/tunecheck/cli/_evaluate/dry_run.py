@@ -113,14 +113,17 @@ def estimate(job: Job) -> Estimate:
 
 def _target(job: Job) -> Target | None:
     from tunecheck.endpoints._target import EndpointTarget
-    from tunecheck.evaluation._drivers import drive, is_driver
+    from tunecheck.evaluation._drivers import drive, entrust, is_driver
 
     assert job.source is not None
     if job.source.endpoint is None:
         return None
-    driver = job.source.dataset.defaults.target
+    dataset = job.source.dataset
+    driver = dataset.defaults.target
     if driver is not None and is_driver(driver):
-        return drive(driver, job.source.endpoint)
+        target = drive(driver, job.source.endpoint)
+        entrust(job.trust.of(*dataset.files), target, ())
+        return target
     mapping = job.config.get("target", {}).get("column_mapping")
     entries = mapping.items() if isinstance(mapping, dict) else ()
     return EndpointTarget(job.source.endpoint, {name: str(value) for name, value in entries})

@@ -14,6 +14,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
+from tunecheck._trust import Trust
 from tunecheck.endpoints._masking import looks_secret
 
 if TYPE_CHECKING:
@@ -27,10 +28,14 @@ _PLAIN = (bool, int, float, str, NoneType)
 
 
 def make_evaluators(
-    names: Iterable[str], settings: Mapping[str, Mapping[str, JSON]], judge: Endpoint | None = None
+    names: Iterable[str],
+    settings: Mapping[str, Mapping[str, JSON]],
+    judge: Endpoint | None = None,
+    trust: Trust | None = None,
 ) -> dict[str, object]:
     """The evaluators of these names, each made with its settings; those that a model judges get `judge`."""
-    return {name: _make(name, find("tunecheck.evaluators", name), settings.get(name, {}), judge) for name in names}
+    found = {name: find("tunecheck.evaluators", name, trust=trust) for name in names}
+    return {name: _make(name, plugin, settings.get(name, {}), judge) for name, plugin in found.items()}
 
 
 def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
+from tunecheck._trust import Trust
 from tunecheck.cli._entries import mapping_layers, settings_by_evaluator
-from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source, load_named
+from tunecheck.cli._evaluate.answer_source import AnswerSource, choose_source
 from tunecheck.cli._evaluate.evaluator_choice import DEFAULT_EVALUATORS, asks_models, give_prices, make_evaluators
 from tunecheck.cli._evaluate.options import Options
 from tunecheck.cli._gates.baseline import Base, RowKey, check_margin, read_base
 from tunecheck.cli._gates.gates import Gate, parse_gate
+from tunecheck.cli._invocation import Invocation
+from tunecheck.cli._named_endpoints import load_named
 from tunecheck.cli._output_files import check_output
 from tunecheck.cli._running import run_arguments
-from tunecheck.cli._stored_options import command_of, read_config, recorded_options, resumed
+from tunecheck.cli._stored_options import command_of, options_of_file, options_of_run, resumed
 from tunecheck.runs._store import Run, find_run
 
 if TYPE_CHECKING:
-    from tunecheck._files import RunFile
     from tunecheck.endpoints._prices import Prices
     from tunecheck.evaluation._evaluate import EvaluationResult
 
@@ -38,6 +40,7 @@ class Job:
     config: Mapping[str, Mapping[str, JSON]]
     gates: tuple[Gate, ...]
     simulated: bool
+    trust: Trust
     base: Base | None = None
 
     @property
@@ -93,32 +96,32 @@ class Job:
             evaluation_name=options.name,
             workers=options.workers,
             group_by=options.group_by or (),
+            trust=self.trust,
             **run_arguments(options, title, max_cost=options.max_cost),
         )
 
 
-def completed(given: Options) -> Options:
+def completed(given: Options, trust: Trust, invocation: Invocation) -> Options:
     """The options, and below them those of the configuration file and of the run that is resumed or reused."""
-    options = given if given.config is None else given.over(read_config(Options, given.config))
+    options = given if given.config is None else options_of_file(given, given.config, trust, invocation)
     if options.resume is not None and options.reuse is not None:
         raise ConfigurationError("--resume finishes a run in its own folder, --reuse makes a new one: give one of them")
     if options.resume is not None:
         run = find_run(options.resume, options.folder)
-        command = run.manifest().command
-        begun_in_python = command_of(command) is None and options.dataset is not None
-        recorded = Options() if begun_in_python else recorded_options(Options, run.id, command)
+        begun_in_python = command_of(run.manifest().command) is None and options.dataset is not None
+        recorded = Options() if begun_in_python else options_of_run(options, run, trust, invocation)
         options = resumed(options, recorded, run)
     elif options.reuse is not None:
-        options = _reused(options, options.reuse)
+        options = _reused(options, options.reuse, trust, invocation)
     if options.dataset is None and options.run is None:
         raise ConfigurationError("no data: give --dataset FILE (or --resume RUN, --reuse RUN)")
     return options
 
 
-def _reused(options: Options, name: str) -> Options:
+def _reused(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
     run = find_run(name, options.folder)
     command = run.manifest().command
-    recorded = recorded_options(Options, run.id, command) if command else Options()
+    recorded = options_of_run(options, run, trust, invocation) if command else Options()
     if recorded.run is not None and options.dataset is None:
         return replace(options.over(recorded), run=str(run.folder), reuse=None)
     if command:
@@ -132,13 +135,16 @@ def _reused(options: Options, name: str) -> Options:
     return replace(options, dataset=options.dataset or run.manifest().dataset.path, reuse=str(run.folder))
 
 
-def prepare(options: Options) -> Job:
+def prepare(options: Options, trust: Trust, invocation: Invocation) -> Job:
     """Make everything that the options name, and check that it fits together."""
     gates = tuple(parse_gate(text) for text in options.fail_under or ())
     check_margin(options.no_worse_than, options.margin)
     check_output("--junit", options.junit)
     check_output("--markdown", options.markdown)
-    job = _prepare_score(options, gates) if options.run is not None else _prepare_evaluate(options, gates)
+    if options.run is None:
+        job = _prepare_evaluate(options, gates, trust)
+    else:
+        job = _prepare_score(_with_evaluators(options, options.run, trust, invocation), gates, trust)
     for gate in gates:
         gate.check_names(list(job.evaluators), options.group_by or [])
     if job.is_gated and job.simulated:
@@ -174,30 +180,30 @@ def refuse_simulated(options: Options) -> None:
         )
 
 
-def _prepare_evaluate(options: Options, gates: tuple[Gate, ...]) -> Job:
+def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -> Job:
     from tunecheck.datasets._reading import open_dataset
 
     assert options.dataset is not None
     dataset = open_dataset(options.dataset, limit=options.limit)
-    source = choose_source(options, dataset)
+    source = choose_source(options, dataset, trust)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
-    evaluators = _evaluators(options, names)
+    evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files))
     _prices(options).give(source.endpoint)
     config = _config(options, names, source.mapping)
-    return Job(options, source, None, evaluators, config, gates, source.simulated)
+    return Job(options, source, None, evaluators, config, gates, source.simulated, trust)
 
 
-def _prepare_score(options: Options, gates: tuple[Gate, ...]) -> Job:
+def _prepare_score(options: Options, gates: tuple[Gate, ...], trust: Trust) -> Job:
     assert options.run is not None
     if options.endpoint is not None or options.response_column is not None:
         raise ConfigurationError("score judges recorded answers: leave --endpoint and --response-column out")
     run = find_run(options.run, options.folder)
     manifest = run.manifest()
     at_home = run.folder.parent.resolve() == options.folder.resolve()
-    options = replace(_with_evaluators(options, run.id, manifest), run=run.id if at_home else str(run.folder))
+    options = replace(options, run=run.id if at_home else str(run.folder))
     names = options.evaluators or []
-    evaluators = _evaluators(options, names)
-    return Job(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated)
+    evaluators = _evaluators(options, names, trust, trust)
+    return Job(options, None, run, evaluators, _config(options, names, {}), gates, manifest.simulated, trust)
 
 
 def _prices(options: Options) -> Prices:
@@ -206,28 +212,27 @@ def _prices(options: Options) -> Prices:
     return Prices({}) if options.prices is None else read_prices(Path(options.prices))
 
 
-def _evaluators(options: Options, names: Sequence[str]) -> dict[str, object]:
-    """The evaluators, made; the models that they ask have their prices."""
-    judge = None if options.judge is None else load_named(options.judge)
-    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), judge)
+def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Trust) -> dict[str, object]:
+    """The evaluators, made, `naming` saying who names them; the models that they ask have their prices."""
+    judge = None if options.judge is None else load_named(options.judge, trust)
+    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), judge, naming)
     give_prices(evaluators, _prices(options))
     return evaluators
 
 
-def _with_evaluators(options: Options, run_id: str, manifest: RunFile) -> Options:
+def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invocation) -> Options:
     """Where no evaluators are named: the run's own, with the settings, the mapping and the model that they had."""
     if options.evaluators is not None:
         return options
+    run = find_run(name, options.folder)
+    manifest = run.manifest()
     known, begun = manifest.evaluators, command_of(manifest.command)
     if begun != Options.command:
         how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
         names = ",".join(known) if begun else "a,b"
-        raise ConfigurationError(f"run {run_id} {how}: name the judges, --evaluators {names}")
-    before = recorded_options(Options, run_id, manifest.command)
-    kept = Options(
-        evaluators=list(known), set=before.set, mapping=before.mapping, judge=before.judge, prices=before.prices
-    )
-    return options.over(kept)
+        raise ConfigurationError(f"run {run.id} {how}: name the judges, --evaluators {names}")
+    before = options_of_run(options, run, trust, invocation, among=("set", "mapping", "judge", "prices"))
+    return options.over(replace(before, evaluators=list(known)))
 
 
 def _config(options: Options, names: list[str], default: Mapping[str, str]) -> dict[str, dict[str, JSON]]:

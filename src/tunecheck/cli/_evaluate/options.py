@@ -53,8 +53,10 @@ class ScoreOptions(EvaluatorOptions, RunOptions):
         least=0,
     )
     allow_simulated: bool = flag("Let gates judge a run that asked no model.", GATING)
-    junit: str | None = option("Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False)
-    markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING, recorded=False)
+    junit: str | None = option(
+        "Write gates and error rates as JUnit XML.", "FILE", SHOWING, recorded=False, acts="writes"
+    )
+    markdown: str | None = option("Write a summary for a pull request.", "FILE", SHOWING, recorded=False, acts="writes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,7 @@ class Options(ScoreOptions, ResumableOptions, DestinationOptions):
         "embedded simulated endpoint.",
         "FILE",
         _DATA,
+        acts="asks",
     )
     response_column: str | None = option("Nobody is asked: this column of the data holds the answers.", "COLUMN", _DATA)
     limit: int | None = option("Only the first rows.", "N", _DATA, least=1)
@@ -82,7 +85,7 @@ class Options(ScoreOptions, ResumableOptions, DestinationOptions):
         RUNNING,
         recorded=False,
     )
-    upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False)
+    upload: bool = flag("Upload the finished run to --project.", RUNNING, recorded=False, acts="sends")
     dry_run: bool = flag(
         "Check everything, and say how many calls, tokens and how much money it takes; ask nothing.",
         SHOWING,

@@ -17,7 +17,7 @@ from tunecheck.cli._evaluate.summary import Summary, show
 from tunecheck.cli._gates.gates import Outcome, check_error_rate
 from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, Invocation
 from tunecheck.cli._output_files import write_output
-from tunecheck.cli._running import every_row_failed
+from tunecheck.cli._running import every_row_failed, trust_of
 from tunecheck.cli._upload import Upload, as_json, prepare_uploads, shown, upload_all
 from tunecheck.runs._failures import Failures, read_failures
 
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 def run_job(given: Options, invocation: Invocation) -> int:
     from tunecheck.runs._store import Run
 
-    options = completed(given)
+    trust = trust_of(given)
+    options = completed(given, trust, invocation)
     invocation.debug |= options.debug
     invocation.results_dir = str(options.folder)
-    job = prepare(options)
+    job = prepare(options, trust, invocation)
     if options.dry_run:
         _show_estimate(job, estimate(job))
         return DONE

@@ -14,6 +14,7 @@ from msgspec import to_builtins
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
+from tunecheck._trust import Trust
 from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import RUNNING, command, flag, option
@@ -48,11 +49,13 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         "CONFIG.yml",
         _TESTING,
         flags=("--config", "-c"),
+        acts="loads",
     )
     endpoint: str | None = option(
         "The agent: a definition, or the name of one in endpoints/; kind memory_agent has a memory of its own.",
         "FILE",
         _TESTING,
+        acts="asks",
     )
     max_prompt_size: int | None = option(
         "Send the agent at most N tokens of the conversation, the oldest exchanges left out.", "N", _TESTING, least=1
@@ -79,7 +82,10 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         _TEXTS,
     )
     definitions: str | None = option(
-        "Where the definitions are kept; by default datasets/memory/<run name>/definitions.", "DIR", _TEXTS
+        "Where the definitions are kept; by default datasets/memory/<run name>/definitions.",
+        "DIR",
+        _TEXTS,
+        acts="writes",
     )
     filler: str | None = option(
         "Questions and answers to fill the time with; by default a small pool that ships.", "FILE", _TEXTS
@@ -87,7 +93,10 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
     wording: str | None = option("What is said besides the tests' own texts.", "FILE", _TEXTS)
     texts: str | None = option("Books for chapter break, which is left out without them.", "PATH", _TEXTS)
     generator: str | None = option(
-        "The model that writes what some kinds of tests are made of: a definition, or the name of one.", "FILE", _TEXTS
+        "The model that writes what some kinds of tests are made of: a definition, or the name of one.",
+        "FILE",
+        _TEXTS,
+        acts="asks",
     )
     tokenizer: str | None = option("What tokens are counted with; by default cl100k_base.", "NAME", RUNNING)
     resume: str | None = option(
@@ -131,7 +140,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
     if options.regenerate and options.reuse:
         raise ConfigurationError("--regenerate makes definitions anew, --reuse takes those there are: give one of them")
     asked = options.resume
-    options = begin(_with_unfinished(options), invocation)
+    options, trust = begin(_with_unfinished(options), invocation)
     if options.config is None or options.endpoint is None:
         missing = "-c CONFIG.yml" if options.config is None else "--endpoint FILE"
         raise ConfigurationError(f"nothing says what to run: give {missing}, or --resume RUN")
@@ -142,7 +151,7 @@ def run(options: MemoryRunOptions, invocation: Invocation) -> int:
             f"one:  {clean(invocation.resuming(unfinished))}",
             file=sys.stderr,
         )
-    outcome = _run(options, options.config, options.endpoint)
+    outcome = _run(options, options.config, options.endpoint, trust)
     invocation.finished = str(outcome.result.run_dir)
     if options.json:
         print_json(_summary(outcome))
@@ -179,17 +188,17 @@ def _unfinished(options: MemoryRunOptions) -> str | None:
     return None
 
 
-def _run(options: MemoryRunOptions, config: str, agent: str) -> MemoryOutcome:
+def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> MemoryOutcome:
     from tunecheck.evaluation._memory import run_memory
 
-    judge = None if options.judge is None else _endpoint(options.judge, options.prices)
-    generator = None if options.generator is None else _endpoint(options.generator, options.prices)
+    judge = None if options.judge is None else _endpoint(options.judge, options.prices, trust)
+    generator = None if options.generator is None else _endpoint(options.generator, options.prices, trust)
     mode: Mode | None = (
         "regenerate" if options.regenerate and options.resume is None else "reuse" if options.reuse else None
     )
     return run_memory(
         config,
-        _endpoint(agent, options.prices),
+        _endpoint(agent, options.prices, trust),
         judge=judge,
         generator=generator,
         definitions=_path(options.definitions),
@@ -204,15 +213,15 @@ def _run(options: MemoryRunOptions, config: str, agent: str) -> MemoryOutcome:
         max_prompt_size=options.max_prompt_size,
         clock=cast("ClockName", options.clock or "virtual"),
         name=options.name,
-        **run_arguments(options, "memory", max_cost=options.max_cost),
+        **run_arguments(options, "memory", max_cost=options.max_cost, trust=trust),
     )
 
 
-def _endpoint(name: str, prices: str | None) -> Endpoint:
-    from tunecheck.cli._evaluate.answer_source import load_named
+def _endpoint(name: str, prices: str | None, trust: Trust) -> Endpoint:
+    from tunecheck.cli._named_endpoints import load_named
     from tunecheck.endpoints._prices import read_prices
 
-    endpoint = load_named(name)
+    endpoint = load_named(name, trust)
     if prices is not None:
         read_prices(Path(prices)).give(endpoint)
     return endpoint

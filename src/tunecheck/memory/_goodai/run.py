@@ -10,6 +10,7 @@ from pathlib import Path
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError, DataError, PluginError
 from tunecheck._json import JSON, whole_number
+from tunecheck._trust import Trust
 from tunecheck.memory._configuration import UNIVERSAL
 from tunecheck.memory._definitions import read_definitions
 from tunecheck.memory._filler import FillerPool
@@ -75,7 +76,8 @@ class LegacyConfiguration:
                 where = self.document.where("datasets", "datasets", place)
                 own = arguments if isinstance(arguments, dict) else {}
                 own = {key: value for key, value in own.items() if key not in UNIVERSAL}
-                yield find_kind(name, own, folder=Path(self.document.name).parent, where=where)
+                file = Path(self.document.name)
+                yield find_kind(name, own, folder=file.parent, where=where, trust=Trust().of_options(file))
 
     def _list(self, *path: str) -> list[JSON]:
         value = _below(self.document.value, *path)

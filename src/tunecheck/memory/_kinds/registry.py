@@ -13,31 +13,40 @@ from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import WORKSPACE_MODULES, Plugin, discover, find, load_file
+from tunecheck._trust import Trust
 from tunecheck.memory._kind import GROUP, Kind
 
 
 def find_kind(
-    name: str, arguments: Mapping[str, JSON] | None = None, *, folder: Path | None = None, where: str = ""
+    name: str,
+    arguments: Mapping[str, JSON] | None = None,
+    *,
+    folder: Path | None = None,
+    where: str = "",
+    trust: Trust | None = None,
 ) -> Kind:
     """The kind of this name ("colours"), or of this file ("kinds/haiku.py", relative to `folder`), made with arguments.
 
-    `where` stands before an error's text, for instance the configuration's file and line.
+    `where` stands before an error's text, for instance the configuration's file and line; `trust` says who names it.
 
     Raises:
         PluginError: there is none of this name, or its code does not load.
         ConfigurationError: an argument is unknown, or its value cannot be.
     """
-    return Kinds(folder).make(name, arguments or {}, where=where)
+    return Kinds(folder, trust).make(name, arguments or {}, where=where)
 
 
 class Kinds:
     """The kinds that there are; files are relative to `folder`, and what is installed is looked up once.
 
+    `trust` says who names them; without it, somebody who may.
+
     Methods raise what `find_kind` raises.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, trust: Trust | None = None) -> None:
         self._folder = folder or Path()
+        self._trust = trust
         self._loaded: dict[str, type[Kind]] = {}
 
     def make(self, name: str, arguments: Mapping[str, JSON], *, where: str = "") -> Kind:
@@ -57,9 +66,10 @@ class Kinds:
         if name not in self._loaded:
             try:
                 if is_kind_file(name):
-                    self._loaded[name] = kind_from_file(self._folder / name)
+                    self._loaded[name] = kind_from_file(self._folder / name, self._trust)
                 elif name in (names := [plugin.name for plugin in self._plugins]):
-                    self._loaded[name] = _kind_class(find(GROUP, name, among=self._plugins), repr(name))
+                    plugin = find(GROUP, name, among=self._plugins, trust=self._trust)
+                    self._loaded[name] = _kind_class(plugin, repr(name))
                 else:
                     raise PluginError(f"there is no data set {name!r}{did_you_mean(name, names)}")
             except PluginError as error:
@@ -120,12 +130,12 @@ def is_kind_file(name: str) -> bool:
     return name.lower().endswith((".py", *_YAML))
 
 
-def kind_from_file(path: Path) -> type[Kind]:
+def kind_from_file(path: Path, trust: Trust | None = None) -> type[Kind]:
     """The kind that a file defines: a `.py` file's one class derived from Kind, or what a `.yaml` file declares.
 
     Raises:
         PluginError: the file does not load, or defines no kind, or several.
-        ConfigurationError: the declaration is wrong; names the line.
+        ConfigurationError: the declaration is wrong; names the line. Or who names a `.py` file may not.
     """
     if not path.is_file():
         raise PluginError(f"{path}: there is no such file; a data set's file is looked for beside the configuration")
@@ -134,6 +144,8 @@ def kind_from_file(path: Path) -> type[Kind]:
 
         return declared_kind(path)
     path = path.resolve()
+    if trust is not None:
+        trust.check(path, "run its code as a kind of memory test", folder=GROUP.rpartition(".")[2])
     module_name = f"{WORKSPACE_MODULES}.memory.{path.stem}"
     try:
         module = load_file(path, module_name)

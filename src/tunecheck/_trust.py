@@ -1,0 +1,205 @@
+"""What may act on this machine: what the user typed, installed or trusts, and what data may name (docs/security.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON, canonical
+
+_KEY_BYTES = 32
+_MOST_FILES = 10_000
+"""Most files of a folder that is trusted by content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Who names what is about to be loaded, and what the user allows.
+
+    `workspace` is the folder the command runs in, `allowed` what `--trust` names for this command. `named_by` is the
+    file that names what is loaded; None: the user does, on the command line or in Python. `on_code` is called with a
+    file of the workspace before its code is loaded.
+    """
+
+    workspace: Path = field(default_factory=lambda: Path().resolve())
+    allowed: tuple[Path, ...] = ()
+    named_by: Path | None = None
+    on_code: Callable[[Path], None] | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of_command(cls, allowed: Iterable[str], on_code: Callable[[Path], None] | None = None) -> Trust:
+        """What a command typed in the current folder may load.
+
+        Raises:
+            ConfigurationError: a path to be trusted is not there.
+        """
+        paths = tuple(Path(path).expanduser().resolve() for path in allowed)
+        for path in paths:
+            if not path.exists():
+                raise ConfigurationError(f"--trust {path}: there is no such file or folder")
+        return cls(allowed=paths, on_code=on_code)
+
+    def of(self, *files: Path) -> Trust:
+        """The same for what the first of these files names, or what belongs together with it.
+
+        Where `--trust` names one of them, it counts as typed; so it does where there are none.
+        """
+        resolved = [file.resolve() for file in files]
+        return replace(self, named_by=None if any(map(self._is_allowed, resolved)) else next(iter(resolved), None))
+
+    def of_options(self, file: Path) -> Trust:
+        """The same for what a file of options names: in the workspace it is as good as typed."""
+        return self if self.has(file) else self.of(file)
+
+    def has(self, file: Path) -> bool:
+        """Whether a file lies in the workspace, links resolved."""
+        return file.resolve().is_relative_to(self.workspace)
+
+    def check(self, file: Path, act: str, *, folder: str = "", never: bool = False) -> None:
+        """See that a file may be loaded: `folder` is the workspace's in which data may name such files.
+
+        `act` says what would be done with it. `never`: data can name no such file, wherever it lies.
+
+        Raises:
+            ConfigurationError: it may not; says who wanted to do what, and how to allow it.
+        """
+        by, file = self.named_by, file.resolve()
+        if by is not None and not self._is_allowed(file) and not is_remembered(file):
+            inside = self.has(by) or is_remembered(by)
+            if never or not inside or not file.is_relative_to(self.workspace / folder):
+                own = not never and not inside and self.has(file)
+                raise self.refusal(f"would {act} ({self._shown(file)})", by if own else file)
+        if self.on_code is not None and file.suffix == ".py" and self.has(file):
+            self.on_code(file.relative_to(self.workspace))
+
+    def refusal(self, wants: str, path: Path) -> ConfigurationError:
+        """The error for what `named_by` wants, and was not typed: the one sentence that says how to allow it."""
+        by, shown = self._shown(self.named_by or path), shlex.quote(self._shown(path))
+        return ConfigurationError(
+            f"{by} {wants}, which nobody typed: allow it for this command with --trust {shown}, "
+            f"or as long as its content stays the same with `tunecheck trust {shown}`"
+        )
+
+    def _is_allowed(self, path: Path) -> bool:
+        return any(path.is_relative_to(each) for each in self.allowed)
+
+    def _shown(self, path: Path) -> str:
+        return str(path.relative_to(self.workspace) if path.is_relative_to(self.workspace) else path)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Without `on_code`: the process that a copy goes to says nothing to the user."""
+        return Trust, (self.workspace, self.allowed, self.named_by)
+
+
+def user_folder() -> Path:
+    """Where what a user trusts is kept, and the key of their runs; TUNECHECK_CONFIG_DIR names another place.
+
+    Raises:
+        OSError: the user has no home.
+    """
+    given = os.environ.get("TUNECHECK_CONFIG_DIR")
+    if given:
+        return Path(given).absolute()
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or _home() / "AppData" / "Roaming") / "tunecheck"
+    if sys.platform == "darwin":
+        return _home() / "Library" / "Application Support" / "tunecheck"
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return (base if base.is_absolute() else _home() / ".config") / "tunecheck"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # a user without an entry, as in some containers
+        raise OSError(0, str(error)) from None
+
+
+def remember(path: Path) -> list[tuple[Path, Path]]:
+    """Trust a file, or each file of a folder, as long as its content stays the same; gives where that is kept.
+
+    Raises:
+        ConfigurationError: it cannot be read, or the user's configuration folder cannot be written.
+    """
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    if not files or len(files) > _MOST_FILES:
+        raise ConfigurationError(f"{path}: {'holds too many files' if files else 'there is no such file'}")
+    try:
+        folder = _remembered()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        kept = [(file, folder / _mark(file)) for file in files]
+        for file, mark in kept:
+            mark.write_text(f"{file.resolve()}\n", "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{error.filename or path}: {error.strerror or error}") from None
+    return kept
+
+
+def is_remembered(file: Path) -> bool:
+    """Whether the user trusts this content."""
+    try:
+        # The size stands in the name, so that nothing large is read in vain.
+        alike = any(_remembered().glob(f"*-{file.stat().st_size}")) and file.is_file()
+        return alike and (_remembered() / _mark(file)).is_file()
+    except OSError:
+        return False
+
+
+def _remembered() -> Path:
+    return user_folder() / "trusted"
+
+
+def _mark(file: Path) -> str:
+    with file.open("rb") as opened:
+        return f"{hashlib.file_digest(opened, 'sha256').hexdigest()}-{file.stat().st_size}"
+
+
+def signature(content: JSON) -> str | None:
+    """A seal on content that only this user can set, on this machine; None where no key can be kept."""
+    key = _key() or _new_key()
+    return None if key is None else _sealed(key, content)
+
+
+def is_signed(content: JSON, seal: str | None) -> bool:
+    """Whether `signature` gave the seal for this content."""
+    key = _key()
+    return key is not None and seal is not None and hmac.compare_digest(_sealed(key, content).encode(), seal.encode())
+
+
+def _sealed(key: bytes, content: JSON) -> str:
+    return hmac.new(key, canonical(content), hashlib.sha256).hexdigest()
+
+
+def _key() -> bytes | None:
+    try:
+        key = (user_folder() / "key").read_bytes()
+    except OSError:
+        return None
+    return key if len(key) == _KEY_BYTES else None
+
+
+def _new_key() -> bytes | None:
+    """A key of the user's own, which nobody else can read; the one that another process has just made, if one has."""
+    try:
+        folder = user_folder()
+        fresh = folder / f".key.{os.getpid()}.{secrets.token_hex(4)}"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+        try:
+            fresh.rename(folder / "key") if sys.platform == "win32" else os.link(fresh, folder / "key")
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink(missing_ok=True)
+    except OSError:  # a read-only home: runs are not signed
+        return None
+    return _key()

@@ -1,0 +1,42 @@
+"""Endpoints as commands name them: a definition's file, the name of one in endpoints/, or `simulated`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._trust import Trust
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._base import Endpoint
+
+SIMULATED = "simulated"
+
+WORKSPACE_SIMULATED = Path("endpoints") / "simulated.yaml"
+
+
+def is_embedded(name: str) -> bool:
+    """Whether a name means the simulated endpoint that comes along, as the workspace has none."""
+    return name == SIMULATED and not WORKSPACE_SIMULATED.is_file()
+
+
+def load_named(name: str, trust: Trust, seed: int | None = None) -> Endpoint:
+    """The endpoint of a definition's file or name; `simulated` is there even where the workspace has no such file.
+
+    `trust` says who names it; `seed` takes the place of a simulated endpoint's own.
+    """
+    from tunecheck.endpoints._definition import load_endpoint, read_definition
+
+    seeded = {} if seed is None else {"seed": seed}
+    if is_embedded(name):
+        from tunecheck import _yaml as yamltext
+        from tunecheck.endpoints._simulated.endpoint import default_definition
+
+        embedded = yamltext.loads(default_definition(), "the embedded simulated endpoint")
+        assert isinstance(embedded, dict)
+        return load_endpoint({**embedded, **seeded}, name=SIMULATED)
+    endpoint = load_endpoint(name, trust=trust)
+    if seed is None or endpoint.kind != SIMULATED:
+        return endpoint
+    definition = read_definition(name)
+    return load_endpoint({**definition.data, **seeded}, name=definition.name, workspace=definition.folder)

@@ -1,0 +1,534 @@
+"""What nobody typed does not act: each test is an attack, with real processes and a server that must not be asked."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli_parts import ROOT, SIDECAR, Said, environment, process, replay, rows, workspace, write_lines
+from tests.fault_server import FaultServer, Request, Step, answer
+
+from tunecheck.prompts._loading import load_prompt
+
+MARK = "import pathlib\npathlib.Path({mark!r}).touch()\n"
+SIMULATOR = """
+from tunecheck.simulators import Simulator, tool
+
+class Wiper(Simulator):
+    @tool
+    def wipe(self) -> str:
+        "Wipe."
+        return "wiped"
+"""
+TURNS: Mapping[str, Any] = {
+    "turns": [[{"role": "user", "content": "wipe it"}]],
+    "involved_classes": ["Wiper"],
+    "ground_truth": [["wipe()"]],
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A workspace with one run of the user's own, so that nothing is said of its first time."""
+    return workspace(tmp_path / "home")
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder that somebody else filled: a data set, and an endpoint definition that runs code."""
+    folder = tmp_path / "elsewhere"
+    write_lines(folder / "data.jsonl", rows(2))
+    (folder / "data.yaml").write_text(SIDECAR, "utf-8")
+    runs_code(folder / "evil.yaml", tmp_path / "ran")
+    return folder
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """The file that code leaves behind which must not run."""
+    return tmp_path / "ran"
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with FaultServer(lambda seen, attempt: answer({"result": "hello"})) as running:
+        yield running
+
+
+def runs_code(definition: Path, mark: Path) -> Path:
+    """An endpoint definition, and beside it the code that it runs."""
+    code = definition.with_suffix(".py")
+    code.write_text(MARK.format(mark=str(mark)) + "def f(messages):\n    return 'hello'\n", "utf-8")
+    definition.write_text(f"kind: python\nfunction: {code.name}:f\n", "utf-8")
+    return definition
+
+
+def asks(definition: Path, server: FaultServer, more: str = "") -> Path:
+    definition.parent.mkdir(exist_ok=True)
+    definition.write_text(f"kind: azure_ml\nurl: {server.url}/score\nresponse: result\nretries: 0\n{more}", "utf-8")
+    return definition
+
+
+def evaluator(path: Path, mark: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(MARK.format(mark=str(mark)) + f"def {path.stem}(response):\n    return {{'n': 1}}\n", "utf-8")
+    return path
+
+
+def evaluated(folder: Path, *arguments: str, **more: str) -> Said:
+    return process(folder, "evaluate", "--quiet", *arguments, **more)
+
+
+def begun(folder: Path, *arguments: str) -> Path:
+    """A finished run of the user's own."""
+    done = evaluated(folder, "--dataset", "small.jsonl", *arguments)
+    assert done.code == 0, done
+    return folder / done.out.strip()
+
+
+def by_somebody_else(run: Path, **recorded: object) -> Path:
+    """The run as somebody else would hand it over, with what they would like to be done."""
+    manifest = json.loads((run / "run.json").read_text("utf-8"))
+    manifest["command"] |= recorded
+    manifest["signature"] = "0" * 64
+    manifest["status"] = "interrupted"
+    (run / "run.json").write_text(json.dumps(manifest), "utf-8")
+    return run
+
+
+def as_typed(error: str) -> list[str]:
+    """The command that a refusal ends with."""
+    words = shlex.split(error.strip().splitlines()[-1].partition("type it: ")[2])
+    assert words[:3] == ["python", "-m", "tunecheck"], error
+    return words[3:]
+
+
+# -- a sidecar's target
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+@pytest.mark.parametrize("target", ["evil.yaml", "{elsewhere}/evil.yaml"])
+def test_a_sidecar_elsewhere_names_no_endpoint(
+    home: Path, elsewhere: Path, ran: Path, target: str, dry: tuple[str, ...]
+) -> None:
+    (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {target.format(elsewhere=elsewhere)}\n", "utf-8")
+    (home / "evil.yaml").symlink_to(elsewhere / "evil.yaml")
+    done = evaluated(home, "--dataset", str(elsewhere / "data.jsonl"), *dry)
+    assert done.code == 2
+    assert f"--trust {elsewhere / 'evil.yaml'}" in done.err
+    assert "tunecheck trust" in done.err
+    assert not ran.exists()
+
+
+def test_a_sidecar_of_the_workspace_names_no_endpoint_beyond_its_endpoints_folder(
+    home: Path, elsewhere: Path, ran: Path
+) -> None:
+    runs_code(home / "datasets" / "evil.yaml", ran)
+    for target in (f"{elsewhere}/evil.yaml", "datasets/evil.yaml", "endpoints/../datasets/evil.yaml"):
+        (home / "datasets" / "small.yaml").write_text(SIDECAR + f"target: {target}\n", "utf-8")
+        done = evaluated(home, "--dataset", "small.jsonl")
+        assert (done.code, ran.exists()) == (2, False)
+
+
+def test_a_sidecar_of_the_workspace_names_no_endpoint_that_runs_code(home: Path, ran: Path) -> None:
+    runs_code(home / "endpoints" / "evil.yaml", ran)
+    (home / "datasets" / "small.yaml").write_text(SIDECAR + "target: evil\n", "utf-8")
+    refused = evaluated(home, "--dataset", "small.jsonl")
+    assert (refused.code, ran.exists()) == (2, False)
+    assert evaluated(home, "--dataset", "small.jsonl", "--endpoint", "evil").code == 0
+    assert ran.exists()
+
+
+def test_a_default_endpoint_that_nobody_named_runs_no_code(home: Path, ran: Path) -> None:
+    runs_code(home / "endpoints" / "simulated.yaml", ran)
+    assert evaluated(home, "--dataset", "small.jsonl").code == 2
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    ['auth: {type: key, value: "${env:AWS_SECRET_ACCESS_KEY}"}\n', 'headers: {x-a: "${env:AWS_SECRET_ACCESS_KEY}"}\n'],
+)
+def test_a_sidecar_elsewhere_sends_no_secret(home: Path, elsewhere: Path, server: FaultServer, more: str) -> None:
+    asks(elsewhere / "evil.yaml", server, more)
+    (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
+    done = evaluated(home, "--dataset", str(elsewhere / "data.jsonl"), AWS_SECRET_ACCESS_KEY="s3cret-s3cret")
+    assert (done.code, server.requests) == (2, [])
+
+
+def test_a_sidecar_of_the_workspace_names_its_endpoints(home: Path, server: FaultServer) -> None:
+    asks(home / "endpoints" / "mine.yaml", server)
+    (home / "datasets" / "small.yaml").write_text(SIDECAR + "target: mine\n", "utf-8")
+    assert evaluated(home, "--dataset", "small.jsonl", "--dry-run").code == 0
+    assert server.requests == []
+    assert evaluated(home, "--dataset", "small.jsonl").code == 0
+    assert len(server.requests) == 6
+
+
+def test_evaluate_in_python_refuses_a_sidecars_target_too(home: Path, elsewhere: Path, ran: Path) -> None:
+    (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
+    script = f"import tunecheck; tunecheck.evaluate(data={str(elsewhere / 'data.jsonl')!r})"
+    done = subprocess.run([sys.executable, "-c", script], cwd=home, env=environment(), capture_output=True, text=True)
+    assert "ConfigurationError" in done.stderr
+    assert not ran.exists()
+
+
+# -- evaluators and simulators that data names
+
+
+def test_a_sidecar_elsewhere_names_installed_evaluators_only(home: Path, elsewhere: Path, ran: Path) -> None:
+    path = evaluator(home / "evaluators" / "wipe.py", ran)
+    (elsewhere / "data.yaml").write_text(SIDECAR.replace("match]", "match, wipe]"), "utf-8")
+    for dry in ((), ("--dry-run",)):
+        done = evaluated(home, "--dataset", str(elsewhere / "data.jsonl"), *dry)
+        assert done.code == 2
+        assert "load 'wipe' of the evaluators (evaluators/wipe.py)" in done.err
+        assert f"--trust {elsewhere / 'data.yaml'}" in done.err
+        assert not ran.exists()
+    assert evaluated(home, "--dataset", str(elsewhere / "data.jsonl"), "--evaluators", path.stem).code == 0
+
+
+def test_a_link_in_the_workspace_does_not_make_data_its_own(home: Path, elsewhere: Path, ran: Path) -> None:
+    evaluator(home / "evaluators" / "wipe.py", ran)
+    (elsewhere / "data.yaml").write_text(SIDECAR.replace("match]", "match, wipe]"), "utf-8")
+    for name in ("data.jsonl", "data.yaml"):
+        (home / "datasets" / name).symlink_to(elsewhere / name)
+    assert evaluated(home, "--dataset", "data.jsonl").code == 2
+    assert not ran.exists()
+
+
+def test_a_sidecar_of_the_workspace_names_its_evaluators(home: Path, ran: Path) -> None:
+    evaluator(home / "evaluators" / "mine.py", ran)
+    (home / "datasets" / "small.yaml").write_text(SIDECAR.replace("match]", "match, mine]"), "utf-8")
+    assert evaluated(home, "--dataset", "small.jsonl").code == 0
+    assert ran.exists()
+
+
+@pytest.mark.parametrize("arguments", [("evaluate", "--dataset"), ("evaluate", "--dry-run", "--dataset"),
+                                       ("evaluate", "--response-column", "answer", "--evaluators", "multi_turn_state",
+                                        "--mapping", "result=${data.answer}", "--workers", "1", "--dataset"),
+                                       ("datasets", "check")])  # fmt: skip
+def test_rows_elsewhere_name_installed_simulators_only(
+    home: Path, elsewhere: Path, ran: Path, arguments: tuple[str, ...]
+) -> None:
+    (home / "simulators").mkdir()
+    (home / "simulators" / "Wiper.py").write_text(MARK.format(mark=str(ran)) + SIMULATOR, "utf-8")
+    write_lines(elsewhere / "turns.jsonl", [{"id": "a", **TURNS, "answer": [[{"wipe": "{}"}]]}])
+    done = process(home, *arguments, str(elsewhere / "turns.jsonl"))
+    assert done.code != 0
+    assert not ran.exists()
+    own = shutil.copy(elsewhere / "turns.jsonl", home / "datasets")
+    assert process(home, *arguments, str(own)).code == 0, own
+    assert ran.exists()
+
+
+# -- what allows it
+
+
+def test_what_is_trusted_for_one_command_may_load_what_it_names(home: Path, elsewhere: Path, ran: Path) -> None:
+    (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
+    data = str(elsewhere / "data.jsonl")
+    for path in ("data.yaml", "data.jsonl", "."):
+        ran.unlink(missing_ok=True)
+        assert evaluated(home, "--dataset", data, "--trust", str(elsewhere / path)).code == 0
+        assert ran.exists()
+    ran.unlink()
+    assert evaluated(home, "--dataset", data).code == 2
+    assert not ran.exists()
+
+
+def test_what_is_trusted_by_content_is_trusted_until_it_changes(
+    home: Path, elsewhere: Path, ran: Path, tmp_path: Path
+) -> None:
+    (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
+    own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "configuration")}
+    arguments = ("--dataset", str(elsewhere / "data.jsonl"))
+    assert process(home, "trust", str(elsewhere / "evil.yaml"), **own).code == 0
+    refused = evaluated(home, *arguments, **own)
+    assert (refused.code, ran.exists()) == (2, False)
+    assert f"tunecheck trust {elsewhere / 'evil.py'}" in refused.err
+    assert process(home, "trust", str(elsewhere / "evil.py"), **own).code == 0
+    assert evaluated(home, *arguments, **own).code == 0
+    assert ran.exists()
+    ran.unlink()
+    with (elsewhere / "evil.py").open("a") as file:
+        file.write("# changed\n")
+    assert evaluated(home, *arguments, **own).code == 2
+    assert not ran.exists()
+
+
+def test_a_path_to_be_trusted_has_to_be_there(home: Path) -> None:
+    done = evaluated(home, "--dataset", "small.jsonl", "--trust", "nowhere")
+    assert done.code == 2
+    assert "there is no such file or folder" in done.err
+
+
+def test_a_configuration_file_trusts_nothing(home: Path, elsewhere: Path) -> None:
+    (home / "eval.yaml").write_text(f"dataset: small.jsonl\ntrust: [{elsewhere}]\n", "utf-8")
+    assert "trust" in evaluated(home, "--config", "eval.yaml").err
+
+
+# -- the first time
+
+
+def test_the_first_time_code_of_a_workspace_runs_is_told_of(home: Path, ran: Path) -> None:
+    evaluator(home / "evaluators" / "mine.py", ran)
+    arguments = ("--dataset", "small.jsonl", "--evaluators", "mine")
+    first = evaluated(home, *arguments)
+    assert (first.code, first.err.count("evaluators/mine.py")) == (0, 1), first
+    assert "evaluators/mine.py" not in evaluated(home, *arguments).err
+
+
+def test_where_only_built_in_code_runs_nothing_is_told(home: Path) -> None:
+    assert "note" not in evaluated(home, "--dataset", "small.jsonl").err
+
+
+# -- runs of others
+
+
+def recorded_endpoint(home: Path, elsewhere: Path, server: FaultServer) -> dict[str, dict[str, object]]:
+    asks(elsewhere / "asking.yaml", server, 'headers: {x-a: "${env:AWS_SECRET_ACCESS_KEY}"}\n')
+    return {
+        "code": {"endpoint": str(elsewhere / "evil.yaml")},
+        "secret": {"endpoint": str(elsewhere / "asking.yaml")},
+        "judge": {"judge": str(elsewhere / "evil.yaml")},
+        "junit": {"junit": "pwned.xml"},
+        "markdown": {"markdown": "pwned.md"},
+        "upload": {"upload": True, "project": f"{server.url}/api/projects/p"},
+        "mlflow": {"mlflow": server.url},
+        "prompt": {"set": {"difference.prompty": str(elsewhere / "p.prompty")}, "evaluators": ["difference"]},
+    }
+
+
+@pytest.mark.parametrize("what", ["code", "secret", "judge", "junit", "markdown", "upload", "mlflow", "prompt"])
+@pytest.mark.parametrize("how", ["--resume", "--reuse"])
+def test_what_a_run_of_somebody_else_recorded_has_to_be_typed(
+    home: Path, elsewhere: Path, ran: Path, server: FaultServer, how: str, what: str
+) -> None:
+    recorded = recorded_endpoint(home, elsewhere, server)[what]
+    run = by_somebody_else(begun(home), **recorded)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    done = evaluated(home, how, run.name, AWS_SECRET_ACCESS_KEY="s3cret-s3cret")
+    assert done.code == 2, done
+    assert as_typed(done.err)[:4] == ["evaluate", "--quiet", how, run.name]
+    assert (ran.exists(), server.requests, [*home.glob("pwned*")]) == (False, [], [])
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    dry = evaluated(home, how, run.name, "--dry-run")
+    assert (dry.code, ran.exists(), server.requests) == (2, False, [])
+
+
+def test_the_refusal_prints_the_command_to_type(home: Path, elsewhere: Path, ran: Path) -> None:
+    run = by_somebody_else(begun(home), junit="it.xml", endpoint=str(elsewhere / "evil.yaml"))
+    typed = as_typed(evaluated(home, "--reuse", run.name).err)
+    assert process(home, *typed).code == 0
+    assert ran.exists()
+    assert (home / "it.xml").exists()
+
+
+def test_a_run_of_somebody_else_may_name_an_endpoint_of_the_workspace(home: Path, server: FaultServer) -> None:
+    asks(home / "endpoints" / "mine.yaml", server)
+    run = by_somebody_else(begun(home, "--endpoint", "mine"))
+    assert evaluated(home, "--resume", run.name).code == 0
+
+
+def test_score_takes_no_judge_from_a_run_of_somebody_else(home: Path, elsewhere: Path, ran: Path) -> None:
+    run = by_somebody_else(begun(home), judge=str(elsewhere / "evil.yaml"))
+    manifest = json.loads((run / "run.json").read_text("utf-8"))
+    (run / "run.json").write_text(json.dumps({**manifest, "status": "finished"}), "utf-8")
+    done = process(home, "score", str(run))
+    assert (done.code, ran.exists()) == (2, False)
+    assert as_typed(done.err) == ["score", str(run), "--judge", str(elsewhere / "evil.yaml")]
+
+
+@pytest.mark.parametrize("command", [("report",), ("compare", "{run}", "--allow-simulated"), ("runs",)])
+def test_a_run_of_somebody_else_is_read_without_anything_being_loaded(
+    home: Path, elsewhere: Path, ran: Path, server: FaultServer, command: tuple[str, ...]
+) -> None:
+    run = by_somebody_else(begun(home), **recorded_endpoint(home, elsewhere, server)["code"])
+    text = (run / "run.json").read_text("utf-8").replace('"interrupted"', '"finished"')
+    (run / "run.json").write_text(text, "utf-8")
+    name, *more = (word.format(run=run) for word in command)
+    done = process(home, name, *([] if name == "runs" else [str(run)]), *more)
+    assert (done.code, ran.exists(), server.requests) == (0, False, []), done
+
+
+def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, tmp_path: Path) -> None:
+    other = begun(workspace(tmp_path / "other"))
+    run = by_somebody_else(begun(home))
+    manifest = json.loads((run / "run.json").read_text("utf-8"))
+    (run / "run.json").write_text(json.dumps({**manifest, "parent": str(other)}), "utf-8")
+    assert process(home, "evaluate", "--resume", run.name).out.count("somebody else's run names it, elsewhere") == 1
+
+
+@pytest.mark.parametrize("kind", ["definitions", "config"])
+def test_a_memory_run_of_somebody_else_loads_and_writes_nothing_it_recorded(
+    home: Path, elsewhere: Path, ran: Path, kind: str
+) -> None:
+    (elsewhere / "kind.py").write_text(MARK.format(mark=str(ran)), "utf-8")
+    benchmark = "datasets: {datasets: [{name: %s}]}\n"
+    (elsewhere / "evil.yml").write_text(benchmark % "kind.py", "utf-8")
+    (home / "good.yml").write_text(benchmark % "colours", "utf-8")
+    acting = {"definitions": f"{elsewhere}/made", "config": f"{elsewhere}/evil.yml"}
+    recorded = {"config": "good.yml", "endpoint": "simulated", kind: acting[kind]}
+    run = by_somebody_else(begun(home))
+    manifest = json.loads((run / "run.json").read_text("utf-8"))
+    (run / "run.json").write_text(json.dumps({**manifest, "command": {"memory_run": recorded}}), "utf-8")
+    done = process(home, "memory", "run", "--resume", run.name)
+    assert (done.code, ran.exists(), (elsewhere / "made").exists()) == (2, False, False), done
+    assert as_typed(done.err)[:4] == ["memory", "run", "--resume", run.name]
+
+
+# -- one's own runs
+
+
+def test_ones_own_run_goes_on_with_everything_it_recorded(home: Path, elsewhere: Path, ran: Path) -> None:
+    run = begun(home, "--endpoint", str(elsewhere / "evil.yaml"), "--set", "match.alternatives=false")
+    ran.unlink()
+    assert evaluated(home, "--resume", run.name).code == 0
+    assert ran.exists()
+    assert evaluated(home, "--reuse", run.name).code == 0
+    assert process(home, "score", run.name).code == 0
+
+
+def test_ones_own_run_is_somebody_elses_in_another_workspace(home: Path, elsewhere: Path, tmp_path: Path) -> None:
+    run = begun(home, "--endpoint", str(elsewhere / "evil.yaml"))
+    other = workspace(tmp_path / "other")
+    shutil.copytree(run, other / "eval_results" / run.name)
+    assert evaluated(other, "--resume", run.name).code == 2
+
+
+def test_the_key_is_the_users_alone(home: Path, tmp_path: Path) -> None:
+    own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "configuration")}
+    assert evaluated(home, "--dataset", "small.jsonl", **own).code == 0
+    key = tmp_path / "configuration" / "key"
+    assert len(key.read_bytes()) == 32
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+
+
+def test_a_run_without_a_home_to_write_to_works_unsigned(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "a-file" / "below")}
+    done = evaluated(home, "--dataset", "small.jsonl", **own)
+    assert done.code == 0
+    run = home / done.out.strip()
+    assert json.loads((run / "run.json").read_text("utf-8"))["signature"] is None
+    assert evaluated(home, "--resume", run.name, **own).code == 0
+
+
+# -- files of options
+
+
+def test_a_configuration_elsewhere_does_not_act(home: Path, elsewhere: Path, ran: Path) -> None:
+    config = elsewhere / "eval.yaml"
+    for line in (f"endpoint: {elsewhere}/evil.yaml", f"junit: {elsewhere}/it.xml", f"results_dir: {elsewhere}/results"):
+        config.write_text(f"dataset: small.jsonl\n{line}\n", "utf-8")
+        done = evaluated(home, "--config", str(config))
+        assert done.code == 2
+        assert as_typed(done.err)[:4] == ["evaluate", "--quiet", "--config", str(config)]
+        assert not ran.exists()
+    assert not {"it.xml", "results"} & {path.name for path in elsewhere.iterdir()}
+    config.write_text(f"dataset: small.jsonl\nendpoint: {elsewhere}/evil.yaml\n", "utf-8")
+    assert evaluated(home, "--config", str(config), "--trust", str(config)).code == 0
+
+
+def test_a_configuration_of_the_workspace_is_as_good_as_typed(home: Path, elsewhere: Path, ran: Path) -> None:
+    text = f"dataset: small.jsonl\nendpoint: {elsewhere}/evil.yaml\njunit: it.xml\n"
+    (home / "eval.yaml").write_text(text, "utf-8")
+    assert evaluated(home, "--config", "eval.yaml").code == 0
+    assert ran.exists()
+    assert (home / "it.xml").exists()
+
+
+def test_a_benchmark_elsewhere_runs_no_code_of_its_own(home: Path, elsewhere: Path, ran: Path) -> None:
+    (elsewhere / "kind.py").write_text(MARK.format(mark=str(ran)), "utf-8")
+    (elsewhere / "bench.yml").write_text("datasets: {datasets: [{name: kind.py}]}\n", "utf-8")
+    replay(home, {"a": "b"})
+    done = process(home, "memory", "run", "-c", str(elsewhere / "bench.yml"), "--endpoint", "recorded")
+    assert (done.code, ran.exists()) == (2, False), done
+    assert f"--trust {elsewhere / 'kind.py'}" in done.err
+
+
+# -- values, answers and replies
+
+
+def test_values_in_a_prompt_are_text(home: Path, ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_SECRET", "s3cret-s3cret")
+    (home / "secret.png").write_bytes(b"s3cret")
+    value = "${env:A_SECRET} ${file:secret.png} {{ 7 * 7 }} ![x](secret.png)"
+    prompt = home / "it.prompty"
+    prompt.write_text("---\nname: it\ninputs: {a: {type: string}}\n---\nuser:\n{{ a }}\n", "utf-8")
+    assert value in str(load_prompt(prompt).render({"a": value}))
+
+
+def test_what_a_model_answers_is_not_run(home: Path, ran: Path) -> None:
+    code = f"__import__('pathlib').Path({str(ran)!r}).touch()"
+    answers = (f"[{code}]", f"<tool_call>{code}</tool_call>", f"<|python_tag|>{code}", f"[book(day={code})]", code)
+    replay(home, {f"r{number}": text for number, text in enumerate((*answers, "x"))})
+    begun(home, "--endpoint", "recorded")
+    assert not ran.exists()
+
+
+def test_a_reply_leads_nowhere_else(home: Path, server: FaultServer) -> None:
+    def elsewhere(seen: Request, attempt: int) -> Step:
+        return Step(307, {"Location": f"{server.url}/score"})
+
+    with FaultServer(elsewhere) as redirecting:
+        asks(home / "endpoints" / "mine.yaml", redirecting, 'auth: {type: key, value: "${env:A_SECRET}"}\n')
+        done = evaluated(home, "--dataset", "small.jsonl", "--endpoint", "mine", A_SECRET="s3cret-s3cret")
+        assert (done.code, bool(redirecting.requests), server.requests) == (1, True, [])
+
+
+# -- the page
+
+
+def test_the_page_has_a_row_for_each_input_and_each_row_a_test() -> None:
+    page = (ROOT / "docs" / "security.md").read_text("utf-8")
+    lines = [
+        line.split(" | ") for line in page.splitlines() if line.startswith("| ") and not line.startswith("| input")
+    ]
+    assert [line[0].removeprefix("| ").split("(")[0].strip() for line in lines] == [*TESTED]
+    assert all(len(line) == 6 for line in lines)
+
+
+# -- modules of the current folder
+
+SHADOWED = ("yaml", "msgspec", "typer", "aiohttp", "json", "typing", "dataclasses", "asyncio")
+
+
+@pytest.mark.parametrize("program", [("-m", "tunecheck", "evaluate"), ("evaluate.py",)])
+def test_a_module_of_the_current_folder_is_not_taken_for_one_of_ours(
+    home: Path, ran: Path, program: tuple[str, ...]
+) -> None:
+    for name in SHADOWED:
+        (home / f"{name}.py").write_text(MARK.format(mark=str(ran)), "utf-8")
+    shutil.copy(ROOT / "evaluate.py", home)
+    done = subprocess.run(
+        [sys.executable, *program, "--dataset", "small.jsonl", "--quiet", "--workers", "1"],
+        cwd=home, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, ran.exists()) == (0, False), done.stderr
+
+
+TESTED = {
+    "what you type, or pass in Python": test_the_refusal_prints_the_command_to_type,
+    "an installed package": test_where_only_built_in_code_runs_nothing_is_told,
+    "a file of the workspace's own folders": test_the_first_time_code_of_a_workspace_runs_is_told_of,
+    "a file of options in the workspace": test_a_configuration_of_the_workspace_is_as_good_as_typed,
+    "a file of options elsewhere": test_a_configuration_elsewhere_does_not_act,
+    "data in the workspace, and its sidecar": test_a_sidecar_of_the_workspace_names_no_endpoint_that_runs_code,
+    "data elsewhere, and its sidecar": test_a_sidecar_elsewhere_names_installed_evaluators_only,
+    "a run folder of your own": test_ones_own_run_goes_on_with_everything_it_recorded,
+    "a run folder of somebody else": test_what_a_run_of_somebody_else_recorded_has_to_be_typed,
+    "values that a prompt is filled with": test_values_in_a_prompt_are_text,
+    "what a model answers": test_what_a_model_answers_is_not_run,
+    "what a server replies": test_a_reply_leads_nowhere_else,
+}
+"""The rows of the table in docs/security.md, and a test of each."""
