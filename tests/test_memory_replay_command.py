@@ -201,7 +201,9 @@ def test_kinds_in_files_are_loaded_only_from_a_configuration_that_is_given(
     log = logged(run([Test(test, find_kind("mine.py", folder=tmp_path))], OURS))
     run_dir = benchmark(tmp_path, log, test, config=config)
     assert replay(capsys, run_dir).code == 3
-    assert replay(capsys, run_dir, "--configuration", str(tmp_path / "given.yml")).code == 0
+    given = ("--configuration", str(tmp_path / "given.yml"))
+    assert "--trust" in replay(capsys, run_dir, *given).err
+    assert replay(capsys, run_dir, *given, "--trust", given[1]).code == 0
 
 
 def test_a_data_set_that_is_not_known_is_replayed_by_its_script(

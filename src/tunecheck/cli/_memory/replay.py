@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._messages import clean, counted
+from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
 from tunecheck.cli._invocation import DONE, NOT_MET, Invocation
 from tunecheck.cli._options import argument, command, flag, option
-from tunecheck.cli._shared_options import JsonOptions
+from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
@@ -22,7 +23,7 @@ _SHOWN, _BEFORE = 400, 80  # characters of an event, and of what stands before t
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(JsonOptions):
+class ReplayOptions(JsonOptions, TrustOptions):
     run: Path = argument("A run's folder, <benchmark>/results/<agent>, with its master_log.jsonl.", "RUN_DIR")
     filler: Path | None = option("The pool of its filler, e.g. trivia.json; by default the one that ships.", "FILE")
     wording: Path | None = option("The wording it was run with; by default the one that ships.", "FILE")
@@ -56,11 +57,13 @@ def replay(options: ReplayOptions, invocation: Invocation) -> int:
     from tunecheck.memory._tokens import load_tokenizer
     from tunecheck.memory._wording import load_wording
 
+    trust, configuration = Trust.of_command(options.trust or ()), options.configuration
     legacy = read_legacy_run(
         options.run,
         definitions=options.definitions,
-        configuration=options.configuration,
+        configuration=configuration,
         memory_span=options.memory_span,
+        trust=None if configuration is None else trust.of_options(configuration),
     )
     settings = legacy.settings(
         load_wording(options.wording),

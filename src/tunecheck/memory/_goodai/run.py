@@ -68,7 +68,7 @@ class LegacyConfiguration:
             sets.append(frozenset(titles[str(name)] for name in group if str(name) in titles))
         return sets
 
-    def kinds_of_files(self) -> Iterator[Kind]:
+    def kinds_of_files(self, trust: Trust | None) -> Iterator[Kind]:
         """The kinds of data sets that are files, relative to a configuration that was given."""
         for place, entry in enumerate(self._list("datasets", "datasets") if self.given else ()):
             name, arguments = _below(entry, "name"), _below(entry, "args")
@@ -76,8 +76,7 @@ class LegacyConfiguration:
                 where = self.document.where("datasets", "datasets", place)
                 own = arguments if isinstance(arguments, dict) else {}
                 own = {key: value for key, value in own.items() if key not in UNIVERSAL}
-                file = Path(self.document.name)
-                yield find_kind(name, own, folder=file.parent, where=where, trust=Trust().of_options(file))
+                yield find_kind(name, own, folder=Path(self.document.name).parent, where=where, trust=trust)
 
     def _list(self, *path: str) -> list[JSON]:
         value = _below(self.document.value, *path)
@@ -162,8 +161,11 @@ def read_legacy_run(
     definitions: Path | str | None = None,
     configuration: Path | str | None = None,
     memory_span: int | None = None,
+    trust: Trust | None = None,
 ) -> LegacyRun:
     """Read a run's folder, its definitions and their configuration; what is given as an option wins.
+
+    `trust` says who names the kinds of a configuration that is given; without it, somebody who may.
 
     Raises:
         DataError: a file is missing or cannot be read; names file and line.
@@ -187,7 +189,7 @@ def read_legacy_run(
     settings = None
     if configuration is not None or file.is_file():
         settings = LegacyConfiguration(yamltext.read(file), given=configuration is not None)
-    kinds = _kinds({definition.title for definition in tests}, settings)
+    kinds = _kinds({definition.title for definition in tests}, settings, trust)
     titles = {kind.name: kind.title for kind in kinds.values()}
     isolated = log.events[0].type is EventType.BEGIN
     span, span_from = _span(memory_span, settings, benchmark.name, isolated)
@@ -203,10 +205,10 @@ def read_legacy_run(
     )
 
 
-def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None) -> dict[str, Kind]:
+def _kinds(titles: Iterable[str], settings: LegacyConfiguration | None, trust: Trust | None) -> dict[str, Kind]:
     """The kinds of these titles: a user's own from the files that a given configuration names, else those installed."""
     installed = Kinds()
-    of_files = settings.kinds_of_files() if settings is not None else ()
+    of_files = settings.kinds_of_files(trust) if settings is not None else ()
     by_title = {kind.title: kind for kind in of_files}
     for title in titles:
         if title not in by_title:
