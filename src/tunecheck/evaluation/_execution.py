@@ -266,17 +266,15 @@ class Execution:
         own = self._recorded(run, manifest, manifest, notes, by_row=True)
         parent = None
         if manifest.parent:
-            named_elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
+            elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)
             try:
-                source = None if named_elsewhere else find_run(manifest.parent, run.folder.parent)
+                source = None if elsewhere else find_run(manifest.parent, run.folder.parent)
             except ConfigurationError:
                 source = None
             if source is not None:
                 parent = self._recorded(source, source.manifest(), manifest, notes, by_row=False)
             else:
-                why = (
-                    "is not read: somebody else's run names it, elsewhere" if named_elsewhere else "is no longer there"
-                )
+                why = "is not read: somebody else's run names it, elsewhere" if elsewhere else "is no longer there"
                 notes.append(f"run {manifest.parent}, from which this one reuses results, {why}")
         if own.lost:
             journal.accept(own.lost)
