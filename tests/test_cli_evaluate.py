@@ -274,13 +274,17 @@ def test_a_dry_run_counts_calls_and_tokens_and_writes_nothing(small: Path) -> No
 def test_a_dry_run_says_what_it_would_cost_by_the_endpoints_price(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (small / "endpoints" / "priced.yaml").write_text(
-        "kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\nparameters: {max_tokens: 500000}\n"
-        "price: {input_per_million: 0, output_per_million: 2, currency: EUR}\n"
-    )
-    said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "priced", "--dry-run")
-    assert "3,000,000 tokens out (their limit)" in said.out
-    assert "about 6.00 EUR" in said.out  # 6 rows of at most half a million tokens, two euros a million
+    estimates = {}
+    for limit in (5, 500_000, 1_000_000):
+        (small / "endpoints" / "priced.yaml").write_text(
+            f"kind: openai\nurl: http://127.0.0.1:9/v1\nmodel: m\nparameters: {{max_tokens: {limit}}}\n"
+            "price: {input_per_million: 0, output_per_million: 2000000, currency: EUR}\n"
+        )
+        said = here(capsys, "evaluate", "--dataset", "small.jsonl", "--endpoint", "priced", "--dry-run", "--json")
+        estimates[limit] = said.json()["output_tokens"], said.json()["cost"]
+    assert estimates[5] == (30, 60.0)  # six answers of five tokens, at two euros each
+    assert estimates[500_000] == estimates[1_000_000]  # as long as the ground truth, not as the limit
+    assert estimates[500_000][0] < 500
 
 
 def test_a_dry_run_tells_rows_that_cannot_be_asked(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

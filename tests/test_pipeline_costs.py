@@ -9,7 +9,7 @@ import pytest
 
 from tunecheck._errors import StopRunError
 from tunecheck.endpoints._base import Price, Usage
-from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage
+from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage, cost_of
 
 
 def total(parts: list[CountedCalls]) -> tuple[int, int, int]:
@@ -67,9 +67,9 @@ async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
 
     def count(part: CountedCalls) -> None:
         counted.append(part)
-        budget.count(part.usage, 0.0004)
+        budget.count(0.0004)
 
-    costs = EndpointCosts(Price(1.0, 1.0), budget, count, ReportedUsage())
+    costs = EndpointCosts("target", Price(1.0, 1.0), budget, count, ReportedUsage())
     for _ in range(2):
         async with costs.one_call() as count_tokens:
             count_tokens(300, 100)
@@ -81,8 +81,42 @@ async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
 
 async def test_a_call_without_a_price_counts_and_holds_nobody_up() -> None:
     counted = list[CountedCalls]()
-    costs = EndpointCosts(None, Budget(0.0), counted.append, ReportedUsage())
+    costs = EndpointCosts("target", None, Budget(0.0), counted.append, ReportedUsage())
     async with asyncio.timeout(5), costs.one_call() as count_tokens:
         count_tokens(3, 4)
     costs.record(1, None)
     assert total(counted) == (2, 4, 4)
+
+
+async def test_a_budget_is_used_up_by_what_calls_come_to_not_by_what_they_might() -> None:
+    budget, spent = Budget(0.01), list[float]()
+    with pytest.raises(StopRunError, match=r"0\.009\d* is spent"):
+        for number in range(1_000):
+            async with budget.reserved("judge", 0.0032) as reservation:  # sixteen times what they come to
+                reservation.cost = 0.0002 + 0.00001 * (number % 3)
+            budget.count(reservation.cost)
+            spent.append(reservation.cost)
+    assert 0.0095 <= sum(spent) <= 0.01
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_calls_side_by_side_exceed_a_budget_by_less_than_they_cost(seed: int) -> None:
+    rng, budget, side_by_side = random.Random(seed), Budget(0.05), asyncio.Semaphore(8)
+    costs = [rng.lognormvariate(-7, 1) for _ in range(500)]
+
+    async def call(cost: float) -> None:
+        async with side_by_side, budget.reserved("target", 0.01) as reservation:
+            await asyncio.sleep(rng.random() / 1000)
+            budget.count(cost)
+            reservation.cost = cost
+
+    results = await asyncio.gather(*map(call, costs), return_exceptions=True)
+    assert any(isinstance(result, StopRunError) for result in results)
+    assert 0.04 <= budget.spent <= 0.05 + sum(sorted(costs)[-8:]) / 2
+
+
+def test_cached_input_costs_what_its_own_price_says() -> None:
+    usage = Usage(1_000_000, 0, 750_000)
+    assert cost_of(usage, Price(2.0, 8.0)) == 2.0
+    assert cost_of(usage, Price(2.0, 8.0, cached_input_per_million=0.5)) == 0.25 * 2 + 0.75 * 0.5
+    assert cost_of(Usage(100, 0, 5_000), Price(1.0, 1.0, cached_input_per_million=0.0)) == 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,48 @@ def test_the_budget_holds_for_the_target_as_well(tmp_path: Path) -> None:
             concurrency=1,
         )
     assert 9 <= len(model.asked) <= 10
+
+
+class Uncounting(Model):
+    """Says nothing of tokens."""
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        return replace(await super().complete(request), usage=Usage())
+
+
+def test_calls_that_nobody_counted_are_charged_by_estimate_and_shown_as_unknown(tmp_path: Path) -> None:
+    responses = [f"{n:0400}" for n in range(300)]
+    model = Uncounting(price=CHEAP)
+    with pytest.raises(RunError, match="max-cost"):
+        judged(tmp_path, Judge(model), rows(*responses), max_cost=0.01, concurrency=1)
+    # 400 characters and what is around them are about 110 tokens, at 1 a million; an answer of some letters is a few.
+    assert 20 <= len(model.asked) <= 90
+    more = Uncounting(price=CHEAP)
+    with pytest.raises(RunError, match="max-cost"):  # what was spent before the run stopped is still spent
+        judged(tmp_path, Judge(more), rows(*responses), max_cost=0.01, concurrency=1, resume="last")
+    assert len(more.asked) <= 1
+    result = judged(tmp_path, Judge(Uncounting(price=CHEAP)), rows(*responses), max_cost=1, resume="last")
+    spent = result.usage["judge"]
+    assert (spent["calls"], spent["uncounted_calls"], spent["cost"], spent["currency"]) == (300, 300, None, None)
+
+
+def test_so_are_the_answers_of_a_target(tmp_path: Path) -> None:
+    model = Uncounting(price=CHEAP)
+    data = [{"id": str(n), "messages": "x" * 4_000} for n in range(100)]
+    with pytest.raises(RunError, match="max-cost"):
+        run(tmp_path, data, target=EndpointTarget(model), evaluators={"n": lambda response: 1}, max_cost=0.02)
+    assert 8 <= len(model.asked) <= 30  # about 1,000 tokens each, at 1 a million
+
+
+def test_a_dear_limit_of_tokens_does_not_keep_a_cheap_call_from_being_made(tmp_path: Path) -> None:
+    class Wordy(Model):
+        def settings(self) -> dict[str, Any]:
+            return {"kind": self.kind, "parameters": {"max_tokens": 32_000}}
+
+    model = Wordy(price=CHEAP)
+    with pytest.raises(RunError, match=r"0\.01 is spent|0\.00\d+ is spent"):
+        judged(tmp_path, Judge(model), rows(*(f"{n:03}" for n in range(100))), max_cost=0.01, concurrency=1)
+    assert 45 <= len(model.asked) <= 50
 
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_asked(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from tunecheck._json import JSON, dumps_line
@@ -68,3 +68,11 @@ def stop_writing() -> None:
 
 def print_json(value: JSON) -> None:
     sys.stdout.write(dumps_line(value).decode("utf-8"))
+
+
+def cost_text(spent: Mapping[str, JSON], form: str = ".4g") -> str | None:
+    """What calls came to, `0.0103 USD`, or `unknown` where some came without token counts; None without a price."""
+    cost = spent.get("cost")
+    if isinstance(cost, (int, float)):
+        return f"{cost:{form}} {spent.get('currency')}"
+    return "unknown" if spent.get("uncounted_calls") else None

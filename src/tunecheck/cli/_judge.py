@@ -12,7 +12,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, grid, print_json, print_parts
+from tunecheck.cli._console import console, cost_text, grid, print_json, print_parts
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import SCORING, SHOWING, command, option
 from tunecheck.cli._output_files import check_output, write_output
@@ -222,9 +222,8 @@ def _usage(calibration: Calibration) -> tuple[str, str]:
     used = calibration.usage.get(calibration.evaluator)
     values = used if isinstance(used, dict) else {}
     tokens = sum(value for key in ("input_tokens", "output_tokens") if isinstance(value := values.get(key), int))
-    cost = values.get("cost")
-    spent = f", {cost:.4g} {values.get('currency')}" if isinstance(cost, (int, float)) else ""
-    return str(values.get("calls")), f"{tokens:,} tokens{spent}"
+    spent = cost_text(values)
+    return str(values.get("calls")), f"{tokens:,} tokens{f', {spent}' if spent else ''}"
 
 
 def _confusion(calibration: Calibration) -> Table | str:

@@ -103,7 +103,13 @@ def read_usage(reply: JSON) -> Usage:
     usage = reply.get("usage") if isinstance(reply, dict) else None
     if not isinstance(usage, dict):
         return Usage()
-    return Usage(_tokens(usage, "prompt_tokens", "input_tokens"), _tokens(usage, "completion_tokens", "output_tokens"))
+    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    cached = _tokens(details, "cached_tokens") if isinstance(details, dict) else None
+    return Usage(
+        _tokens(usage, "prompt_tokens", "input_tokens"),
+        _tokens(usage, "completion_tokens", "output_tokens"),
+        _tokens(usage, "prompt_cache_hit_tokens") if cached is None else cached,
+    )
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:

@@ -37,18 +37,46 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, as the service counted them; None where it did not say."""
+    """Tokens of one call, as the service counted them; None where it did not say.
+
+    `cached_input_tokens` are those of the input that the service had in its cache.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """As it stands in the column `usage`."""
+        cached = self.cached_input_tokens
+        more: dict[str, JSON] = {} if cached is None else {"cached_input_tokens": cached}
+        return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, **more}
+
+    @classmethod
+    def of_json(cls, value: JSON) -> Usage:
+        """The usage that such a value was made of; what is no whole number counts as absent."""
+        counts = value if isinstance(value, dict) else {}
+        names = ("input_tokens", "output_tokens", "cached_input_tokens")
+        return cls(*(whole_number(counts.get(name)) for name in names))
 
 
 class Price(Written, frozen=True):
-    """What a million tokens cost."""
+    """What a million tokens cost; cached input tokens cost what others do where they have no price of their own."""
 
     input_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     output_per_million: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     currency: Text = "USD"
+    cached_input_per_million: Annotated[float, msgspec.Meta(ge=0)] | None = None
+
+
+_LIMITS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
+
+
+def output_limit(*parameters: JSON) -> int | None:
+    """The most tokens that an answer may have, as the first of these parameters that set a limit say."""
+    found = [given.get(name) for given in parameters if isinstance(given, dict) for name in _LIMITS]
+    numbers = (number for number in map(whole_number, found) if number)
+    return next((number for number in numbers if number > 0), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +105,7 @@ class Completion:
             "response": calls or self.text,
             "text": self.text,
             "tool_calls": calls or None,
-            "usage": {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens},
+            "usage": self.usage.as_json(),
             "latency_ms": self.latency_ms,
             "finish_reason": self.finish_reason,
             "request_id": self.request_id,
@@ -88,12 +116,11 @@ class Completion:
     @classmethod
     def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
         """The completion that such columns were made of; a value of another type counts as absent."""
-        usage, calls = columns.get("usage"), columns.get("tool_calls")
-        counts = usage if isinstance(usage, dict) else {}
+        calls = columns.get("tool_calls")
         return cls(
             text=text_or_none(columns.get("text")),
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
-            usage=Usage(whole_number(counts.get("input_tokens")), whole_number(counts.get("output_tokens"))),
+            usage=Usage.of_json(columns.get("usage")),
             latency_ms=real_number(columns.get("latency_ms")),
             finish_reason=text_or_none(columns.get("finish_reason")),
             request_id=text_or_none(columns.get("request_id")),

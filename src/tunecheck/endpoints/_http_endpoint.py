@@ -16,7 +16,7 @@ from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, masked, time_text
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, masked, output_limit, time_text
 from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock
@@ -25,8 +25,6 @@ from tunecheck.endpoints._urls import checked_url
 
 _ADDRESS = ("url", "model", "deployment", "api_version")
 """Keys that decide who is asked."""
-
-_MOST_TOKENS_NAMES = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
 _RESERVED_HEADERS = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
@@ -166,9 +164,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if self.config.limits.tokens_per_minute:
             # A quarter of the characters, and the most that the answer may take: Azure OpenAI counts that against the
             # limit when the request arrives.
-            most = (parameters.get(name) for name in _MOST_TOKENS_NAMES)
-            answer = next((value for value in most if isinstance(value, int) and value > 0), 0)
-            tokens = len(body) // 4 + answer
+            tokens = len(body) // 4 + (output_limit(dict(parameters)) or 0)
         exchange = await self._client.post(
             body,
             key=key,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
@@ -13,9 +14,16 @@ from tunecheck._errors import StopRunError
 from tunecheck._json import JSON
 from tunecheck.endpoints._base import Price, Usage
 
-_CHARACTERS_PER_TOKEN = 4
-_USUAL_ANSWER = 500
-"""Tokens of an answer, as long as none has come and no limit is set."""
+CHARACTERS_PER_TOKEN = 4
+"""The usual rule of thumb for English text."""
+
+_USUAL = Usage(1_000, 500)
+"""A call of which nothing is known."""
+
+_KEPT = 0.9
+"""How much of what was learnt each further call leaves: about the last ten calls count."""
+
+_ROUNDING = 1 + 1e-9
 
 _MOST_ALONE = 10
 """Calls that go one after the other until one has a cost; some may have to find out what a service takes."""
@@ -23,15 +31,42 @@ _MOST_ALONE = 10
 
 def cost_of(usage: Usage, price: Price) -> float:
     """What a call comes to, in the price's currency; tokens that nobody counted cost nothing."""
-    millions = (usage.input_tokens or 0) * price.input_per_million + (
-        usage.output_tokens or 0
-    ) * price.output_per_million
-    return millions / 1_000_000
+    given = usage.input_tokens or 0
+    cached = 0 if price.cached_input_per_million is None else min(usage.cached_input_tokens or 0, given)
+    millions = (given - cached) * price.input_per_million + (usage.output_tokens or 0) * price.output_per_million
+    return (millions + cached * (price.cached_input_per_million or 0.0)) / 1_000_000
+
+
+def is_counted(usage: Usage) -> bool:
+    """Whether the service said what a call took."""
+    return usage.input_tokens is not None and usage.output_tokens is not None
+
+
+def expected_usage(asked: int, limit: int | None, answered: int | None = None) -> Usage:
+    """What a call of so many characters may take; its answer has so many, or is as long as usual, within its limit."""
+    usual = _USUAL.output_tokens or 0
+    answer = usual if answered is None else tokens_in(answered)
+    return Usage(tokens_in(asked), answer if limit is None else min(answer, limit))
+
+
+def tokens_in(characters: int) -> int:
+    """About how many tokens so many characters are."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+def charge_of(usage: Usage, price: Price, estimate: Usage = _USUAL) -> float:
+    """What a call is taken to have cost: as it was counted, and by the estimate where it was not."""
+    given = estimate.input_tokens if usage.input_tokens is None else usage.input_tokens
+    answered = estimate.output_tokens if usage.output_tokens is None else usage.output_tokens
+    return cost_of(Usage(given, answered, usage.cached_input_tokens), price)
 
 
 @dataclass(slots=True)
 class Spending:
-    """What the calls of one evaluator, or of the target, came to. `uncounted` calls came without token counts."""
+    """What the calls of one evaluator, or of the target, came to.
+
+    `uncounted` calls came without token counts: they are charged by estimate, and the whole cost is unknown.
+    """
 
     calls: int = 0
     input_tokens: int = 0
@@ -46,15 +81,15 @@ class Spending:
         self.calls += calls
         self.input_tokens += usage.input_tokens or 0
         self.output_tokens += usage.output_tokens or 0
-        self.uncounted += calls if usage.input_tokens is None and usage.output_tokens is None else 0
+        self.uncounted += 0 if is_counted(usage) else calls
         if cost is None or currency is None:
             self.unpriced += calls
         else:
             self.costs.setdefault(currency, array("d")).append(cost)
 
     def summary(self) -> dict[str, JSON]:
-        """As it stands in metrics.json; the cost is null where a price is missing or currencies are mixed."""
-        known = not self.unpriced and len(self.costs) == 1
+        """As it stands in metrics.json; the cost is null where a count or a price is missing, or currencies differ."""
+        known = not self.unpriced and not self.uncounted and len(self.costs) == 1
         currency, costs = next(iter(self.costs.items())) if known else (None, None)
         return {
             "calls": self.calls,
@@ -74,12 +109,35 @@ class Reservation:
     cost: float | None = None
 
 
+@dataclass(slots=True)
+class _Learned:
+    """What calls were expected to cost, and what they came to; the later ones weigh more.
+
+    Of calls of which nothing is expected (0), each counts as one.
+    """
+
+    expected: float = 0.0
+    cost: float = 0.0
+
+    def estimate(self, expected: float) -> float:
+        return (expected or 1.0) * self.cost / self.expected if self.expected else expected
+
+    def learn(self, expected: float, cost: float) -> None:
+        if (
+            expected and not self.expected
+        ):  # one call alone says little: where more was expected, that counts as another one
+            self.expected, self.cost = expected, max(expected, cost)
+        self.expected = _KEPT * self.expected + (expected or 1.0)
+        self.cost = _KEPT * self.cost + cost
+
+
 class Budget:
     """Keeps what a run spends under a limit, calls under way included. None: no limit.
 
-    Each call reserves what it may cost before it is sent. Where that would exceed the limit, it waits for those under
-    way, which mostly cost less than they reserved; where none is left, the run stops in order. The first call goes
-    alone: what it came to corrects the guess for the others. Where it fails the next one does, ten times at most.
+    Each call reserves what it may cost before it is sent: what it is expected to, corrected by what the calls of the
+    same name came to. Where that would exceed the limit, it waits for those under way; where none is left, the run
+    stops in order. So the limit is exceeded at most by what calls under way cost beyond their estimates. The first call
+    goes alone, and where it fails the next one does, ten times at most.
     """
 
     def __init__(self, most: float | None) -> None:
@@ -87,19 +145,11 @@ class Budget:
         self.spent = 0.0
         self._reserved: list[Reservation] = []
         self._settled = asyncio.Event()
-        self._longest_answer = _USUAL_ANSWER
-        self._correction = 1.0
+        self._learned: defaultdict[str, _Learned] = defaultdict(_Learned)
         self._alone = _MOST_ALONE
 
-    def guess(self, characters: int, most_tokens: int | None, price: Price | None) -> float:
-        """What a call may cost: its tokens by its characters, and the longest answer that it may get."""
-        if price is None:
-            return 0.0
-        answer = most_tokens if most_tokens is not None else self._longest_answer
-        return cost_of(Usage(characters // _CHARACTERS_PER_TOKEN + 1, answer), price)
-
     @contextlib.asynccontextmanager
-    async def reserved(self, guess: float) -> AsyncIterator[Reservation]:
+    async def reserved(self, name: str, expected: float) -> AsyncIterator[Reservation]:
         """Around a call: sets aside what it may cost; tell the reservation what it came to.
 
         Raises:
@@ -108,35 +158,35 @@ class Budget:
         if self.most is None:
             yield Reservation()
             return
-        reservation = Reservation(await self._set_aside(self.most, guess))
+        learned = self._learned[name]
+        reservation = Reservation(await self._set_aside(self.most, learned, expected))
         self._reserved.append(reservation)
         try:
             yield reservation
         finally:
             self._alone = max(0, self._alone - 1) if reservation.cost is None else 0
             self._reserved.remove(reservation)
-            if reservation.cost is not None and guess > 0:
-                self._correction = max(self._correction, reservation.cost / guess)
+            if reservation.cost is not None:
+                learned.learn(expected, reservation.cost)
             self._settled.set()
 
-    async def _set_aside(self, most: float, guess: float) -> float:
+    async def _set_aside(self, most: float, learned: _Learned, expected: float) -> float:
         while True:
-            amount = guess * self._correction
+            amount = learned.estimate(expected)
             reserved = sum(each.amount for each in self._reserved)
-            if self._reserved and (self._alone or self.spent + reserved + amount > most):
+            if self._reserved and (self._alone or self.spent + reserved + amount > most * _ROUNDING):
                 self._settled.clear()
                 await self._settled.wait()
-            elif self.spent + amount > most:
+            elif self.spent + amount > most * _ROUNDING:
                 raise StopRunError(
                     f"--max-cost {most:g}: {self.spent:.4g} is spent, the next call may cost {amount:.4g}"
                 )
             else:
                 return amount
 
-    def count(self, usage: Usage, cost: float | None) -> None:
+    def count(self, cost: float | None) -> None:
         """Count a call that was made."""
         self.spent += cost or 0.0
-        self._longest_answer = max(self._longest_answer, usage.output_tokens or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +195,11 @@ class CountedCalls:
 
     calls: int
     usage: Usage
+
+    @property
+    def estimate(self) -> Usage:
+        """What so many calls may take, where nobody counted."""
+        return Usage(*((tokens or 0) * self.calls for tokens in (_USUAL.input_tokens, _USUAL.output_tokens)))
 
 
 @dataclass(slots=True)
@@ -179,14 +234,19 @@ class EndpointCosts:
     """Counts the cost of one endpoint's calls, one by one, within the run's budget."""
 
     def __init__(
-        self, price: Price | None, budget: Budget, count: Callable[[CountedCalls], object], reported: ReportedUsage
+        self,
+        name: str,
+        price: Price | None,
+        budget: Budget,
+        count: Callable[[CountedCalls], object],
+        reported: ReportedUsage,
     ) -> None:
-        """`count` counts calls as the run's."""
+        """`count` counts calls as the run's, under `name`."""
+        self._name = name
         self._price = price
         self._budget = budget
         self._count = count
         self._reported = reported
-        self._highest = 0.0
 
     @contextlib.asynccontextmanager
     async def one_call(self) -> AsyncIterator[Callable[[int | None, int | None], None]]:
@@ -198,21 +258,15 @@ class EndpointCosts:
         if self._price is None:  # it cannot be held to a budget
             yield self.record
             return
-        async with self._budget.reserved(self._highest) as reservation:
+        price = self._price
+        async with self._budget.reserved(self._name, 0.0) as reservation:
 
             def count_tokens(input_tokens: int | None, output_tokens: int | None) -> None:
-                reservation.cost = self._count_tokens(Usage(input_tokens, output_tokens))
+                self.record(input_tokens, output_tokens)
+                reservation.cost = charge_of(Usage(input_tokens, output_tokens), price)
 
             yield count_tokens
 
     def record(self, input_tokens: int | None, output_tokens: int | None) -> None:
         """Count a call that was made before the run was cut off."""
-        self._count_tokens(Usage(input_tokens, output_tokens))
-
-    def _count_tokens(self, usage: Usage) -> float | None:
-        self._count(self._reported.add_calls(1, usage))
-        if self._price is None:
-            return None
-        cost = cost_of(usage, self._price)
-        self._highest = max(self._highest, cost)
-        return cost
+        self._count(self._reported.add_calls(1, Usage(input_tokens, output_tokens)))

@@ -272,7 +272,7 @@ class Engine:
             )
             values = cast("Mapping[str, JSON]", private_copies(row.values))  # a conversation may grow in its messages
             asked = replace(row, values=values)
-            async with self._calls.of_target(target) as spend:
+            async with self._calls.of_target(target, row) as spend:
                 answer = plain(dict(await target.answer(asked, context)), path="answer")
                 assert isinstance(answer, dict)
                 self._journal.answer(row.index, row.id, input_hash, answer)
@@ -283,7 +283,7 @@ class Engine:
         if elsewhere:
             self._journal.answer(row.index, row.id, input_hash, columns)
         else:
-            self._calls.count_target(target, columns)
+            self._calls.count_target(target, row, columns)
         if self.tally.reused % _BURST == 0:
             await asyncio.sleep(0)
         return columns

@@ -20,12 +20,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tunecheck._json import JSON, content_hash, dumps, loads
-from tunecheck._targets import Target
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
-from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage, Spending, cost_of
+from tunecheck._targets import Row, Target
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
+from tunecheck.pipeline._costs import (
+    Budget,
+    CountedCalls,
+    EndpointCosts,
+    ReportedUsage,
+    Spending,
+    charge_of,
+    cost_of,
+    expected_usage,
+)
 from tunecheck.pipeline._journal import CachedResults, Journal
-
-_MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
 
 class RunCalls:
@@ -40,7 +47,6 @@ class RunCalls:
         self._cached = cached
         self._budget = budget
         self._under_way: dict[str, asyncio.Future[Completion]] = {}
-        self._highest_answer = 0.0
         self._recorded_calls = _RecordedCalls(journal.path)
         self._reported: defaultdict[tuple[str, str], ReportedUsage] = defaultdict(ReportedUsage)
         for evaluator, columns, cost, currency in cached.paid_calls():
@@ -100,15 +106,17 @@ class RunCalls:
                 self.masked += completion.masked
                 self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
             return completion
-        characters = len(dumps([list(request.messages), list(request.tools or ())]))
-        guess = self._budget.guess(characters, _most_tokens(endpoint, request), endpoint.price)
+        asked = len(dumps([list(request.messages), list(request.tools or ())]))
+        limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
+        expected = cost_of(expected_usage(asked, limit), endpoint.price) if endpoint.price else 0.0
         # A key that is the same each time this run asks for it.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        async with self._budget.reserved(guess) as reservation:
+        async with self._budget.reserved(evaluator, expected) as reservation:
             completion = await endpoint.complete(replace(request, idempotency_key=digest))
-            cost, currency = _cost(completion.usage, endpoint.price)
-            self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, completion.columns()))
+            columns = completion.columns()
+            cost, currency = _cost(completion.usage, endpoint.price, expected_usage(asked, limit, _length(columns)))
+            self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, columns))
             self._count(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked
             reservation.cost = cost
@@ -116,7 +124,7 @@ class RunCalls:
 
     def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         self.spending[evaluator].add(usage, cost, currency, calls)
-        self._budget.count(usage, cost)
+        self._budget.count(cost)
 
     # -- the target's calls
 
@@ -124,33 +132,33 @@ class RunCalls:
         """What counts a conversation's calls to an endpoint one by one, under `name`."""
         price = _price(endpoint)
         count = functools.partial(self._count_calls, name, price)
-        return EndpointCosts(price, self._budget, count, self._reported[name, conversation])
+        return EndpointCosts(name, price, self._budget, count, self._reported[name, conversation])
 
-    def _count_calls(self, name: str, price: Price | None, more: CountedCalls) -> float | None:
-        cost, currency = _cost(more.usage, price)
+    def _count_calls(self, name: str, price: Price | None, more: CountedCalls) -> None:
         if more.calls or more.usage.input_tokens or more.usage.output_tokens:
+            cost, currency = _cost(more.usage, price, more.estimate)
             self._count(name, more.usage, cost, currency, more.calls)
-        return cost
 
     @contextlib.asynccontextmanager
-    async def of_target(self, target: Target) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
-        """Around one answer of the target: waits for the budget; call what it gives with the answer.
+    async def of_target(self, target: Target, row: Row) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
+        """Around the target's answer to a row: waits for the budget; call what it gives with the answer.
 
         Raises:
             StopRunError: the budget is spent.
         """
         price = _price(getattr(target, "endpoint", None))
         if price is None or target.tracks_each_call:  # it cannot be held to a budget, or is held to it already
-            yield functools.partial(self.count_target, target)
+            yield functools.partial(self.count_target, target, row)
             return
-        async with self._budget.reserved(self._highest_answer) as reservation:
+        expected = cost_of(_expected_answer(target, row), price)
+        async with self._budget.reserved("target", expected) as reservation:
 
             def count(answer: Mapping[str, JSON]) -> None:
-                reservation.cost = self.count_target(target, answer)
+                reservation.cost = self.count_target(target, row, answer)
 
             yield count
 
-    def count_target(self, target: Target, answer: Mapping[str, JSON]) -> float | None:
+    def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
@@ -158,13 +166,12 @@ class RunCalls:
                 more = self._reported[share.name, share.conversation].add_answer(share.calls, reported)
                 self._count_calls(share.name, _price(share.endpoint), more)
             return None
-        usage = Usage(*target.usage(answer))
+        usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
         price = _price(getattr(target, "endpoint", None))
         if answer.get("simulated") is True or (price is None and usage == Usage()):
             return None  # no model was asked, or (a function) nobody knows of any calls
-        cost, currency = _cost(usage, price)
+        cost, currency = _cost(usage, price, _expected_answer(target, row, answer) if price else Usage())
         self._count("target", usage, cost, currency)
-        self._highest_answer = max(self._highest_answer, cost or 0.0)
         return cost
 
     def usage(self) -> dict[str, JSON]:
@@ -218,8 +225,24 @@ def _price(endpoint: object) -> Price | None:
     return endpoint.price if isinstance(endpoint, Endpoint) else None
 
 
-def _cost(usage: Usage, price: Price | None) -> tuple[float | None, str | None]:
-    return (None, None) if price is None else (cost_of(usage, price), price.currency)
+def _cost(usage: Usage, price: Price | None, estimate: Usage) -> tuple[float | None, str | None]:
+    return (None, None) if price is None else (charge_of(usage, price, estimate), price.currency)
+
+
+def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None = None) -> Usage:
+    """What the target's answer to a row may take, or that it has given takes."""
+    endpoint = getattr(target, "endpoint", None)
+    limit = output_limit(endpoint.settings().get("parameters")) if isinstance(endpoint, Endpoint) else None
+    try:
+        asked = len(dumps(target.inputs(row)))
+    except TypeError:  # a row that was made in memory, of somebody's own objects
+        asked = 0
+    return expected_usage(asked, limit, None if answer is None else _length(answer))
+
+
+def _length(answer: Mapping[str, JSON]) -> int:
+    """About how many characters the model has written."""
+    return len(dumps([answer.get("text"), answer.get("tool_calls")]))
 
 
 def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:
@@ -227,14 +250,3 @@ def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:
     tools = None if request.tools is None else [dict(tool) for tool in request.tools]
     messages = [dict(message) for message in request.messages]
     return content_hash([endpoint.kind, endpoint.answer_settings(), messages, tools, dict(request.parameters), sample])
-
-
-def _most_tokens(endpoint: Endpoint, request: ChatRequest) -> int | None:
-    """The most that the answer may have, where the request or the endpoint sets a limit."""
-    configured = endpoint.settings().get("parameters")
-    for parameters in (request.parameters, configured if isinstance(configured, dict) else {}):
-        for name in _MOST_TOKENS:
-            value = parameters.get(name)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-    return None

@@ -143,7 +143,12 @@ def _spent(usage: JSON) -> JSON:
     """What the calls came to: `[who, calls, tokens in, tokens out, cost, currency]`."""
     rows = usage.items() if isinstance(usage, Mapping) else ()
     return [
-        [name, *(spent.get(key) for key in ("calls", "input_tokens", "output_tokens", "cost", "currency"))]
+        [
+            name,
+            *(spent.get(key) for key in ("calls", "input_tokens", "output_tokens")),
+            "unknown" if spent.get("uncounted_calls") else spent.get("cost"),
+            spent.get("currency"),
+        ]
         for name, spent in rows
         if isinstance(spent, dict)
     ]

@@ -15,19 +15,14 @@ from tunecheck.cli._evaluate.job import Job
 if TYPE_CHECKING:
     from tunecheck._targets import Target
     from tunecheck.datasets._reading import Dataset
-    from tunecheck.endpoints._base import ChatRequest, Endpoint
+    from tunecheck.endpoints._base import ChatRequest, Endpoint, Usage
     from tunecheck.evaluators._judges.prompty import PromptyEvaluator
     from tunecheck.pipeline._mapping import MappingLayers
 
-CHARACTERS_PER_TOKEN = 4
-"""The usual rule of thumb for English text."""
-
-USUAL_JUDGEMENT = 200
-"""Tokens of a judgement where nothing limits it."""
+_JUDGEMENT = 400
+"""Characters of a judgement, as long as none is known."""
 
 _UNKNOWN_ANSWER: Mapping[str, JSON] = {"response": "", "text": "", "tool_calls": None}
-
-_MOST_TOKENS = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_output_tokens")
 
 
 @dataclass(slots=True)
@@ -39,6 +34,11 @@ class ModelCalls:
     output_tokens: int = 0
     cost: float | None = None
     currency: str = ""
+
+    def add(self, usage: Usage, times: int = 1) -> None:
+        self.calls += times
+        self.input_tokens += times * (usage.input_tokens or 0)
+        self.output_tokens += times * (usage.output_tokens or 0)
 
     def price(self, endpoint: Endpoint) -> None:
         from tunecheck.endpoints._base import Usage
@@ -57,13 +57,12 @@ class ModelCalls:
 class Estimate:
     """What would be asked of the endpoint, and at most of each judge: which rows need one is not known beforehand.
 
-    An answer counts as the most that may come (`output_is_limit`), else as long as the ground truth. `unaskable` counts
-    the rows that no request can be made of; `problem` is the first's.
+    An answer counts as long as its ground truth, within its limit. `unaskable` counts the rows that no request can be
+    made of; `problem` is the first's.
     """
 
     rows: int = 0
     asked: ModelCalls = field(default_factory=ModelCalls)
-    output_is_limit: bool = False
     unaskable: int = 0
     problem: str = ""
     judges: dict[str, ModelCalls] = field(default_factory=dict)
@@ -82,8 +81,7 @@ class Estimate:
         asked = self.asked
         yield f"{counted(self.rows, 'row')}, {counted(asked.calls, 'call')}{' at most' if at_most else ''}"
         if asked.calls:
-            how = "their limit" if self.output_is_limit else "by the ground truth"
-            yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out ({how})"
+            yield f"about {asked.input_tokens:,} tokens in, {asked.output_tokens:,} tokens out (by the ground truth)"
         if asked.cost is not None:
             yield f"about {asked.cost:,.2f} {asked.currency}"
         for name, judge in self.judges.items():
@@ -155,12 +153,13 @@ def _check(job: Job, target: Target | None) -> MappingLayers:
 
 def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: MappingLayers) -> Estimate:
     from tunecheck.conversations._target import ConversationTarget
-    from tunecheck.endpoints._base import ChatRequest
+    from tunecheck.endpoints._base import ChatRequest, output_limit
     from tunecheck.endpoints._target import EndpointTarget
+    from tunecheck.pipeline._costs import expected_usage
 
     ground_truth = _ground_truth_reader(layers)
-    limit = _output_limit(endpoint)
-    estimated = Estimate(output_is_limit=limit is not None)
+    limit = output_limit(endpoint.settings().get("parameters"))
+    estimated = Estimate()
     asked = estimated.asked
     for row in dataset.rows():
         estimated.rows += 1
@@ -173,10 +172,11 @@ def _asked(dataset: Dataset, endpoint: Endpoint, target: Target, layers: Mapping
             estimated.unaskable += 1
             estimated.problem = estimated.problem or f"{row.id}: {error}"
             continue
-        asked.calls += len(requests)
-        asked.input_tokens += sum(_tokens([list(each.messages), list(each.tools or ())]) for each in requests)
         expected = ground_truth(row.values)
-        asked.output_tokens += limit * len(requests) if limit is not None else _tokens(expected) if expected else 0
+        for each in requests:
+            sent = _length([list(each.messages), list(each.tools or ())])
+            answered = None if expected is None else -(-_length(expected) // len(requests))
+            asked.add(expected_usage(sent, limit, answered))
     asked.price(endpoint)
     return estimated
 
@@ -192,7 +192,7 @@ def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -
     ground_truth = _ground_truth_reader(layers)
     for row in dataset.rows() if judges else ():
         expected = ground_truth(row.values)
-        length = _tokens(expected) if answered and expected else 0
+        length = _length(expected) if answered and expected else 0
         for name, judge in judges.items():
             with contextlib.suppress(Exception):  # a row that cannot be judged: the run will say so
                 request = judge.expected_request(**bound[name].bind(row.values, _UNKNOWN_ANSWER if answered else {}))
@@ -204,22 +204,16 @@ def _judged(job: Job, dataset: Dataset, layers: MappingLayers, answered: bool) -
 
 
 def _add_judgement(judged: ModelCalls, judge: PromptyEvaluator, request: ChatRequest, answer: int) -> None:
-    judged.calls += judge.samples
-    judged.input_tokens += judge.samples * (answer + _tokens([dict(message) for message in request.messages]))
-    limits = (request.parameters.get(name) for name in _MOST_TOKENS)
-    most = next((value for value in limits if isinstance(value, int)), None) or _output_limit(judge.endpoint)
-    judged.output_tokens += judge.samples * (most or USUAL_JUDGEMENT)
+    from tunecheck.endpoints._base import output_limit
+    from tunecheck.pipeline._costs import expected_usage
+
+    limit = output_limit(dict(request.parameters), judge.endpoint.settings().get("parameters"))
+    sent = answer + _length([dict(message) for message in request.messages])
+    judged.add(expected_usage(sent, limit, _JUDGEMENT), judge.samples)
 
 
-def _tokens(value: object) -> int:
-    text = value if isinstance(value, str) else dumps(value).decode("utf-8")
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
-def _output_limit(endpoint: Endpoint) -> int | None:
-    parameters = endpoint.settings().get("parameters")
-    values = [parameters.get(name) for name in _MOST_TOKENS] if isinstance(parameters, dict) else []
-    return next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, str) else len(dumps(value))
 
 
 def _ground_truth_reader(layers: MappingLayers) -> Callable[[Mapping[str, JSON]], object]:

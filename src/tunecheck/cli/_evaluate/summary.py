@@ -11,7 +11,7 @@ from rich.text import Text
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
-from tunecheck.cli._console import SIMULATED, grid, print_parts
+from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
 from tunecheck.runs._failures import FailureGroup, Failures
@@ -182,8 +182,7 @@ def _usage(usage: Mapping[str, JSON]) -> Table:
     for name, spent in usage.items():
         if isinstance(spent, dict):
             counts = (spent.get(key) for key in ("calls", "input_tokens", "output_tokens"))
-            cost = spent.get("cost")
-            price = f"{cost:,.4f} {spent.get('currency')}" if isinstance(cost, (int, float)) else "no price"
+            price = cost_text(spent, ",.4f") or "no price"
             table.add_row(Text(clean(name, 60)), *(f"{count:,}" for count in counts), price)
     return table
 

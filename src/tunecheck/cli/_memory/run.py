@@ -15,7 +15,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import Trust
-from tunecheck.cli._console import console, print_json
+from tunecheck.cli._console import console, cost_text, print_json
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import RUNNING, command, flag, option
 from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_summary
@@ -286,6 +286,5 @@ _WHO = {"target": "agent", "judge": "judge in the tests", "memory": "judge of th
 def _spent(name: str, spent: JSON) -> str:
     if not isinstance(spent, dict):
         return ""
-    calls, cost = spent.get("calls"), spent.get("cost")
-    price = f", {cost:.4g} {spent.get('currency')}" if isinstance(cost, float) else ""
-    return f"{_WHO[name]}: {calls:,} calls{price}"
+    price = cost_text(spent)
+    return f"{_WHO[name]}: {spent.get('calls'):,} calls{f', {price}' if price else ''}"
