@@ -175,7 +175,7 @@ class Endless:
     "make",
     [
         object,
-        lambda: np.array([1, 2]),
+        lambda: np.array([object()]),
         lambda: {1, 2},
         lambda: b"x",
         lambda: datetime.date(2024, 1, 5),

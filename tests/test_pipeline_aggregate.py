@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import Answering, metrics_of, run
@@ -352,12 +354,20 @@ def test_its_own_aggregate_is_not_asked_where_nothing_was_scored(tmp_path: Path)
     assert metrics == {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 2}
 
 
+def raises(error: BaseException) -> NoReturn:
+    raise error
+
+
 @pytest.mark.parametrize(
     ("aggregation", "said"),
     [
         (lambda rows: 1 / 0, "ZeroDivisionError: division by zero"),
-        (lambda rows: None, "AttributeError"),
-        (lambda rows: {"v": object()}, "TypeError: v: a object has no JSON form"),
+        (lambda rows: None, "TypeError: it returned a NoneType"),
+        (lambda rows: raises(StopIteration("over")), "RuntimeError: StopIteration: over"),
+        (lambda rows: raises(SystemExit(3)), "SystemExit: 3"),
+        (lambda rows: raises(KeyboardInterrupt("mine")), "KeyboardInterrupt: mine"),
+        (lambda rows: raises(BaseException("base")), "BaseException: base"),
+        (lambda rows: {"v": object()}, "TypeError: aggregate.v: a object has no JSON form"),
         (lambda rows: rows[99], "IndexError"),
     ],
 )
@@ -367,6 +377,46 @@ def test_an_aggregate_that_fails_is_said_and_costs_nothing_else(
     result = own(tmp_path, aggregation, OUTPUTS)
     assert metrics_of(result)["e.aggregate_error"].startswith(said)
     assert metrics_of(result)["e.s"] == 3.75
+
+
+def test_an_aggregate_s_odd_value_costs_its_key(tmp_path: Path) -> None:
+    metrics = metrics_of(own(tmp_path, lambda rows: {"v": {1}, "n": np.array([1, 2]), "m": 3}, OUTPUTS))
+    assert (metrics["e.v"], metrics["e.n"], metrics["e.m"]) == (None, [1, 2], 3)
+    assert metrics["e.aggregate_error"] == "TypeError: aggregate.v: a set has no JSON form"
+
+
+def test_an_aggregate_may_be_a_number(tmp_path: Path) -> None:
+    assert metrics_of(own(tmp_path, lambda rows: len(rows), OUTPUTS))["e.aggregate"] == 4
+
+
+def test_an_aggregate_that_hangs_is_left_behind_once_for_all_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aggregate, "_AGGREGATE_S", 0.3)
+    release, called = threading.Event(), threading.Semaphore(0)
+
+    def hangs(rows: Any) -> Any:
+        called.release()
+        release.wait(60)
+
+    result = own(tmp_path, hangs, OUTPUTS, group_by="lang")
+    release.set()
+    assert metrics_of(result)["e.aggregate_error"] == "TimeoutError: took longer than 0.3 s"
+    assert result.by_group["lang"]["fr"]["e.aggregate_error"].startswith("TimeoutError")
+    assert called.acquire(timeout=30)
+    assert not called.acquire(blocking=False)
+
+
+def test_rows_whose_number_is_none_are_not_among_those_of_its_own_aggregate(tmp_path: Path) -> None:
+    class Sums:
+        def __call__(self, *, n: int) -> dict[str, float]:
+            return {"s": math.nan if n == 1 else n}
+
+        def __aggregate__(self, rows: Any) -> Any:
+            return {"sum": sum(row["s"] for row in rows)}
+
+    result = run(tmp_path, [{"n": 1}, {"n": 2}, {"n": 3}], evaluators={"e": Sums()})
+    assert metrics_of(result)["e.sum"] == 5
 
 
 def test_rows_of_an_evaluator_with_a_longer_name_are_not_mixed_in(tmp_path: Path) -> None:

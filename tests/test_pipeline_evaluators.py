@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import functools
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -147,8 +148,9 @@ def test_evaluators_must_be_a_dict_of_at_least_one(tmp_path: Path, evaluators: A
         (0.5, {"e": 0.5}),
         (True, {"e": True}),
         (7, {"e": 7}),
-        (float("nan"), {"e": None}),
-        (float("inf"), {"e": None}),
+        ({"v": np.array([[1, 2], [3, 4]]), "n": 1}, {"v": [[1, 2], [3, 4]], "n": 1}),
+        ({"v": np.array([0.5, float("nan")]), "n": 1}, {"v": [0.5, None], "n": 1}),
+        (np.array(0.5), {"e": 0.5}),
         (np.float64(0.5), {"e": 0.5}),
         (np.bool_(False), {"e": False}),
         ({"n": np.int64(3), "f": np.float32(0.5), "nan": float("nan")}, {"n": 3, "f": 0.5, "nan": None}),
@@ -175,12 +177,7 @@ def test_an_output_is_plain_data(tmp_path: Path, returned: Any, output: dict[str
         ([1, 2], "it returned a list; an evaluator"),
         ("pass", "it returned a str; an evaluator"),
         (object(), "it returned a object; an evaluator"),
-        ({"when": datetime.date(2024, 1, 5)}, "e.when: a date has no JSON form"),
-        ({"s": {1, 2}}, "e.s: a set has no JSON form"),
-        ({"deep": [{"x": object()}]}, r"e.deep[0].x: a object has no JSON form"),
-        ({None: 1}, "e, a key: a NoneType has no JSON form"),
-        ({"n": 10**5000}, "e.n: a int of thousands of digits has no JSON form"),
-        (np.array([1.0, 2.0]), "it: a ndarray has no JSON form"),
+        (np.array([1.0, 2.0]), "it returned a ndarray; an evaluator returns a dict or a number"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -192,13 +189,60 @@ def test_an_output_of_another_kind_is_an_error_of_its_rows(tmp_path: Path, retur
     assert column(result, "outputs.other.n") == [1, 2, 3]
 
 
-def test_a_value_that_holds_itself_is_an_error_of_its_row(tmp_path: Path) -> None:
+ODD = [
+    ({"when": datetime.date(2024, 1, 5)}, "e.when: a date has no JSON form"),
+    ({"s": {1, 2}}, "e.s: a set has no JSON form"),
+    ({"deep": [{"x": object()}]}, r"e.deep[0].x: a object has no JSON form"),
+    ({None: 1}, "e, a key: a NoneType has no JSON form"),
+    ({"n": 10**5000}, "e.n: a int of thousands of digits has no JSON form"),
+    ({"v": np.array([object()])}, "e.v[0]: a object has no JSON form"),
+    ({"nan": float("nan")}, "e.nan: no finite number"),
+    ({"inf": -math.inf}, "e.inf: no finite number"),
+    ({"nan": np.float32("nan")}, "e.nan: no finite number"),
+]
+
+
+@pytest.mark.parametrize(("odd", "said"), ODD, ids=[said for _, said in ODD])
+def test_an_odd_value_costs_its_key_and_not_the_row(tmp_path: Path, odd: dict[Any, Any], said: str) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": lambda response: {"good": 1} | odd})
+    assert column(result, "outputs.e.good") == [1, 1, 1]
+    assert all(row.get(f"outputs.e.{key}") is None for row in rows_of(result) for key in odd)
+    assert (metrics_of(result)["e.scored_count"], metrics_of(result)["e.good"]) == (3, 1)
+    assert result.notes == [f"{said}: null on 3 rows"]
+
+
+@pytest.mark.parametrize(("odd", "said"), ODD, ids=[said for _, said in ODD])
+def test_a_row_of_which_nothing_is_left_is_an_error_and_not_scored(
+    tmp_path: Path, odd: dict[Any, Any], said: str
+) -> None:
+    result = run(tmp_path, DATA, evaluators={"e": lambda response: odd | {"e_threshold": 3}})
+    assert column(result, "error.e") == [{"type": "NotScoredError", "message": said}] * 3
+    assert (metrics_of(result)["e.scored_count"], metrics_of(result)["e.error_count"]) == (0, 3)
+
+
+@pytest.mark.parametrize("number", [float("nan"), np.float64("nan"), math.inf])
+def test_a_number_that_is_none_is_not_scored(tmp_path: Path, number: float) -> None:
+    """As a judge of Azure's says that it failed: nan, and `fail` because nothing is above a threshold by nan."""
+    judged = {"e": number, "e_result": "fail", "e_passed": False, "e_reason": "", "e_threshold": 3, "other": 0.5}
+    for returned in (number, judged):
+        result = run(tmp_path, DATA[:2], evaluators={"e": lambda response, r=returned: r if response == "a" else 1})
+        assert column(result, "outputs.e.e") == [None, 1]
+        assert column(result, "error.e") == [{"type": "NotScoredError", "message": "e.e: no finite number"}, None]
+        metrics = metrics_of(result)
+        assert (metrics["e.scored_count"], metrics["e.error_count"], metrics["e.e"]) == (1, 1, 1)
+        assert metrics.get("e.binary_aggregate") is None
+    assert column(result, "outputs.e.other") == [0.5, None], "the other keys stand"
+
+
+def test_a_value_that_holds_itself_costs_its_key(tmp_path: Path) -> None:
     def knot(response: str) -> dict[str, Any]:
-        value: dict[str, Any] = {}
+        value: dict[str, Any] = {"n": 1}
         value["self"] = value
         return value
 
-    assert "nested deeper" in column(run(tmp_path, DATA[:1], evaluators={"e": knot}), "error.e")[0]["message"]
+    result = run(tmp_path, DATA[:1], evaluators={"e": knot})
+    assert column(result, "outputs.e.n") == [1]
+    assert "nested deeper" in result.notes[0]
 
 
 def test_a_coroutine_from_a_synchronous_function_says_what_to_do(tmp_path: Path) -> None:
@@ -211,7 +255,7 @@ def test_a_coroutine_from_a_synchronous_function_says_what_to_do(tmp_path: Path)
 
 class Unprintable(Exception):
     def __str__(self) -> str:
-        raise ValueError("no text")
+        raise SystemExit("no text")
 
 
 def fails(error: BaseException | type[BaseException]) -> Callable[..., NoReturn]:
@@ -240,6 +284,9 @@ ERRORS = [
     (ValueError("x" * 100_000), "ValueError", "x" * 2000),
     (ValueError("\ud83d"), "ValueError", "\ud83d"),
     (TimeoutError("slow"), "TimeoutError", "slow"),
+    (KeyboardInterrupt("mine"), "KeyboardInterrupt", "mine"),
+    (GeneratorExit("gone"), "GeneratorExit", "gone"),
+    (BaseException("base"), "BaseException", "base"),
 ]
 
 

@@ -23,11 +23,12 @@ from tunecheck._targets import CallContext, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine, Plan
+from tunecheck.pipeline._executors import Arguments, Spent
 from tunecheck.pipeline._journal import CachedResults, Journal
-from tunecheck.pipeline._lanes import AnswerQueue, Arguments, Job, Lane, Outcome, Spent
+from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._results import ResultsWriter, RowState
-from tunecheck.pipeline._scoring import bind_evaluator
+from tunecheck.pipeline._scoring import Outcome, bind_evaluator
 
 TOO_LONG = 30
 """Seconds after which a run that does nothing is taken to hang; nothing here takes one."""
@@ -304,6 +305,12 @@ class Broken:
 
     slots = 2
     largest = 4
+    shares_memory = True
+
+    def under_way(self) -> list[tuple[str, float]]:
+        return []
+
+    async def close(self) -> None: ...
 
     async def run(self, batch: Any) -> tuple[list[list[Outcome]], Spent]:
         raise RunError("a worker process cannot be replaced")
@@ -315,8 +322,10 @@ async def test_an_executor_that_cannot_go_on_stops_the_run(tmp_path: Path, monke
     assert str(await stopped(bench)) == "a worker process cannot be replaced"
 
 
-class Counting:
+class Counting(Broken):
     """An executor that notes its batches."""
+
+    shares_memory = False
 
     def __init__(self, slots: int, largest: int) -> None:
         self.slots = slots

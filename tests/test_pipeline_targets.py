@@ -150,7 +150,17 @@ def test_all_rows_failing_is_still_a_result(tmp_path: Path) -> None:
     assert metrics_of(result) == {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 4}
 
 
-RAISED = [SystemExit(2), StopIteration("over"), asyncio.CancelledError(), RecursionError("deep"), KeyError("k")]
+RAISED = [
+    SystemExit(2),
+    StopIteration("over"),
+    asyncio.CancelledError(),
+    RecursionError("deep"),
+    KeyError("k"),
+    KeyboardInterrupt(),
+    GeneratorExit(),
+    BaseException("base"),
+    TimeoutError("its own"),
+]
 
 
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
+from functools import partial
 
 import pytest
 
-from tunecheck.pipeline._lanes import Threads
+from tunecheck._threads import MOST_LEFT, Threads
 
 
 def test_a_call_s_future_has_what_it_returned_or_raised() -> None:
     threads = Threads(2, "t")
-    assert threads.submit(divmod, 7, 2).result(30) == (3, 1)
+    assert threads.submit(partial(divmod, 7, 2)).result(30) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        threads.submit(divmod, 7, 0).result(30)
+        threads.submit(partial(divmod, 7, 0)).result(30)
     with pytest.raises(SystemExit):
-        threads.submit(exit, 3).result(30)
+        threads.submit(partial(exit, 3)).result(30)
     assert threads.submit(lambda: threading.current_thread().daemon).result(30)
 
 
@@ -47,17 +49,17 @@ def test_a_cancelled_call_is_not_made() -> None:
     threads = Threads(1, "t")
     release = threading.Event()
     made: list[int] = []
-    first = threads.submit(release.wait, 30)
-    second: Future[None] = threads.submit(made.append, 1)
+    first = threads.submit(partial(release.wait, 30))
+    second = threads.submit(partial(made.append, 1))
     assert second.cancel()
     release.set()
     assert first.result(30)
-    assert threads.submit(list, made).result(30) == []
+    assert threads.submit(partial(list, made)).result(30) == []
 
 
 def test_threads_that_were_let_go_finish_their_work_and_take_no_more() -> None:
     threads = Threads(2, "gone")
-    calls = [threads.submit(pow, 2, number) for number in range(10)]
+    calls = [threads.submit(partial(pow, 2, number)) for number in range(10)]
     threads.shutdown()
     assert [call.result(30) for call in calls] == [2**number for number in range(10)]
     with pytest.raises(RuntimeError, match="were let go"):
@@ -65,3 +67,46 @@ def test_threads_that_were_let_go_finish_their_work_and_take_no_more() -> None:
     for thread in [thread for thread in threading.enumerate() if thread.name.startswith("gone_")]:
         thread.join(30)
         assert not thread.is_alive()
+
+
+# -- calls that do not come back
+
+
+async def test_a_call_that_takes_too_long_is_left_behind_and_others_have_its_place() -> None:
+    threads, release = Threads(1, "stuck"), threading.Event()
+    with pytest.raises(TimeoutError, match=r"took longer than 0\.05 s"):
+        await threads.call(partial(release.wait, 30), 0.05)
+    assert await threads.call(threading.active_count, 30) > 1
+    assert threads.left == 1
+    release.set()
+    for _ in range(3):
+        assert await threads.call(int, 30) == 0
+
+
+async def test_a_call_that_waits_for_a_thread_is_not_late() -> None:
+    threads, release = Threads(1, "busy"), threading.Event()
+    first = asyncio.create_task(threads.call(partial(release.wait, 30), 30))
+    second = asyncio.create_task(threads.call(partial(pow, 2, 3), 0.05))
+    await asyncio.sleep(0.2)
+    release.set()
+    assert (await first, await second) == (True, 8)
+
+
+async def test_after_many_that_did_not_come_back_no_more_calls_are_made() -> None:
+    threads, release = Threads(64, "many"), threading.Event()
+    stuck = [threads.call(partial(release.wait, 30), 0.05) for _ in range(MOST_LEFT)]
+    assert all(isinstance(each, TimeoutError) for each in await asyncio.gather(*stuck, return_exceptions=True))
+    made: list[int] = []
+    with pytest.raises(TimeoutError, match="is not called: 32 calls before have not come back"):
+        await threads.call(partial(made.append, 1), 30)
+    assert not made
+    release.set()
+
+
+@pytest.mark.parametrize("error", [StopIteration(3), KeyboardInterrupt(), GeneratorExit(), SystemExit(3)], ids=repr)
+async def test_whatever_a_call_raises_comes_to_whoever_waits_for_it(error: BaseException) -> None:
+    def call() -> None:
+        raise error
+
+    with pytest.raises((type(error), RuntimeError)):
+        await Threads(1, "t").call(call, 30)

@@ -132,7 +132,7 @@ def test_evaluators_in_processes_and_in_threads_give_equal_results(tmp_path: Pat
     }
     assert pids(threads, "length") == {os.getpid()}
     assert os.getpid() not in pids(processes, "length") | pids(processes, "threshold")
-    assert (threads.notes, processes.notes) == ([], [])
+    assert threads.notes == processes.notes == ["threshold.nan: no finite number: null on 60 rows"]
 
 
 def test_what_cannot_be_sent_runs_in_threads_and_the_run_says_so(tmp_path: Path, judges: ModuleType) -> None:
@@ -178,7 +178,7 @@ def test_by_default_only_evaluators_that_say_they_burn_cpu_leave_the_process(
     result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
     assert pids(result, "untrusted") == {os.getpid()}
     assert os.getpid() not in pids(result, "burns")
-    assert result.notes == []
+    assert not [note for note in result.notes if "in threads" in note]
 
 
 def test_by_default_few_rows_start_no_process(tmp_path: Path, judges: ModuleType) -> None:
@@ -208,7 +208,7 @@ def test_a_row_on_which_the_worker_dies_is_one_error_row(
     errors = column(result, "error.e")
     assert [number for number, error in enumerate(errors) if error] == list(guilty)
     assert {str(errors[number]) for number in guilty} == {
-        str({"type": "WorkerError", "message": f"the row ended its worker process: {how}"})
+        str({"type": "WorkerError", "message": f"evaluator 'e' ended its worker process: {how}"})
     }
     assert metrics_of(result)["e.scored_count"] == 40 - len(guilty)
 

@@ -84,6 +84,10 @@ class RunInterruptedError(RunError):
         self.folder = folder
 
 
+class LeftAtOnceError(KeyboardInterrupt):
+    """A second Ctrl-C: what is under way is left where it stands."""
+
+
 def told(error: BaseException) -> str:
     """An error in words for people: what a file has to do with it, and what the system says."""
     if isinstance(error, OSError) and error.strerror:

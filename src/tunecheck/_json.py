@@ -107,7 +107,7 @@ def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool 
 def plain(value: object, *, path: str = "$", depth: int = 0) -> JSON:
     """The value as plain JSON types, exactly: tuples become lists, keys text, NaN null; nothing is guessed.
 
-    numpy scalars and anything else with an `item()` method that gives a plain number are taken as that number.
+    numpy's scalars and arrays, and what else has a `tolist()`, are taken as the numbers and lists that it gives.
 
     Raises:
         TypeError: something has no JSON form; the message names its path and type.
@@ -133,10 +133,10 @@ def _plain_object(value: object, path: str, depth: int) -> JSON:
     if isinstance(value, msgspec.Struct):
         return plain(_fields(value), path=path, depth=depth + 1)
     try:
-        scalar = value.item() if getattr(value, "shape", None) == () else value  # type: ignore[attr-defined]
+        listed = value.tolist() if hasattr(value, "tolist") else value
     except Exception:  # noqa: BLE001 - somebody's own object, which may raise anything when it is looked at
         _refuse(value, path)
-    return plain(scalar, path=path, depth=depth + 1) if scalar is not value else _refuse(value, path)
+    return plain(listed, path=path, depth=depth + 1) if listed is not value else _refuse(value, path)
 
 
 def _fields(value: msgspec.Struct) -> dict[str, object]:

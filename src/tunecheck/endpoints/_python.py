@@ -9,7 +9,6 @@ import hashlib
 import importlib
 import inspect
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ import msgspec
 from tunecheck._errors import ContentFilterError, EndpointError, PluginError, ReplyError, TimedOutError, TunecheckError
 from tunecheck._json import JSON, plain
 from tunecheck._plugins import load_file
+from tunecheck._threads import LateError, Threads
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
 from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
@@ -58,7 +58,7 @@ class PythonEndpoint(Endpoint):
         self.concurrency = config.limits.concurrency
         self._clock = Clock()
         self._redactor = Redactor()
-        self._live: tuple[asyncio.AbstractEventLoop, AdaptiveGate, ThreadPoolExecutor] | None = None
+        self._live: tuple[asyncio.AbstractEventLoop, AdaptiveGate, Threads] | None = None
         self._data = dict(definition.data)
 
     async def complete(self, request: ChatRequest) -> Completion:
@@ -66,9 +66,8 @@ class PythonEndpoint(Endpoint):
         async with gate:
             started = self._clock.now()
             try:
-                async with asyncio.timeout(self._timeout_s):
-                    value = await self._called(request, threads)
-            except TimeoutError:
+                value = await self._called(request, threads)
+            except LateError:
                 raise TimedOutError(f"{self._reference} gave no answer within {self._timeout_s:g} s") from None
             except TunecheckError:
                 raise
@@ -91,19 +90,18 @@ class PythonEndpoint(Endpoint):
         """Let the threads end; a later call starts new ones."""
         live, self._live = self._live, None
         if live is not None:
-            # A running function cannot be interrupted; those that have not begun are dropped.
-            live[2].shutdown(wait=False, cancel_futures=True)
+            live[2].shutdown()
 
-    def _opened(self) -> tuple[AdaptiveGate, ThreadPoolExecutor]:
+    def _opened(self) -> tuple[AdaptiveGate, Threads]:
         loop = asyncio.get_running_loop()
         most = self.concurrency or 1
         if self._live is None or self._live[0] is not loop:
             # A pool of its own: the default one has fewer threads than `concurrency` may ask for.
-            threads = ThreadPoolExecutor(most, thread_name_prefix=f"tunecheck-{self.name}")
+            threads = Threads(most, f"tunecheck-{self.name}")
             self._live = (loop, AdaptiveGate(most, start=most), threads)
         return self._live[1], self._live[2]
 
-    async def _called(self, request: ChatRequest, threads: ThreadPoolExecutor) -> object:
+    async def _called(self, request: ChatRequest, threads: Threads) -> object:
         values: dict[str, object] = {
             "messages": [dict(message) for message in request.messages],
             "tools": None if request.tools is None else [dict(tool) for tool in request.tools],
@@ -114,8 +112,16 @@ class PythonEndpoint(Endpoint):
         if any(map(inspect.iscoroutinefunction, callables)):
             value = call()
         else:
-            value = await asyncio.get_running_loop().run_in_executor(threads, call)
-        return await value if inspect.isawaitable(value) else value
+            value = await threads.call(call, self._timeout_s)
+        if not inspect.isawaitable(value):
+            return value
+        try:
+            async with asyncio.timeout(self._timeout_s) as limit:
+                return await value
+        except TimeoutError:
+            if limit.expired():
+                raise LateError from None
+            raise
 
     def _completion(self, value: object, latency_ms: float) -> Completion:
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
+from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Pace:
     progress: bool | ProgressCallback = False
     fail_on_evaluator_errors: bool = False
     accept_damage: bool = False
+    evaluator_timeout: float = DEFAULT_TIMEOUT_S
+    target_timeout: float = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
         for least, name, value in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
@@ -34,6 +37,9 @@ class Pace:
         number = isinstance(most, (int, float)) and not isinstance(most, bool)
         if most is not None and not (number and 0 <= most < math.inf):
             raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
+        for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
+            if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not 0 < limit < math.inf:
+                raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from tunecheck.evaluation._drivers import drive, entrust, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.pipeline._callables import CallableTarget
+from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
 from tunecheck.runs._export import check_output_path, write_azure_results
@@ -120,6 +121,8 @@ def evaluate(
     repeat: int = 1,
     group_by: str | Sequence[str] = (),
     max_cost: float | None = None,
+    evaluator_timeout: float = DEFAULT_TIMEOUT_S,
+    target_timeout: float = DEFAULT_TIMEOUT_S,
     command: Mapping[str, JSON] | None = None,
     accept_damage: bool = False,
     trust: Trust | None = None,
@@ -135,28 +138,24 @@ def evaluate(
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
         azure_ai_project: upload to this Foundry project (its endpoint) or hub project (a dict of its three names).
         output_path: also write Azure's one JSON file there; run folders are in `results_dir`.
-        fail_on_evaluator_errors: stop at the first evaluator error.
-        credential: signs the upload in: any object with `get_token`; by default DefaultAzureCredential.
-        allow_simulated: upload answers that no model gave; the run over there is tagged as such.
-        user_agent: appended to the User-Agent of calls to endpoints.
+        fail_on_evaluator_errors: stop at the first one; `progress`: show a bar, or call this with each `Progress`.
+        credential: signs the upload in, by `get_token`; `allow_simulated`: upload what no model answered, tagged so.
         concurrency: calls under way at once, within the endpoint's `limits.concurrency`; by default that, else 10.
-        workers: processes for evaluators that burn CPU, 0 for none; by default a core each, where there is work enough.
-        resume: finish this run in its folder; `reuse` takes what is unchanged of that run into a new one; with
-            `accept_damage` although records of it are damaged or missing: what they held is asked again.
-        progress: show a bar, or call this with each `Progress`.
-        limit: only the first rows; each of them `repeat` times, which adds the metrics `pass_at_k` and `pass_hat_k`.
-        group_by: columns by whose values the metrics are reported, too.
-        max_cost: stop in order before calls cost more than this, in the currency of their prices.
+        workers: processes for evaluators, 0 for none; by default for those that burn CPU, and workspace files.
+        resume: finish this run; `reuse`: a new one with what is unchanged of it; `accept_damage`: a damaged run, too.
+        limit: only the first rows, each `repeat` times, which adds `pass_at_k`; `max_cost`: stop before it costs more.
+        group_by: columns by whose values the metrics are reported, too; `user_agent`: appended to that of calls.
+        evaluator_timeout: seconds one call may take; `target_timeout`: the same for a synchronous function as target.
         trust: what a command line allows; without it, data names what docs/security.md says.
 
     Raises:
         ConfigurationError: an argument is wrong; the text says which, and what was meant.
-        RunError: the run was stopped; what it finished is kept, and the text says how to go on.
-        UploadError: the run is finished and was not uploaded; the text says at which step, and how to go on.
+        RunError, UploadError: it was stopped, or finished and not uploaded; the text says how to go on.
     """
     _refuse_unknown(unknown)
     uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
-    pace = Pace(concurrency, workers, max_cost, progress, fail_on_evaluator_errors, accept_damage)
+    own = max_cost, progress, fail_on_evaluator_errors, accept_damage, evaluator_timeout, target_timeout
+    pace = Pace(concurrency, workers, *own)
     keeping = Keeping(name=evaluation_name, tags=tags, command=command, group_by=group_by, results_dir=results_dir)
     rows, trust = _rows(data, limit, repeat), trust or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
@@ -175,6 +174,7 @@ def score(
     results_dir: str | os.PathLike[str] = "eval_results",
     group_by: str | Sequence[str] = (),
     max_cost: float | None = None,
+    evaluator_timeout: float = DEFAULT_TIMEOUT_S,
     command: Mapping[str, JSON] | None = None,
     resume: RunLike | None = None,
     accept_damage: bool = False,
@@ -196,7 +196,7 @@ def score(
     trust = trust or Trust()
     bound = _bind_evaluators(evaluators, layers, evaluator_config, answering, trust)
     entrust(trust.of(recorded.run.manifest_file), answering, bound)
-    pace = Pace(concurrency, workers, max_cost, progress, accept_damage=accept_damage)
+    pace = Pace(concurrency, workers, max_cost, progress, False, accept_damage, evaluator_timeout)
     name = evaluation_name or recorded.name
     keeping = Keeping(name=name, command=command, group_by=group_by, results_dir=results_dir)
     execution = Execution(recorded.dataset(), answering, bound, layers, pace, keeping)
@@ -230,7 +230,7 @@ def _prepared(
     chosen = _chosen_target(target, dataset)
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=of_data if target is None else trust)
-    answering = _make_target(chosen, dataset, config, pace.concurrency, user_agent)
+    answering = _make_target(chosen, dataset, config, pace, user_agent)
     if pace.concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
         endpoint.allow(pace.concurrency)
     bound = _bind_evaluators(evaluators, layers, config, answering, naming)
@@ -291,7 +291,7 @@ def _make_target(
     target: Target | Endpoint | Callable[..., object] | None,
     dataset: Dataset,
     config: Mapping[str, object] | None,
-    concurrency: int | None,
+    pace: Pace,
     user_agent: str | None,
 ) -> Target | None:
     own = _own_mapping(config, "target")
@@ -313,9 +313,8 @@ def _make_target(
     if isinstance(target, type) and issubclass(target, (Target, Endpoint)):
         raise ConfigurationError(f"target is the class {target.__name__}; give an instance of it")
     if callable(target):
-        return CallableTarget(
-            target, parse_mapping(own, "evaluator_config['target']"), concurrency or DEFAULT_CONCURRENCY
-        )
+        mapping = parse_mapping(own, "evaluator_config['target']")
+        return CallableTarget(target, mapping, pace.concurrency or DEFAULT_CONCURRENCY, pace.target_timeout)
     raise ConfigurationError(f"target is a {type(target).__name__}; expected a function, an Endpoint or a Target")
 
 

@@ -259,6 +259,8 @@ class Execution:
             folder=run.folder.absolute(),
             fail_on_evaluator_errors=self.pace.fail_on_evaluator_errors,
             send_untrusted=self.pace.workers is not None,
+            isolate=self.pace.workers is None,
+            evaluator_timeout=self.pace.evaluator_timeout,
         )
 
     def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
-from tunecheck._errors import RunInterruptedError
+from tunecheck._errors import LeftAtOnceError, RunInterruptedError
 from tunecheck._progress import Progress, ProgressBar
 from tunecheck.pipeline._engine import Engine
 
@@ -150,7 +150,7 @@ async def _tick(engine: Engine, show: Show) -> None:
 def _show(engine: Engine, show: Show) -> bool:
     """Show how far the run is; a caller's function that fails does not end it."""
     tally, load = engine.tally, engine.load()
-    remark = load.brief() if load is not None else ""
+    remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
     try:
         show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
     except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly
@@ -177,7 +177,7 @@ def _interruptible(stopper: _Stopper) -> Iterator[None]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if not stopper.ask():
-            raise KeyboardInterrupt
+            raise LeftAtOnceError
 
     if threading.current_thread() is not threading.main_thread():
         yield

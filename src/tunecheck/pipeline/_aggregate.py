@@ -14,6 +14,7 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
@@ -23,10 +24,11 @@ import msgspec
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, read_faults
-from tunecheck._json import JSON, dumps, plain
+from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
+from tunecheck._threads import Threads
 from tunecheck.pipeline._results import ResultRow, RowsSelection, RowState, RowsView
-from tunecheck.pipeline._scoring import BoundEvaluator, Output
+from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output, failure, has_no_mean
 
 Word: TypeAlias = Literal["pass", "fail", "not_applicable", "scored", "error"]
 """What became of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
@@ -88,7 +90,7 @@ class VerdictReader:
     def __init__(self, name: str, metric: str | None) -> None:
         self.name = name
         self.metric = metric
-        self._own = f"outputs.{name}."
+        self._own, self._error = f"outputs.{name}.", f"error.{name}"
         key = f"{self._own}{metric}"
         self._score, self._other_score, self._result = key, f"{key}_score", f"{key}{RESULT}"
         self._reason, self._threshold = f"{key}_reason", f"{key}_threshold"
@@ -111,10 +113,11 @@ class VerdictReader:
 
     def word(self, row: Mapping[str, JSON]) -> Word:
         """What became of the row, without the rest of the verdict."""
+        if self._error in row:  # some keys may be there all the same
+            return "error"
         result = row.get(self._result)
         if self.metric is not None and isinstance(result, str) and (word := WORDS.get(result)) is not None:
             return word
-        # The keys of its errors have another prefix: an evaluator that failed has none of its own.
         return "scored" if any(key.startswith(self._own) for key in row) else "error"
 
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
@@ -139,7 +142,6 @@ MAX_GROUPS = 1_000
 MAX_COMBINATIONS = 20_000
 """Most combinations of the values of all grouping columns."""
 
-_TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
 _LONGEST_VALUE = 200
 
 
@@ -147,7 +149,7 @@ _LONGEST_VALUE = 200
 class _Tally:
     """What is counted for one evaluator in one group; `results` by metric what they say."""
 
-    outputs: int = 0
+    scored: int = 0
     errors: int = 0
     results: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     numbers: dict[str, array[float]] = field(default_factory=dict)
@@ -156,13 +158,12 @@ class _Tally:
     without_mean: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def add(self, index: int, output: Output) -> None:
-        self.outputs += 1
         shape = tuple(output)
         if index < self.shapes.setdefault(shape, index):
             self.shapes[shape] = index
         without_mean = self.without_mean.get(shape)
         if without_mean is None:
-            without_mean = self.without_mean[shape] = frozenset(key for key in shape if _has_no_mean(key, output))
+            without_mean = self.without_mean[shape] = frozenset(key for key in shape if has_no_mean(key, output))
         for key, value in output.items():
             if isinstance(value, str):
                 if value in WORDS and key.endswith(RESULT):
@@ -199,6 +200,8 @@ class Aggregator:
         self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)
         self._cells: dict[tuple[str | None, ...], _Cell] = {}
         self._values: list[set[str | None]] = [set() for _ in group_columns]
+        self._hanging: dict[str, Metrics] = {}
+        """By evaluator whose `__aggregate__` did not come back, what is said of that."""
         self.rows = 0
         self.failed_rows = 0
 
@@ -218,9 +221,10 @@ class Aggregator:
             cell.rows.append(index)
         for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
             output = state.outputs.get(evaluator.name)
-            if output is None:
-                tally.errors += 1
-            else:
+            failed = output is None or evaluator.name in state.errors
+            tally.errors += failed
+            tally.scored += not failed
+            if output is not None:
                 tally.add(index, output)
 
     def _cell(self, index: int, group: tuple[str | None, ...]) -> _Cell:
@@ -269,10 +273,11 @@ class Aggregator:
         metrics: Metrics = {}
         for position, evaluator in enumerate(self._evaluators):
             tallies = [cell.tallies[position] for cell in cells]
-            own = _evaluator_metrics(evaluator.name, tallies, counted[position])
-            metrics |= own
-            if own[f"{evaluator.name}.scored_count"]:
-                metrics |= _own_aggregate(evaluator, rows, _keys(tallies))
+            found = _evaluator_metrics(evaluator.name, tallies, counted[position])
+            metrics |= found
+            if found[f"{evaluator.name}.scored_count"]:
+                name = evaluator.name
+                metrics |= self._hanging.get(name) or _own_aggregate(evaluator, rows, _keys(tallies), self._hanging)
         return metrics
 
     def _counted(self) -> list[str | None]:
@@ -297,13 +302,6 @@ def _group_value(state: RowState, column: str) -> str | None:
         return f"a {type(value).__name__}"
 
 
-def _has_no_mean(key: str, output: Output) -> bool:
-    """Thresholds, and the tokens that judging a metric took: `relevance_total_tokens` beside `relevance`."""
-    if key.endswith("_threshold"):
-        return True
-    return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
-
-
 def _as_float(value: float) -> float:
     try:
         return float(value)
@@ -322,9 +320,9 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
     if said:
         judged = said["pass"] + said["fail"]
         metrics[f"{name}.binary_aggregate"] = said["pass"] / judged if judged else None
-    outputs = sum(tally.outputs for tally in tallies)
+    scored = sum(tally.scored for tally in tallies)
     return metrics | {
-        f"{name}.scored_count": outputs - said["not_applicable"],
+        f"{name}.scored_count": scored - said["not_applicable"],
         f"{name}.not_applicable_count": said["not_applicable"],
         f"{name}.error_count": sum(tally.errors for tally in tallies),
     }
@@ -355,6 +353,10 @@ class EvaluatorRow(dict[str, JSON]):
             raise AttributeError(name) from None
 
 
+_FAILED = "\0error"
+"""Where a row that is in error says so; no evaluator's key."""
+
+
 class EvaluatorRows(Sequence[EvaluatorRow]):
     """All outputs of one evaluator, errors left out: what `__aggregate__` is given.
 
@@ -362,14 +364,14 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
     """
 
     def __init__(self, name: str, rows: RowsView | RowsSelection, keys: Iterable[str]) -> None:
-        self._columns = {f"outputs.{name}.{key}": key for key in keys}
+        self._columns = {f"outputs.{name}.{key}": key for key in keys} | {f"error.{name}": _FAILED}
         self._rows = rows
         self._kept: list[EvaluatorRow] | None = None
 
     def __iter__(self) -> Iterator[EvaluatorRow]:
         if self._kept is not None:
             return iter(self._kept)
-        return (EvaluatorRow(output) for output in self._rows.picked(self._columns) if output)
+        return (EvaluatorRow(output) for output in self._rows.picked(self._columns) if output and _FAILED not in output)
 
     def _all(self) -> list[EvaluatorRow]:
         if self._kept is None:
@@ -383,14 +385,29 @@ class EvaluatorRows(Sequence[EvaluatorRow]):
         return self._all()[index]
 
 
-def _own_aggregate(evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Iterable[str]) -> Metrics:
-    if evaluator.aggregate is None:
+_AGGREGATE_S = 3_600.0
+"""How long an evaluator's own aggregation may take: it goes over a whole run."""
+
+
+def _own_aggregate(
+    evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Iterable[str], hanging: dict[str, Metrics]
+) -> Metrics:
+    """What its `__aggregate__` makes of its rows, in a thread, for it may hang: that is noted in `hanging`."""
+    name, aggregate = evaluator.name, evaluator.aggregate
+    if aggregate is None:
         return {}
+    call = Threads(1, "aggregate").submit(lambda: aggregate(EvaluatorRows(name, rows, keys)))
+    if not wait([call], _AGGREGATE_S).done:
+        hanging[name] = {f"{name}.aggregate_error": f"TimeoutError: took longer than {_AGGREGATE_S:g} s"}
+        return hanging[name]
     try:
-        own = evaluator.aggregate(EvaluatorRows(evaluator.name, rows, keys))
-        return {f"{evaluator.name}.{key}": plain(value, path=str(key)) for key, value in own.items()}
-    except Exception as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
-        return {f"{evaluator.name}.aggregate_error": f"{type(error).__name__}: {error}"}
+        found = as_output(call.result(), "aggregate")
+    except BaseException as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
+        said = failure(error)
+        return {f"{name}.aggregate_error": f"{said.type}: {said.message}"}
+    output, lost = (found.output, found.lost) if isinstance(found, Partial) else (found, {})
+    metrics = {f"{name}.{key}": value for key, value in output.items()}
+    return metrics | ({f"{name}.aggregate_error": f"TypeError: {'; '.join(lost.values())}"} if lost else {})
 
 
 _MOST_POWERS = 5

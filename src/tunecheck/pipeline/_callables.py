@@ -1,31 +1,36 @@
 """A plain function as a target: columns come in as keywords, what it returns becomes columns."""
 
-import asyncio
 import dataclasses
 import inspect
+import os
 from collections.abc import Callable, Mapping
+from functools import partial
 
+from tunecheck._errors import TimedOutError
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck.pipeline._lanes import Threads
+from tunecheck._threads import LateError, Threads
 from tunecheck.pipeline._mapping import Binder, Mapped, Signature, is_async, make_binder, read_signature
-from tunecheck.pipeline._scoring import private_copies
+from tunecheck.pipeline._scoring import end_if_forked, private_copies
 
 
 class CallableTarget(Target):
     """Calls `function(**columns)` for each row: the columns that its parameters name, all of them for `**kwargs`.
 
     A dict or a dataclass that it returns becomes columns; any other value becomes the column `response`. A synchronous
-    function runs in threads, `concurrency` of them at once.
+    function runs in threads, `concurrency` of them at once; one that takes longer than `limit_s` is left behind there.
     """
 
-    def __init__(self, function: Callable[..., object], mapping: Mapping[str, Mapped], concurrency: int) -> None:
+    def __init__(
+        self, function: Callable[..., object], mapping: Mapping[str, Mapped], concurrency: int, limit_s: float
+    ) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
         self.signature: Signature = read_signature(function, "the target")
         self._function = function
         self._bind: Binder = make_binder(self.signature, mapping, "the target")
-        self._pool = None if is_async(function) else Threads(concurrency, "target")
+        self._limit_s = limit_s
+        self._threads = None if is_async(function) else Threads(concurrency, "target")
 
     def _arguments(self, row: Row) -> dict[str, object]:
         arguments = self._bind(row.values, {})
@@ -37,19 +42,26 @@ class CallableTarget(Target):
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Call the function on a row."""
-        arguments = private_copies(self._arguments(row))
-        if self._pool is None:
-            value = self._function(**arguments)
-        else:
+        function, process = partial(self._function, **private_copies(self._arguments(row))), os.getpid()
+        try:
+            value = function() if self._threads is None else await self._in_thread(self._threads, function)
+            return _columns(await value if inspect.isawaitable(value) else value)
+        finally:
+            end_if_forked(process)
 
-            def call() -> object:
-                try:
-                    return self._function(**arguments)
-                except StopIteration as error:  # which no future can hold: whoever awaits it would wait for ever
-                    raise RuntimeError(f"StopIteration: {error}") from error
+    async def _in_thread(self, threads: Threads, function: Callable[[], object]) -> object:
+        process = os.getpid()
 
-            value = await asyncio.get_running_loop().run_in_executor(self._pool, call)
-        return _columns(await value if inspect.isawaitable(value) else value)
+        def call() -> object:
+            try:
+                return function()
+            finally:
+                end_if_forked(process)
+
+        try:
+            return await threads.call(call, self._limit_s)
+        except LateError as late:
+            raise TimedOutError(f"target {self.name!r} {late}") from None
 
     def fingerprint(self) -> str | None:
         """The function's own fingerprint."""
@@ -61,8 +73,8 @@ class CallableTarget(Target):
 
     async def close(self) -> None:
         """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        if self._threads is not None:
+            self._threads.shutdown()
 
 
 def _columns(value: object) -> TargetOutput:

@@ -6,7 +6,9 @@ Rows are read as they are needed. A row is finished when its last evaluator is; 
 """
 
 import asyncio
+import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,14 +17,16 @@ from typing import TypeAlias, cast
 from tunecheck._errors import RunError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
+from tunecheck._messages import counted
 from tunecheck._targets import CallContext, Load, Row, Target
 from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, LATE, AsyncExecutor, Executor, ThreadExecutor
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
-from tunecheck.pipeline._lanes import AnswerQueue, AsyncExecutor, Executor, Job, Lane, ThreadExecutor, Threads
+from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent
+from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_of_workspace
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
-from tunecheck.pipeline._scoring import BoundEvaluator, failure, is_being_cancelled, private_copies
+from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 
 _WINDOW = 1_024
 """Most rows under way at once (or four for each call at once): enough to keep every lane busy with memory flat."""
@@ -34,6 +38,12 @@ _BURST = 256
 _TURN_S = 0.01
 """Rows fed, and seconds spent on it, before the loop gets a turn: reading may be slow."""
 
+
+_LONG_S = 3.0
+"""From when on progress names the evaluator whose call takes so long."""
+
+_MOST_LOST = 20
+"""Most notes on keys that are null."""
 
 _Hashes: TypeAlias = "dict[tuple[tuple[str, int], ...], tuple[dict[str, object], str | None]]"
 """Hashes of arguments by the identity of their values, which are held so that no other value gets it."""
@@ -59,6 +69,10 @@ class Plan:
     fail_on_evaluator_errors: bool = False
     send_untrusted: bool = True
     """Whether evaluators that do not declare themselves `pure` go to worker processes, too."""
+    isolate: bool = False
+    """Whether files of the workspace run in a process each, where they do not go to those anyway."""
+    evaluator_timeout: float = DEFAULT_TIMEOUT_S
+    """Seconds that one call of an evaluator may take."""
 
 
 @dataclass(slots=True)
@@ -99,8 +113,13 @@ class Engine:
         self._calls = calls
         self._names = [evaluator.name for evaluator in plan.evaluators]
         self._lanes: list[Lane] = []
-        self._processes: ProcessExecutor | None = None
+        self._ready = asyncio.Event()
+        """The lanes are open."""
         self._queue = AnswerQueue()
+        self._lost: Counter[str] = Counter()
+        """By evaluator, key and reason in words, the rows on which the key is null."""
+        self._late: Counter[str] = Counter()
+        """By evaluator, the rows on which it took too long."""
         self._under_way = 0
         self._changed = asyncio.Event()
         self._stop: BaseException | None = None
@@ -113,27 +132,25 @@ class Engine:
         Raises:
             RunError: the run was stopped; what was finished is in the journal.
         """
-        in_threads = sum(not evaluator.asynchronous and not evaluator.pure for evaluator in self.plan.evaluators)
-        pool = Threads(min(64, 1 + in_threads * self.plan.concurrency), "tunecheck")
         try:
-            await self._open_lanes(pool)
             async with asyncio.TaskGroup() as group:
-                for lane in self._lanes:
-                    group.create_task(lane.serve())
+                opening = group.create_task(self._open_lanes(group))
                 for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
                     group.create_task(self._answer_rows())
                 try:
+                    if self.plan.target is None:
+                        await self._ready.wait()
                     await self._feed_rows()
                 except Exception as error:  # noqa: BLE001 - data that breaks off half-way: stop in order
                     self.stop(error)
                 self._queue.close()
                 await self._until(lambda: self._under_way == 0)
+                await opening
                 for lane in self._lanes:
                     lane.close()
         finally:
-            pool.shutdown()
-            if self._processes is not None:
-                await self._processes.close()
+            await asyncio.gather(*(lane.executor.close() for lane in self._lanes))
+            self.tally.notes += self._remarks()
         if self._stop is not None:
             raise self._stop
 
@@ -157,40 +174,73 @@ class Engine:
         """How far the service behind the target lets itself be asked; None where nobody counts."""
         return self.plan.target.load() if self.plan.target is not None else None
 
-    async def _open_lanes(self, pool: Threads) -> None:
-        sent = await self._open_processes()
-        here = [e for e in self.plan.evaluators if e.name not in sent and not e.asynchronous]
-        together = [e for e in here if e.pure]
-        if together:
-            self._add_lane(together, ThreadExecutor(together, pool, 1))
-        for evaluator in here:
-            if not evaluator.pure:
-                self._add_lane([evaluator], ThreadExecutor([evaluator], pool, self.plan.concurrency))
-        for evaluator in self.plan.evaluators:
-            if evaluator.asynchronous:
-                calls = self._calls.of(evaluator.name) if evaluator.asks_models else None
-                slots = evaluator.concurrency or self.plan.concurrency
-                self._add_lane([evaluator], AsyncExecutor(evaluator, slots, calls))
+    async def _open_lanes(self, group: asyncio.TaskGroup) -> None:
+        """Open the lanes, worker processes first, which start while the target is being asked already."""
+        plan = self.plan
+        try:
+            sent = await self._open_processes()
+            here = [e for e in plan.evaluators if e.name not in sent and not e.asynchronous]
+            together = [e for e in here if e.pure]
+            if together:
+                self._add_lane(together, ThreadExecutor(together, 1, plan.evaluator_timeout))
+            for evaluator in here:
+                if not evaluator.pure:
+                    executor = ThreadExecutor([evaluator], plan.concurrency, plan.evaluator_timeout)
+                    self._add_lane([evaluator], executor)
+            for evaluator in plan.evaluators:
+                if evaluator.asynchronous:
+                    calls = self._calls.of(evaluator.name) if evaluator.asks_models else None
+                    slots = evaluator.concurrency or plan.concurrency
+                    self._add_lane([evaluator], AsyncExecutor(evaluator, slots, plan.evaluator_timeout, calls))
+        except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
+            self.stop(error)
+        for lane in self._lanes:
+            group.create_task(lane.serve())
+        self._ready.set()
 
     async def _open_processes(self) -> set[str]:
         """Start worker processes where they are wanted; the names of the evaluators that run there."""
-        if not self.plan.workers:
-            return set()
-        wanted = [e for e in self.plan.evaluators if not e.asynchronous and (e.pure or self.plan.send_untrusted)]
-        possible = [evaluator for evaluator in wanted if can_be_sent(evaluator)]
-        if possible:
-            self._processes = ProcessExecutor(possible, self.plan.workers)
-            await self._processes.start()
-            possible = self._processes.evaluators
-        if possible and self._processes is not None:
-            self._add_lane(possible, self._processes)
-        sent = {evaluator.name for evaluator in possible}
-        if stay := [evaluator.name for evaluator in wanted if evaluator.name not in sent]:
+        plan = self.plan
+        sync = [e for e in plan.evaluators if not e.asynchronous]
+        shared = [e for e in sync if plan.workers and (e.pure or plan.send_untrusted)]
+        apart = [e for e in sync if plan.isolate and e not in shared and is_of_workspace(e)]
+        stay = [e.name for e in (*shared, *apart) if not can_be_sent(e)]
+        groups = [[e for e in shared if e.name not in stay], *([e] for e in apart if e.name not in stay)]
+        limit_s = plan.evaluator_timeout
+        executors = [
+            ProcessExecutor(each, limit_s, workers=1, threads=plan.concurrency)
+            if each[0] in apart
+            else ProcessExecutor(each, limit_s, workers=plan.workers)
+            for each in groups
+            if each
+        ]
+        stay += [name for problems in await asyncio.gather(*(e.start() for e in executors)) for name in problems]
+        for executor in executors:
+            if executor.evaluators:
+                self._add_lane(executor.evaluators, executor)
+        if stay:
             self.tally.notes.append(f"in threads, because a worker process cannot import them: {', '.join(stay)}")
-        return sent
+        return {evaluator.name for executor in executors for evaluator in executor.evaluators}
 
     def _add_lane(self, evaluators: Sequence[BoundEvaluator], executor: Executor) -> None:
         self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
+
+    def _remarks(self) -> list[str]:
+        """What a person should know of how the evaluators fared."""
+        alone = [lane.evaluators[0].name for lane in self._lanes if lane.together.one_at_a_time]
+        limit = f"{self.plan.evaluator_timeout:g} s (--evaluator-timeout)"
+        return [
+            *(f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone),
+            *(f"evaluator {n!r} took longer than {limit} on {counted(c, 'row')}" for n, c in self._late.items()),
+            *(f"{why}: null on {counted(count, 'row')}" for why, count in self._lost.most_common(_MOST_LOST)),
+        ]
+
+    def waiting_for(self) -> str:
+        """The evaluator whose present call has taken longest, and for how long, where that is long."""
+        calls = [call for lane in self._lanes for call in lane.executor.under_way()]
+        name, begun = min(calls, key=lambda call: call[1], default=("", math.inf))
+        took = time.monotonic() - begun
+        return f"waiting for evaluator {name!r} for {took:.0f} s" if took > _LONG_S else ""
 
     # -- reading
 
@@ -252,13 +302,12 @@ class Engine:
             self.tally.simulated |= target.makes_simulated(columns)
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
-        except asyncio.CancelledError as error:
-            if is_being_cancelled():
+        except BaseException as error:
+            if is_our_own(error):
                 raise
             self._note_error(state, "target", failure(error))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a target may raise anything; it becomes this row's error
-            self._note_error(state, "target", failure(error))
         self.tally.answered += 1
+        await self._ready.wait()
         self._evaluate(state)
 
     async def _columns(self, target: Target, row: Row) -> dict[str, JSON]:
@@ -385,7 +434,15 @@ class Engine:
     def _sort_out(self, lane: Lane, job: Job) -> RowVerdicts:
         verdicts: RowVerdicts = {}
         for evaluator, input_hash, outcome in zip(lane.evaluators, job.hashes, job.outcomes, strict=True):
+            if isinstance(outcome, Partial):
+                self._lost.update(outcome.lost.values())
+                if outcome.failure is not None:  # no verdict: a resumed run tries again
+                    job.state.outputs[evaluator.name], outcome = outcome.output, outcome.failure
+                else:
+                    outcome = outcome.output
             if isinstance(outcome, Failure):
+                if outcome.type == LATE:
+                    self._late[evaluator.name] += 1
                 self._note_error(job.state, evaluator.name, outcome)
             elif outcome is not None:
                 job.state.outputs[evaluator.name] = outcome

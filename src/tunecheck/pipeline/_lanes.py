@@ -1,37 +1,21 @@
 """Lanes: where evaluators run. One lane takes rows from its queue in batches and runs its evaluators on them.
 
 Asynchronous evaluators have a lane each in the event loop; users' synchronous ones a lane each in threads (they may
-wait for something); those that burn CPU share one lane, so that a row's text is read once, in worker processes or a
-thread. No lane waits for another, so any number of evaluators and any number of workers makes progress.
+wait for something), or in a worker process; those that burn CPU share one lane, so that a row's text is read once, in
+worker processes or a thread. No lane waits for another, so any number of evaluators and workers makes progress.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor as Pool, Future
 from dataclasses import dataclass, field
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from tunecheck._files import Failure
-from tunecheck.calls._formats.reading import one_row
+from tunecheck.pipeline._executors import LATE, Arguments, Executor, Reply, Spent
 from tunecheck.pipeline._results import RowState
-from tunecheck.pipeline._scoring import BoundEvaluator, Output, Scorer, call, call_async
-
-if TYPE_CHECKING:
-    from tunecheck.endpoints._base import ModelCalls
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-Arguments: TypeAlias = "dict[str, object] | None"
-"""One evaluator's bound arguments for one row; None: nothing to do."""
-
-Outcome: TypeAlias = "Output | Failure | None"
+from tunecheck.pipeline._scoring import BoundEvaluator, Outcome
 
 
 @dataclass(slots=True)
@@ -44,137 +28,83 @@ class Job:
     outcomes: list[Outcome] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a batch took: seconds by the clock, and of them seconds of CPU."""
-
-    wall: float
-    cpu: float
-
-
 _PATIENCE_S = 0.2
 """How long a batch may take before the rows behind it get slots of their own."""
 
 
-class Executor(Protocol):
-    """Runs a batch: for each row, one outcome for each evaluator."""
+class _Together:
+    """Runs batches side by side; where they share memory, what fails beside others is tried again alone.
 
-    slots: int
-    """Batches that may run at once."""
-    largest: int
-    """Most rows in a batch."""
-
-    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
-        """Run one batch; what it raises ends the run."""
-        ...
-
-
-def run_batch(evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]]) -> list[list[Outcome]]:
-    """Run synchronous evaluators on some rows, here and now."""
-    outcomes: list[list[Outcome]] = []
-    for row in batch:
-        with one_row(value for arguments in row if arguments for value in arguments.values()):
-            calls = zip(evaluators, row, strict=True)
-            outcomes.append([None if arguments is None else call(each, arguments) for each, arguments in calls])
-    return outcomes
-
-
-class Threads(Pool):
-    """At most `most` daemon threads for functions that are not ours, each started when there is work for it.
-
-    The standard library's pool waits for its threads when Python ends, for ever if need be.
+    A call that then succeeds was not safe among threads. Where that happens often, batches run one at a time from
+    there on.
     """
 
-    def __init__(self, most: int, name: str) -> None:
-        self._most = most
-        self._name = name
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._count = 0
-        self._idle = 0
-        self._closed = False
+    _OFTEN, _SHARE = 3, 20
+    """So many calls, and one of so many batches that ran beside others."""
+    _CONFIRMED = 3
+    """How often an error of one type is tried again though it comes again: it has nothing to do with threads."""
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have a function called; its future has what it returned or raised."""
-        future: Future[T] = Future()
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._turn = asyncio.Lock()
+        """Held by who runs alone."""
+        self._running = 0
+        self._begun = 0
+        self._none_runs = asyncio.Event()
+        self._beside_others = 0
+        self._rescued = 0
+        self._confirmed: Counter[str] = Counter()
+        self.one_at_a_time = False
+        """Calls failed only beside others: each now runs alone."""
 
-        def call() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = fn(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - it is for whoever waits for the future
-                future.set_exception(error)
+    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+        """Run a batch, when nobody has to be alone."""
+        if self.one_at_a_time:
+            return await self._alone(batch)
+        async with self._turn:
+            self._running += 1
+            self._begun += 1
+            begun, others = self._begun, self._running > 1
+        try:
+            outcomes, spent = await self._executor.run(batch)
+        finally:
+            self._running -= 1
+            self._none_runs.set()
+        if self._executor.shares_memory and (others or self._begun > begun):
+            self._beside_others += 1
+            for row, found in zip(batch, outcomes, strict=True):
+                await self._again(row, found)
+        return outcomes, spent
+
+    async def _alone(self, batch: Sequence[list[Arguments]]) -> Reply:
+        async with self._turn:
+            while self._running:
+                self._none_runs.clear()
+                await self._none_runs.wait()
+            return await self._executor.run(batch)
+
+    async def _again(self, row: list[Arguments], found: list[Outcome]) -> None:
+        """Try calls that failed again, alone; `found` has the outcomes of a row's calls, and is changed."""
+        failed = {position: each.type for position, each in enumerate(found) if isinstance(each, Failure)}
+        failed = {n: kind for n, kind in failed.items() if kind != LATE and self._confirmed[kind] < self._CONFIRMED}
+        if not failed:
+            return
+        only = [arguments if position in failed else None for position, arguments in enumerate(row)]
+        ((*outcomes,),), _ = await self._alone([only])
+        for position, kind in failed.items():
+            outcome = found[position] = outcomes[position]
+            if isinstance(outcome, Failure):
+                self._confirmed[kind] += 1
             else:
-                future.set_result(result)
-
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("the threads were let go")
-            self._work.put(call)
-            if self._idle:
-                self._idle -= 1
-            elif self._count < self._most:
-                self._count += 1
-                threading.Thread(target=self._serve, name=f"{self._name}_{self._count}", daemon=True).start()
-        return future
-
-    def _serve(self) -> None:
-        while (call := self._work.get()) is not None:
-            call()
-            del call  # else it holds its arguments until the next one comes
-            with self._lock:
-                self._idle += 1
-
-    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
-        """Let the threads end when they have done what was not cancelled of their work; nobody waits for them."""
-        with self._lock:
-            self._closed = True
-            for _ in range(self._count):
-                self._work.put(None)
-
-
-class ThreadExecutor:
-    """Runs batches in threads."""
-
-    largest = 128
-
-    def __init__(self, evaluators: Sequence[Scorer], pool: Pool, slots: int) -> None:
-        self._evaluators = evaluators
-        self._pool = pool
-        self.slots = slots
-
-    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, batch)
-
-    def _run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
-        wall, cpu = time.perf_counter(), time.thread_time()
-        outcomes = run_batch(self._evaluators, batch)
-        return outcomes, Spent(time.perf_counter() - wall, time.thread_time() - cpu)
-
-
-class AsyncExecutor:
-    """Awaits one asynchronous evaluator, a row at a time in each slot."""
-
-    largest = 1
-
-    def __init__(self, evaluator: Scorer, slots: int, calls: ModelCalls | None = None) -> None:
-        """`calls` asks models for it, where it has a `call_with`."""
-        self._evaluator = evaluator
-        self._calls = calls
-        self.slots = slots
-
-    async def run(self, batch: Sequence[list[Arguments]]) -> tuple[list[list[Outcome]], Spent]:
-        started = time.perf_counter()
-        outcomes = [
-            [None if each is None else await call_async(self._evaluator, each, self._calls) for each in row]
-            for row in batch
-        ]
-        return outcomes, Spent(time.perf_counter() - started, 0.0)
+                self._rescued += 1
+        self.one_at_a_time |= self._rescued >= max(self._OFTEN, self._beside_others / self._SHARE)
 
 
 class Lane:
-    """A queue of rows before some evaluators, and the slots that serve it."""
+    """A queue of rows before some evaluators, and the slots that serve it.
+
+    Where batches share memory, the first one runs alone: it loads what the evaluator loads when it is first called.
+    """
 
     def __init__(
         self,
@@ -185,12 +115,14 @@ class Lane:
     ) -> None:
         """`finished` is called in the event loop with each batch that has outcomes, `failed` with one that has none."""
         self.evaluators = evaluators
-        self._executor = executor
+        self.executor = executor
         self._finished = finished
         self._failed = failed
         self._queue: asyncio.Queue[Job | None] = asyncio.Queue()
         self._size = _BatchSize(executor.largest)
         self._slots: list[asyncio.Task[None]] = []
+        self._warm = not executor.shares_memory
+        self.together = _Together(executor)
 
     def feed(self, job: Job) -> None:
         self._queue.put_nowait(job)
@@ -205,16 +137,19 @@ class Lane:
     async def serve(self) -> None:
         """Work until `close` was called and the queue is empty.
 
-        A lane of threads starts with one slot: more only help evaluators that wait, and cost those that compute. Those
-        that wait are known by the CPU they spent, and by a batch that does not come back.
+        A lane whose batches share memory starts with one slot: more only help evaluators that wait, and cost those that
+        compute. Those that wait are known by the CPU they spent, and by a batch that does not come back.
         """
-        at_once = 1 if isinstance(self._executor, ThreadExecutor) else self._executor.slots
         async with asyncio.TaskGroup() as group:
-            self._open_slots(group, at_once)
+            self._open_slots(group, self.executor.slots if self._warm else 1)
 
     def _open_slots(self, group: asyncio.TaskGroup, count: int) -> None:
-        while len(self._slots) < min(count, self._executor.slots):
+        while len(self._slots) < min(count, self.executor.slots):
             self._slots.append(group.create_task(self._serve_slot(group)))
+
+    def _lose_patience(self, group: asyncio.TaskGroup) -> None:
+        if self._warm:
+            self._open_slots(group, self.executor.slots)
 
     def close(self) -> None:
         self._queue.put_nowait(None)
@@ -225,9 +160,9 @@ class Lane:
             batch = await self._next_batch()
             if not batch:
                 return
-            impatient = loop.call_later(_PATIENCE_S, self._open_slots, group, self._executor.slots)
+            impatient = loop.call_later(_PATIENCE_S, self._lose_patience, group)
             try:
-                outcomes, spent = await self._executor.run([job.arguments for job in batch])
+                outcomes, spent = await self.together.run([job.arguments for job in batch])
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
                 self._failed(batch, error)
                 continue
@@ -235,9 +170,11 @@ class Lane:
                 impatient.cancel()
             for job, outcome in zip(batch, outcomes, strict=True):
                 job.outcomes = outcome
-            self._size.learn(len(batch), spent)
+            if self._warm:
+                self._size.learn(len(batch), spent)
+            self._warm = True
             if self._size.waits:
-                self._open_slots(group, self._executor.slots)
+                self._open_slots(group, self.executor.slots)
             self._finished(self, batch)
 
     async def _next_batch(self) -> list[Job]:

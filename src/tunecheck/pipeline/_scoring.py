@@ -6,11 +6,12 @@ import asyncio
 import inspect
 import marshal
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
-from tunecheck._errors import ConfigurationError, EndpointError, RunError
+from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
 from tunecheck._json import JSON, content_hash, plain
@@ -31,6 +32,22 @@ class MetricDeclaration(Protocol):
     def kind(self) -> str: ...
     @property
     def higher_is_better(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """An output of which some keys are null, because what stood there has no JSON form; `lost` says why, by key.
+
+    `failure` is there where nothing is left that could count: the row is not scored.
+    """
+
+    output: Output
+    lost: dict[str, str]
+    failure: Failure | None
+
+
+Outcome: TypeAlias = "Output | Partial | Failure | None"
+"""What came of one evaluator on one row; None: there was nothing to do."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +177,7 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
     return evaluator
 
 
-def call(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
+def call(evaluator: Scorer, arguments: dict[str, object]) -> Outcome:
     """Call a synchronous evaluator on one row, in a thread or a worker process. Never raises."""
     try:
         return as_output(evaluator.function(**guarded(evaluator, arguments)), evaluator.name)
@@ -168,15 +185,14 @@ def call(evaluator: Scorer, arguments: dict[str, object]) -> Output | Failure:
         return failure(error)
 
 
-async def call_async(
-    evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None
-) -> Output | Failure:
+async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: ModelCalls | None = None) -> Outcome:
     """Call an asynchronous evaluator on one row; `calls` asks models for it, where it has a `call_with`.
 
     Raises:
-        CancelledError: its own task's.
+        CancelledError, LeftAtOnceError: its own task's.
         RunError: a call that it made says that the run must stop.
     """
+    process = os.getpid()
     try:
         values = guarded(evaluator, arguments)
         if calls is None:
@@ -185,21 +201,31 @@ async def call_async(
             result = evaluator.function.call_with(calls, **values)  # type: ignore[attr-defined]
         if inspect.isawaitable(result):
             result = await result
+        end_if_forked(process)
         return as_output(result, evaluator.name)
-    except asyncio.CancelledError as error:
-        if is_being_cancelled():
-            raise
-        return failure(error)
     except RunError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as in `call`
+    except BaseException as error:
+        end_if_forked(process)
+        if is_our_own(error):
+            raise
         return failure(error)
 
 
-def is_being_cancelled() -> bool:
-    """Whether somebody cancels this task; else a CancelledError is some code's own, an error like any other."""
+def end_if_forked(process: int) -> None:
+    """End a child that somebody's code forked from this process and that came back here: it has no part in the run."""
+    if os.getpid() != process:
+        os._exit(0)
+
+
+def is_our_own(error: BaseException) -> bool:
+    """Whether it ends this task on purpose: somebody cancels it, or leaves it by a second Ctrl-C.
+
+    Else a CancelledError or a KeyboardInterrupt is some code's own, an error like any other.
+    """
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    return cancelled or isinstance(error, LeftAtOnceError)
 
 
 def guarded(evaluator: Scorer, arguments: dict[str, object]) -> dict[str, object]:
@@ -236,35 +262,78 @@ def _copy_nested(value: object, depth: int) -> object:
     return copied if type(value) is list else tuple(copied)
 
 
-def as_output(result: object, name: str) -> Output:
+def as_output(result: object, name: str) -> Output | Partial:
     """An evaluator's answer as plain data: a mapping as it is, a number under the evaluator's own name.
 
+    A value that has no JSON form, or is no finite number, costs its key only, which becomes null.
+
     Raises:
-        TypeError: it is neither, or holds something that has no JSON form.
+        TypeError: it is neither.
     """
-    if isinstance(result, Mapping):
-        output: Output = {}
-        for key, value in result.items():
-            if type(key) is not str:
-                break
-            if type(value) in _ALWAYS_PLAIN or _is_plain(value):
-                output[key] = value
-            elif type(value) is dict and all(type(key) is str and _is_plain(item) for key, item in value.items()):
-                output[key] = value.copy()
-            else:
-                output[key] = plain(value, path=f"{name}.{key}", depth=1)
+    output: Output = {}
+    odd: dict[str, object] = {}
+    given = cast("Output", result if isinstance(result, Mapping) else {name: _number(result)})
+    for key, value in given.items():
+        if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain(value)):
+            output[key] = value
+        elif type(value) is dict and all(type(each) is str and _is_plain(item) for each, item in value.items()):
+            output[key] = value.copy()
         else:
-            return output
-        converted = plain(dict(result), path=name)
-        assert isinstance(converted, dict)
-        return converted
+            output[key] = None  # its place among the others
+            odd[key] = value
+    return _convert_odd(odd, output, name) if odd else output
+
+
+def _convert_odd(odd: Mapping[str, object], output: Output, name: str) -> Output | Partial:
+    """Put odd values into the output as plain data, as far as they can be; keys that are no text, too."""
+    lost, no_numbers = {}, []
+    for key, value in odd.items():
+        try:
+            ((text, found),) = cast("Output", plain({key: value}, path=name)).items()
+        except TypeError as error:
+            lost[str(key)] = str(error)
+            continue
+        if type(key) is not str:
+            del output[key]
+        output[text] = found
+        if found is None and value is not None:
+            lost[text] = f"{name}.{text}: no finite number"
+            no_numbers.append(text)
+    for key in [key for key in output if type(key) is not str]:
+        del output[key]
+    return Partial(output, lost, _not_scored(output, lost, no_numbers, name)) if lost else output
+
+
+def _number(result: object) -> object:
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("it returned a coroutine that nobody awaits: define the evaluator with `async def`")
-    number = plain(result, path="it") if isinstance(result, (int, float)) or hasattr(result, "item") else result
+    number = plain(result, path="it") if isinstance(result, (int, float)) or hasattr(result, "tolist") else result
     if result is None or not isinstance(number, (bool, int, float, type(None))):
         raise TypeError(f"it returned a {type(result).__name__}; an evaluator returns a dict or a number")
-    return {name: number}
+    return result
+
+
+def _not_scored(output: Output, lost: Mapping[str, str], no_numbers: Sequence[str], name: str) -> Failure | None:
+    """Why a row of which keys were lost is not scored; a pass or fail by what is no number is taken back."""
+    judged = [key for key in no_numbers if key == name or f"{key}_result" in output]
+    for key in (f"{key}{end}" for key in judged for end in ("_result", "_passed")):
+        if key in output:
+            output[key] = None
+    left = [value for key, value in output.items() if value is not None and not has_no_mean(key, output)]
+    if no_numbers:
+        left = [value for value in left if isinstance(value, (int, float))]
+    return None if left and not judged else Failure("NotScoredError", lost[judged[0]] if judged else min(lost.values()))
+
+
+_TOKENS = ("_prompt_tokens", "_completion_tokens", "_total_tokens")
+
+
+def has_no_mean(key: str, output: Output) -> bool:
+    """Thresholds, and the tokens that judging a metric took: `relevance_total_tokens` beside `relevance`."""
+    if key.endswith("_threshold"):
+        return True
+    return key.endswith(_TOKENS) and any(key.endswith(end) and key.removesuffix(end) in output for end in _TOKENS)
 
 
 def _is_plain(value: object) -> bool:
@@ -278,7 +347,7 @@ def failure(error: BaseException) -> Failure:
     """An exception as a row's error: its type and one line of text."""
     try:
         text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - an exception's text is somebody's code, too
+    except BaseException:  # noqa: BLE001 - an exception's text is somebody's code, too
         text = ""
     request_id = error.request_id or None if isinstance(error, EndpointError) else None
     return Failure(type(error).__name__, text[:2000] or "no message", request_id)

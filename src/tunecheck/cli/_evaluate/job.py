@@ -75,6 +75,7 @@ class Job:
 
     def run(self) -> EvaluationResult:
         from tunecheck.evaluation._evaluate import evaluate, score
+        from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 
         options = self.options
         run: Callable[..., EvaluationResult]
@@ -95,6 +96,7 @@ class Job:
             evaluator_config=self.config,
             evaluation_name=options.name,
             workers=options.workers,
+            evaluator_timeout=options.evaluator_timeout or DEFAULT_TIMEOUT_S,
             group_by=options.group_by or (),
             trust=self.trust,
             **run_arguments(options, title, max_cost=options.max_cost),

@@ -25,7 +25,10 @@ class ScoreOptions(EvaluatorOptions, RunOptions):
     config: str | None = option(
         "A YAML file with these options as keys; the command line wins.", "FILE", RUNNING, recorded=False
     )
-    workers: int | None = option("Processes for evaluators that burn CPU; 0: threads only.", "N", RUNNING, least=0)
+    workers: int | None = option("Processes for evaluators; 0: threads only.", "N", RUNNING, least=0)
+    evaluator_timeout: float | None = option(
+        "Seconds that one call of an evaluator may take; by default 600.", "S", RUNNING, least=0.001
+    )
     group_by: list[str] | None = option("Metrics by this column's values, too (repeatable).", "COLUMN", RUNNING)
     fail_under: list[str] | None = option(
         "Exit with 3 unless this holds, e.g. 'function_call_match>=0.8', 'rouge.rouge>0.5', "

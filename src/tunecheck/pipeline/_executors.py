@@ -1,0 +1,198 @@
+"""Executors: what runs a batch of rows through a lane's evaluators, and ends a call that takes too long."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from tunecheck._files import Failure
+from tunecheck._threads import LateError, Threads
+from tunecheck.calls._formats.reading import one_row
+from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async, end_if_forked
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._base import ModelCalls
+
+Arguments: TypeAlias = "dict[str, object] | None"
+"""One evaluator's bound arguments for one row; None: nothing to do."""
+
+DEFAULT_TIMEOUT_S = 600.0
+"""How long one call of an evaluator may take where nobody says: generous, for it may wait for a model."""
+
+_MOST_THREADS = 64
+
+LATE = "EvaluatorTimeoutError"
+"""The type of error of a call that took too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a batch took: seconds by the clock, and of them seconds of CPU."""
+
+    wall: float
+    cpu: float
+
+
+Reply: TypeAlias = "tuple[list[list[Outcome]], Spent]"
+
+
+class Executor(Protocol):
+    """Runs a batch: for each row, one outcome for each evaluator."""
+
+    slots: int
+    """Batches that may run at once."""
+    largest: int
+    """Most rows in a batch."""
+    shares_memory: bool
+    """Whether batches that run at once share an interpreter, and may get in each other's way there."""
+
+    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+        """Run one batch; what it raises ends the run."""
+        ...
+
+    def under_way(self) -> Iterable[tuple[str, float]]:
+        """The calls under way: who is called, and since when (time.monotonic)."""
+        ...
+
+    async def close(self) -> None:
+        """Let threads and processes go."""
+        ...
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """A batch that a thread works on: its outcomes so far, and since when its present call runs."""
+
+    outcomes: list[list[Outcome]] = field(default_factory=list)
+    begun: float | None = None
+    left: bool = False
+    """Nobody waits for it any longer: there is no use in going on."""
+
+
+def run_batch(
+    evaluators: Sequence[Scorer], batch: Sequence[list[Arguments]], under_way: UnderWay | None = None
+) -> list[list[Outcome]]:
+    """Run synchronous evaluators on some rows, here and now."""
+    under_way = under_way or UnderWay()
+    process = os.getpid()
+    for row in batch:
+        outcomes: list[Outcome] = []
+        under_way.outcomes.append(outcomes)
+        with one_row(value for arguments in row if arguments for value in arguments.values()):
+            for evaluator, arguments in zip(evaluators, row, strict=True):
+                under_way.begun = time.monotonic()
+                outcomes.append(None if arguments is None else call(evaluator, arguments))
+                end_if_forked(process)
+                if under_way.left:
+                    return under_way.outcomes
+    return under_way.outcomes
+
+
+def late(name: str, error: LateError) -> Failure:
+    """The error of a row whose call of this evaluator took too long."""
+    return Failure(LATE, f"evaluator {name!r} {error}")
+
+
+def fail(batch: Sequence[list[Arguments]], failures: Sequence[Failure]) -> Reply:
+    """The outcomes of a batch of which nothing came; `failures` has each evaluator's."""
+    return [
+        [None if arguments is None else failure for arguments, failure in zip(row, failures, strict=True)]
+        for row in batch
+    ], Spent(0.0, 0.0)
+
+
+class ThreadExecutor:
+    """Runs batches in threads of its own; a call that takes too long is left behind in its thread."""
+
+    largest = 128
+    shares_memory = True
+
+    def __init__(self, evaluators: Sequence[Scorer], slots: int, limit_s: float) -> None:
+        """`limit_s` is how long one call may take."""
+        self._evaluators = evaluators
+        self._limit_s = limit_s
+        self._threads = Threads(min(_MOST_THREADS, slots), "tunecheck")
+        self._running: list[UnderWay] = []
+        self.slots = slots
+
+    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+        under_way = UnderWay()
+        self._running.append(under_way)
+        try:
+            work = partial(self._run, batch, under_way)
+            return await self._threads.call(work, self._limit_s, lambda: under_way.begun)
+        except LateError as error:
+            under_way.left = True
+            return await self._without_last(batch, [list(row) for row in under_way.outcomes], error)
+        finally:
+            self._running.remove(under_way)
+
+    def _run(self, batch: Sequence[list[Arguments]], under_way: UnderWay) -> Reply:
+        wall, cpu = time.perf_counter(), time.thread_time()
+        outcomes = run_batch(self._evaluators, batch, under_way)
+        return outcomes, Spent(time.perf_counter() - wall, time.thread_time() - cpu)
+
+    async def _without_last(
+        self, batch: Sequence[list[Arguments]], outcomes: list[list[Outcome]], error: LateError
+    ) -> Reply:
+        """A batch's outcomes, whose last call so far took too long: those that there are, and of the rest."""
+        if not outcomes:  # no more calls are made
+            return fail(batch, [late(evaluator.name, error) for evaluator in self._evaluators])
+        row, done = batch[len(outcomes) - 1], len(outcomes[-1]) + 1
+        outcomes[-1].append(late(self._evaluators[done - 1].name, error))
+        rest = [[*[None] * done, *row[done:]], *batch[len(outcomes) :]]
+        (first, *others), spent = await self.run(rest)
+        outcomes[-1] += first[done:]
+        return [*outcomes, *others], Spent(spent.wall + self._limit_s, spent.cpu)
+
+    def under_way(self) -> Iterator[tuple[str, float]]:
+        for each in self._running:
+            if each.begun is not None and each.outcomes:
+                position = min(len(each.outcomes[-1]), len(self._evaluators) - 1)
+                yield self._evaluators[position].name, each.begun
+
+    async def close(self) -> None:
+        """Let the threads go."""
+        self._threads.shutdown()
+
+
+class AsyncExecutor:
+    """Awaits one asynchronous evaluator, a row at a time in each slot."""
+
+    largest = 1
+    shares_memory = False
+
+    def __init__(self, evaluator: Scorer, slots: int, limit_s: float, calls: ModelCalls | None = None) -> None:
+        """`calls` asks models for it, where it has a `call_with`; they have time limits of their own."""
+        self._evaluator = evaluator
+        self._limit_s = None if calls is not None else limit_s
+        self._calls = calls
+        self._running: dict[asyncio.Task[object] | None, float] = {}
+        self.slots = slots
+
+    async def run(self, batch: Sequence[list[Arguments]]) -> Reply:
+        started = time.monotonic()
+        outcomes = [[None if each is None else await self._call(each) for each in row] for row in batch]
+        return outcomes, Spent(time.monotonic() - started, 0.0)
+
+    async def _call(self, arguments: dict[str, object]) -> Outcome:
+        task = asyncio.current_task()
+        self._running[task] = time.monotonic()
+        try:
+            async with asyncio.timeout(self._limit_s):
+                return await call_async(self._evaluator, arguments, self._calls)
+        except TimeoutError:  # its own: what the evaluator raises is an outcome
+            return late(self._evaluator.name, LateError(f"took longer than {self._limit_s:g} s"))
+        finally:
+            del self._running[task]
+
+    def under_way(self) -> Iterator[tuple[str, float]]:
+        return ((self._evaluator.name, begun) for begun in self._running.values())
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,269 @@
+"""Evaluators that are files of the workspace, on the command line: each in a process of its own, whatever it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILES = """
+# good.py
+def good(n):
+    return n
+
+# where.py
+import os, threading
+def where(n):
+    return {"pid": os.getpid(), "main": threading.current_thread() is threading.main_thread()}
+
+# segfaults.py
+import ctypes
+def segfaults(n):
+    return ctypes.string_at(0) if n == 3 else n
+
+# exits.py
+import os
+def exits(n):
+    if n == 3:
+        os._exit(7)
+    return n
+
+# is_killed.py
+import os, signal
+def is_killed(n):
+    if n == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+# eats_memory.py
+import resource
+def eats_memory(n):
+    if n == 3:
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        bytearray(4 << 30)
+    return n
+
+# spins.py
+def spins(n):
+    while n == 3:
+        pass
+    return n
+
+# holds_the_interpreter.py
+import re
+def holds_the_interpreter(n):
+    re.fullmatch('(a+)+', 'a' * 60 + 'b') if n == 3 else None
+    return n
+
+# sleeps.py
+import time
+def sleeps(n):
+    time.sleep(100_000 if n == 3 else 0)
+    return n
+
+# kills_its_loader.py
+import os, sys
+if 'tunecheck.pipeline._worker' in ' '.join(sys.orig_argv):
+    os._exit(9)
+def kills_its_loader(n):
+    return n
+
+# loads_only_here.py
+import sys
+if 'tunecheck.pipeline._worker' in ' '.join(sys.orig_argv):
+    raise RuntimeError('not here')
+def loads_only_here(n):
+    return n
+
+# forks.py
+import atexit, os, sys
+atexit.register(lambda: print('at exit of', os.getpid(), file=sys.stderr))
+def forks(n):
+    child = os.fork()
+    if child == 0:
+        return -1
+    os.waitpid(child, 0)
+    return n
+
+# leaves_children.py
+import os, time
+def leaves_children(n):
+    if os.fork() == 0:
+        time.sleep(5)
+        os._exit(0)
+    return n
+
+# prints.py
+import os, sys
+def prints(n):
+    print('a line', n)
+    os.write(1, b'raw')
+    return {'read': len(sys.stdin.read()), 'n': n}
+
+# closes_everything.py
+import os
+def closes_everything(n):
+    if n == 3:
+        os.closerange(3, 100)
+    return n
+
+# writes_everywhere.py
+import os
+def writes_everywhere(n):
+    if n == 3:
+        for descriptor in range(3, 20):
+            try:
+                os.write(descriptor, b'x' * 64)
+            except OSError:
+                pass
+    return n
+
+# stops.py
+def stops(n):
+    if n == 3:
+        raise KeyboardInterrupt('mine')
+    return n
+
+# waits_for_others.py
+import threading, time
+barrier, first = threading.Barrier(4, timeout=60), []
+def waits_for_others(n):
+    if not first:
+        first.append(n)
+        return n
+    time.sleep(0.1)
+    barrier.wait()
+    return n
+
+# sets_an_alarm.py
+import signal
+def sets_an_alarm(n):
+    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, before)
+    return n
+"""
+"""Evaluators that score every row but one, by the name of their file."""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "evaluators").mkdir()
+    for name, source in re.findall(r"^# (\w+)\.py\n(.*?)(?=^# |\Z)", FILES, re.MULTILINE | re.DOTALL):
+        (tmp_path / "evaluators" / f"{name}.py").write_text(source)
+    rows = "".join(json.dumps({"n": number}) + "\n" for number in range(9))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    return tmp_path
+
+
+class Ran:
+    """What a command left behind."""
+
+    def __init__(self, workspace: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "tunecheck", "evaluate", "--dataset", "rows.jsonl", "--json", *arguments]
+        if "--response-column" not in arguments:
+            command += ["--response-column", "n"]
+        self.done = subprocess.run(
+            command, cwd=workspace, capture_output=True, text=True, timeout=180, check=False, env=dict(os.environ)
+        )
+        assert self.done.stdout.startswith("{"), self.done.stderr
+        self.said = json.loads(self.done.stdout)
+        folder = Path(workspace / self.said["run_dir"])
+        self.rows = [json.loads(line) for line in (folder / "eval_results.jsonl").read_text().splitlines()]
+
+    def scored(self, name: str, key: str | None = None) -> list[Any]:
+        return [row.get(f"outputs.{name}.{key or name}") for row in self.rows]
+
+    def errors(self, name: str) -> dict[int, tuple[str, str]]:
+        found = {number: row.get(f"error.{name}") for number, row in enumerate(self.rows)}
+        return {number: (error["type"], error["message"]) for number, error in found.items() if error}
+
+
+OTHERS = [0, 1, 2, None, 4, 5, 6, 7, 8]
+CRASHES = [
+    ("segfaults", "WorkerError", "signal 11"),
+    ("exits", "WorkerError", "exit code 7"),
+    ("is_killed", "WorkerError", "signal 9"),
+    ("closes_everything", "WorkerError", "exit code 1"),
+    ("writes_everywhere", "WorkerError", "signal 9"),
+    ("eats_memory", "MemoryError", "no message"),
+    ("stops", "KeyboardInterrupt", "mine"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "how"), CRASHES, ids=[name for name, _, _ in CRASHES])
+def test_a_crash_is_charged_to_the_evaluator_and_row_that_did_it(
+    workspace: Path, name: str, kind: str, how: str
+) -> None:
+    ran = Ran(workspace, "--evaluators", f"{name},good")
+    said = how if kind != "WorkerError" else f"evaluator {name!r} ended its worker process: {how}"
+    assert ran.errors(name) == {3: (kind, said)}
+    assert ran.scored(name) == OTHERS
+    assert ran.scored("good") == list(range(9))
+    assert ran.done.returncode == 0
+    assert "Traceback" not in ran.done.stderr
+
+
+@pytest.mark.parametrize("name", ["spins", "holds_the_interpreter", "sleeps"])
+def test_an_evaluator_that_hangs_is_killed_and_its_row_an_error(workspace: Path, name: str) -> None:
+    ran = Ran(workspace, "--evaluators", f"{name},good", "--evaluator-timeout", "2")
+    assert ran.errors(name) == {3: ("EvaluatorTimeoutError", f"evaluator {name!r} took longer than 2 s")}
+    assert ran.scored(name) == OTHERS
+    assert ran.scored("good") == list(range(9))
+    assert f"evaluator {name!r} took longer than 2 s (--evaluator-timeout) on 1 row" in ran.said["notes"]
+
+
+def test_with_workers_for_all_the_guilty_one_is_found_among_them(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "good,exits,is_killed,spins", "--workers", "1", "--evaluator-timeout", "2")
+    assert ran.scored("good") == list(range(9))
+    for name in ("exits", "is_killed", "spins"):
+        assert list(ran.errors(name)) == [3]
+        assert ran.scored(name) == OTHERS
+
+
+def test_an_evaluator_that_ends_the_process_which_loads_it_is_an_error_of_each_row(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "kills_its_loader,good", "--workers", "2")
+    said = "evaluator 'kills_its_loader' ended its worker process while it was loaded: exit code 9"
+    assert set(ran.errors("kills_its_loader").values()) == {("WorkerError", said)}
+    assert ran.scored("good") == list(range(9))
+
+
+def test_an_evaluator_that_loads_nowhere_else_runs_in_threads_and_the_run_says_so(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "loads_only_here,good")
+    assert ran.scored("loads_only_here") == list(range(9))
+    assert "in threads, because a worker process cannot import them: loads_only_here" in ran.said["notes"]
+
+
+def test_a_file_runs_in_a_process_of_its_own_and_on_its_main_thread(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "where,sets_an_alarm")
+    (pid,) = set(ran.scored("where", "pid"))
+    assert pid != os.getpid()
+    assert ran.scored("where", "main") == [True] * 9
+    assert ran.scored("sets_an_alarm") == list(range(9))
+
+
+def test_without_workers_a_file_runs_in_threads(workspace: Path) -> None:
+    assert Ran(workspace, "--evaluators", "where", "--workers", "0").scored("where", "main") == [False] * 9
+
+
+def test_a_file_that_waits_is_called_for_as_many_rows_at_once_as_asked_for(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "waits_for_others", "--concurrency", "4")
+    assert ran.scored("waits_for_others") == list(range(9))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_an_evaluator_forks_does_not_come_near_the_pipe(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "forks,leaves_children")
+    assert ran.scored("forks") == ran.scored("leaves_children") == list(range(9))
+    assert ran.done.stderr.count("at exit of") <= 2, "a child ran what belongs to the end of its parent"
+
+
+def test_what_is_printed_does_not_come_near_the_answer(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "prints")
+    assert ran.scored("prints", "n") == list(range(9))
+    assert ran.done.stderr.count("a line") == 9

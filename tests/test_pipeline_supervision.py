@@ -1,0 +1,283 @@
+"""Evaluators and targets that hang, crash, fork or get in each other's way: what each costs, and that others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import column, metrics_of, run
+
+from tunecheck.pipeline._executors import ThreadExecutor
+from tunecheck.pipeline._lanes import _Together
+from tunecheck.pipeline._scoring import Scorer
+
+DATA = [{"n": number} for number in range(30)]
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """What hanging functions wait for, so that none outlives its test."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def errors(result: Any, stage: str) -> dict[int, Any]:
+    return {number: error for number, error in enumerate(column(result, f"error.{stage}")) if error}
+
+
+def script(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, which has to end."""
+    command = [sys.executable, "-c", textwrap.dedent(source), str(folder / "runs"), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+# -- too long
+
+
+def test_a_call_that_hangs_is_an_error_of_its_row_and_the_others_go_on(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    def hangs(n: int) -> int:
+        return n if n not in (3, 4, 17) else released.wait(60)
+
+    result = run(tmp_path, DATA, evaluators={"stuck": hangs, "other": lambda n: n}, evaluator_timeout=0.3)
+    late = {"type": "EvaluatorTimeoutError", "message": "evaluator 'stuck' took longer than 0.3 s"}
+    assert errors(result, "stuck") == {3: late, 4: late, 17: late}
+    assert metrics_of(result)["stuck.scored_count"] == 27
+    assert metrics_of(result)["other.scored_count"] == 30
+    assert result.notes == ["evaluator 'stuck' took longer than 0.3 s (--evaluator-timeout) on 3 rows"]
+
+
+def test_of_evaluators_that_run_together_only_the_one_that_hangs_is_charged(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    class Pure:
+        pure = True
+
+        def __init__(self, stuck: int | None = None) -> None:
+            self.stuck = stuck
+
+        def __call__(self, *, n: int) -> int:
+            return n if n != self.stuck else released.wait(60)
+
+    evaluators = {"a": Pure(), "b": Pure(stuck=7), "c": Pure()}
+    result = run(tmp_path, DATA, evaluators=evaluators, evaluator_timeout=0.3)
+    assert list(errors(result, "b")) == [7]
+    for name in ("a", "c"):
+        assert column(result, f"outputs.{name}.{name}") == list(range(30))
+
+
+def test_an_asynchronous_evaluator_that_hangs_is_an_error_of_its_row(tmp_path: Path) -> None:
+    async def hangs(n: int) -> int:
+        await asyncio.sleep(60 if n == 3 else 0)
+        return n
+
+    result = run(tmp_path, DATA, evaluators={"e": hangs}, evaluator_timeout=0.3)
+    message = "evaluator 'e' took longer than 0.3 s"
+    assert errors(result, "e") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
+
+
+def test_an_evaluator_s_own_time_limits_are_its_own(tmp_path: Path) -> None:
+    async def gives_up(n: int) -> int:
+        raise TimeoutError("the service is slow")
+
+    result = run(tmp_path, DATA[:1], evaluators={"e": gives_up})
+    assert errors(result, "e") == {0: {"type": "TimeoutError", "message": "the service is slow"}}
+
+
+def test_an_evaluator_of_which_every_call_hangs_is_no_longer_called_and_the_run_ends(
+    tmp_path: Path, released: threading.Event
+) -> None:
+    called = []
+
+    def hangs(n: int) -> int:
+        called.append(n)
+        return released.wait(60)
+
+    data = [{"n": number} for number in range(200)]
+    result = run(tmp_path, data, evaluators={"e": hangs, "f": lambda n: 1}, evaluator_timeout=0.05)
+    assert len(called) < 60
+    assert Counter(error["type"] for error in errors(result, "e").values()) == {"EvaluatorTimeoutError": 200}
+    assert "is not called: 32 calls before have not come back" in str(errors(result, "e")[199])
+    assert metrics_of(result)["f.scored_count"] == 200
+
+
+HANGS = """
+    import sys, time
+    from tunecheck import evaluate
+
+    def hangs(q):
+        time.sleep(100_000)
+
+    which = {"evaluator": {"evaluators": {"e": hangs}}, "target": {"target": hangs, "evaluators": {"e": lambda q: 1}}}
+    result = evaluate(data=[{"q": 1}, {"q": 2}], results_dir=sys.argv[1], evaluator_timeout=0.5, target_timeout=0.5,
+                      **which[sys.argv[2]])
+    print(result.failed_row_count)
+"""
+
+
+@pytest.mark.parametrize("what", ["evaluator", "target"])
+def test_threads_that_never_come_back_do_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
+    done = script(tmp_path, HANGS, what)
+    assert (done.stdout.strip(), done.stderr) == ("2", "")
+
+
+def test_a_synchronous_target_that_hangs_is_an_error_of_its_row(tmp_path: Path, released: threading.Event) -> None:
+    def hangs(n: int) -> int:
+        return n if n != 3 else released.wait(60)
+
+    result = run(tmp_path, DATA, target=hangs, evaluators={"e": lambda response: 1}, target_timeout=0.3)
+    message = "target 'hangs' took longer than 0.3 s"
+    assert errors(result, "target") == {3: {"type": "TimedOutError", "message": message}}
+    assert metrics_of(result)["e.scored_count"] == 29
+
+
+def test_the_progress_names_what_is_slow(tmp_path: Path, released: threading.Event) -> None:
+    remarks: list[str] = []
+
+    def shown(progress: Any) -> None:
+        if progress.remark:
+            remarks.append(progress.remark)
+            released.set()
+
+    evaluators = {"quick": lambda n: 1, "slow": lambda n: released.wait(60)}
+    result = run(tmp_path, DATA[:1], evaluators=evaluators, progress=shown)
+    assert metrics_of(result)["slow.scored_count"] == 1
+    assert remarks[0] == "waiting for evaluator 'slow' for 3 s"
+
+
+# -- not safe among threads
+
+
+class LoadsLazily:
+    """As nltk's WordNet loads: the first call builds what later ones use, and whoever comes meanwhile fails."""
+
+    def __init__(self) -> None:
+        self._state = "new"
+
+    def __call__(self, *, n: int) -> int:
+        if self._state == "new":
+            self._state = "loading"
+            time.sleep(0.4)
+            self._state = "loaded"
+        elif self._state == "loading":
+            raise AttributeError("'LazyCorpusLoader' object has no attribute '_LazyCorpusLoader__args'")
+        time.sleep(0.01)
+        return n
+
+
+def test_what_an_evaluator_loads_when_it_is_first_called_is_loaded_by_one_row_alone(tmp_path: Path) -> None:
+    result = run(tmp_path, DATA * 4, evaluators={"e": LoadsLazily()}, concurrency=50)
+    assert column(result, "outputs.e.e") == [row["n"] for row in DATA] * 4
+    assert result.notes == []
+
+
+class OneAtATime:
+    """Waits as for a service, and cannot bear two calls at once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.refused = 0
+
+    def __call__(self, *, n: int) -> int:
+        if not self._lock.acquire(blocking=False):
+            self.refused += 1
+            raise RuntimeError("somebody else is here")
+        time.sleep(0.25 if n < 3 else 0.01)
+        self._lock.release()
+        return n
+
+
+def test_an_evaluator_that_fails_among_threads_runs_one_row_at_a_time_and_the_run_says_so(tmp_path: Path) -> None:
+    evaluator = OneAtATime()
+    result = run(tmp_path, DATA * 4, evaluators={"e": evaluator, "other": lambda n: 1}, concurrency=10)
+    assert evaluator.refused
+    assert column(result, "outputs.e.e") == [row["n"] for row in DATA] * 4
+    assert result.notes == ["evaluator 'e' fails where several threads call it: run one row at a time"]
+
+
+def test_errors_that_have_nothing_to_do_with_threads_stay_errors_and_are_not_tried_for_ever(tmp_path: Path) -> None:
+    called: Counter[int] = Counter()
+
+    def fails(n: int) -> int:
+        called[n] += 1
+        time.sleep(0.25 if n < 3 else 0.01)
+        if n % 2:
+            raise ValueError(n)
+        return n
+
+    result = run(tmp_path, [{"n": n} for n in range(100)], evaluators={"e": fails}, concurrency=10)
+    assert list(errors(result, "e")) == list(range(1, 100, 2))
+    assert sum(called.values()) <= 100 + 3 + 10, "an error of one type is tried again three times, and no more"
+    assert result.notes == []
+
+
+async def test_a_call_that_is_tried_again_is_alone() -> None:
+    running = 0
+    alone: list[bool] = []
+
+    def call(n: int) -> int:
+        nonlocal running
+        running += 1
+        time.sleep(0.02)
+        try:
+            if running > 1:
+                raise RuntimeError("not alone")
+            alone.append(True)
+            return n
+        finally:
+            running -= 1
+
+    together = _Together(ThreadExecutor([Scorer("e", call, pure=True)], 8, 30))
+    replies = await asyncio.gather(*(together.run([[{"n": n}]]) for n in range(40)))
+    assert [outcomes for outcomes, _ in replies] == [[[{"e": n}]] for n in range(40)]
+    assert together.one_at_a_time
+    assert len(alone) == 40
+
+
+# -- forks
+
+
+FORKS = """
+    import asyncio, os, sys
+    from tunecheck import evaluate
+
+    def forks(n):
+        child = os.fork()
+        if child == 0:
+            return -1  # forgets that it is a child
+        os.waitpid(child, 0)
+        return n
+
+    async def forks_later(n):
+        return forks(n)
+
+    parent = os.getpid()
+    which = {"evaluator": {"evaluators": {"e": forks}}, "asynchronous": {"evaluators": {"e": forks_later}},
+             "target": {"target": forks, "evaluators": {"e": lambda response: response}},
+             "asynchronous target": {"target": forks_later, "evaluators": {"e": lambda response: response}}}
+    result = evaluate(data=[{"n": n} for n in range(20)], results_dir=sys.argv[1], **which[sys.argv[2]])
+    assert os.getpid() == parent, "a child got this far"
+    print([row["outputs.e.e"] for row in result["rows"]] == list(range(20)), result.failed_row_count)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("what", ["evaluator", "asynchronous", "target", "asynchronous target"])
+def test_a_child_that_comes_back_to_us_has_no_part_in_the_run(tmp_path: Path, what: str) -> None:
+    done = script(tmp_path, FORKS, what)
+    assert (done.stdout.strip(), done.stderr) == ("True 0", "")
+
+
+Function = Callable[..., Any]
