@@ -43,7 +43,18 @@ BOTH: list[tuple[str, object]] = [
             {"type": "function_call", "name": "stop", "arguments": "{}", "call_id": "call_2"},
         ],
     ),
+    (
+        "openai",
+        {
+            "object": "response",
+            "output": [
+                {"type": "function_call", "name": "get_weather", "arguments": WEATHER_TEXT, "call_id": "call_1"},
+                {"type": "function_call", "name": "stop", "arguments": "{}", "call_id": "call_2"},
+            ],
+        },
+    ),
     ("openai", [tool_call("get_weather", {"city": "Paris", "days": 3}), tool_call("stop", None)]),
+    ("openai", {"tool_calls": [{"name": "get_weather", "arguments": WEATHER_TEXT}, {"name": "stop"}]}),
     (
         "function_call",
         [{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}, {"name": "stop", "arguments": ""}],
@@ -74,10 +85,16 @@ BOTH: list[tuple[str, object]] = [
     ("bfcl_text", "[get_weather(city='Paris', days=3), stop()]"),
     ("bfcl", [{"get_weather": WEATHER_TEXT}, {"stop": "{}"}]),
     ("bfcl", [{"get_weather": {"city": "Paris", "days": 3}}, {"stop": {}}]),
+    ("bfcl", [{"get_weather": WEATHER_TEXT}, {"stop": {}}]),
     (
         "hermes",
         '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>\n'
         '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call><|im_end|>',
+    ),
+    (
+        "hermes",
+        '<tool_call>[{"function": {"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}}, '
+        '{"function": {"name": "stop"}}]</tool_call>',
     ),
     (
         "hermes",
@@ -167,6 +184,7 @@ def test_python_text_of_tool_calls_reads_as_tool_calls() -> None:
         ('[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "9digits00"}]', ["9digits00"]),
         ("[TOOL_CALLS]f[CALL_ID]9digits00[ARGS]{}", ["9digits00"]),
         ([{"name": "f", "arguments": {}}], [None]),
+        ([{"name": "f", "parameters": {}, "id": "c1"}], ["c1"]),
     ],
 )
 def test_the_ids_of_calls_are_kept(value: object, ids: list[str | None]) -> None:
@@ -185,10 +203,38 @@ def test_the_ids_of_calls_are_kept(value: object, ids: list[str | None]) -> None
         ('Sure. {"tool_uses": [{"recipient_name": "functions.stop", "parameters": {}}]}', "Sure."),
         ('Here:\n```json\n{"name": "stop", "arguments": {}}\n```\nWait.', "Here:\nWait."),
         ([{"type": "text", "text": "I look."}, {"type": "tool_call", "name": "stop", "arguments": {}}], "I look."),
+        ({"role": "assistant", "content": ["?", 5, None, {"type": "text", "text": "I look."}]}, "I look."),
     ],
 )
 def test_text_beside_a_call_is_kept(value: object, text: str) -> None:
     assert read_calls(value).text == text
+
+
+def test_several_tool_uses_inside_a_text_are_all_read_and_the_text_around_them_kept() -> None:
+    use = '{"tool_uses": [{"recipient_name": "functions.stop", "parameters": {}}]}'
+    assert read_calls(f"Sure. {use} And {use} Done.") == Reading((STOP, STOP), "Sure.\nAnd\nDone.", "tool_uses")
+
+
+@pytest.mark.parametrize("block", ['[{"stop": {}}]', "[stop()]"])
+@pytest.mark.parametrize(("before", "after"), [("Such as:\n", ""), ("", "\nfor example."), ("So:\n", "\nfor example.")])
+def test_beside_text_a_block_counts_only_where_it_says_itself_that_it_is_a_call(
+    block: str, before: str, after: str
+) -> None:
+    assert read_calls(f"```json\n{block}\n```").calls == (STOP,)
+    assert read_calls(f"{before}```json\n{block}\n```{after}").calls == ()
+
+
+@pytest.mark.parametrize("name", ["two words", "f(x)", "", 5, None])
+def test_what_is_named_like_no_function_is_no_call_of_llama(name: object) -> None:
+    assert read_calls([{"name": name, "parameters": {"a": 1}}]) == Reading(
+        text=json.dumps([{"name": name, "parameters": {"a": 1}}], separators=(",", ":"))
+    )
+
+
+def test_an_output_that_is_no_response_is_data() -> None:
+    item = {"type": "function_call", "name": "stop", "arguments": "{}"}
+    assert read_calls({"object": "other", "output": [item]}).calls == ()
+    assert read_calls({"object": "response", "output": "text"}).calls == ()
 
 
 def test_a_think_block_before_a_call_is_text_whatever_it_holds() -> None:
@@ -214,6 +260,10 @@ def test_calls_of_other_roles_are_not_the_models() -> None:
 def test_apostrophes_in_glaive_arguments_stay() -> None:
     text = """<functioncall> {"name": "send", "arguments": '{"message": "It's done. [User's Name]"}'} <|endoftext|>"""
     assert read_calls(text).calls == (FunctionCall("send", {"message": "It's done. [User's Name]"}),)
+
+
+def test_arguments_of_glaive_that_are_nothing_between_apostrophes_are_none() -> None:
+    assert read_calls("""<functioncall> {"name": "stop", "arguments": ''} <|endoftext|>""").calls == (STOP,)
 
 
 def test_escaped_apostrophes_in_glaive_arguments_are_apostrophes() -> None:

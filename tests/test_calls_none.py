@@ -163,6 +163,7 @@ BROKEN: list[tuple[object, str]] = [
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": }'}", "not JSON: Expecting value at line 1, column 50"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '[1]'}", "call 1 ('f'): the arguments are a list, not an object"),
     ("<functioncall> {\"name\": \"f\", \"arguments\": '{\"a\": 1}}", "expected \"'\" at line 1, column 52"),
+    ('<functioncall> {"name": "f", "name": "g"}', "no object with name and arguments, at line 1, column 38"),
     ("[TOOL_CALLS]f", "[TOOL_CALLS]'f' has no arguments at line 1, column 14"),
     ("[TOOL_CALLS]", "[TOOL_CALLS] is not followed by a call at line 1, column 13"),
     ("[TOOL_CALLS]f[ARGS][1]", "[TOOL_CALLS]'f' has no arguments at line 1, column 20"),
@@ -214,6 +215,13 @@ def test_arguments_are_read_down_to_the_deepest_level_allowed(write: Callable[[s
 
 def test_brackets_in_texts_are_not_levels() -> None:
     assert read_calls(openai(f'{{"a": "{"[" * 1000}"}}')).problem is None
+
+
+@pytest.mark.parametrize("value", ["{}", "[]", '{"a": [{}]}'])
+def test_values_beside_each_other_are_not_levels(value: str) -> None:
+    many = f'{{"a": [{", ".join([value] * 5 * MAX_DEPTH)}]}}'
+    assert read_calls(openai(many)).problem is None
+    assert read_calls(f'<tool_call>{{"name": "f", "arguments": {many}}}').problem is None
 
 
 @pytest.mark.parametrize("opener", ["[", '{"a":'])

@@ -152,6 +152,14 @@ def test_each_format_is_written_as_its_makers_write_it(wire_format: str, written
     assert write_calls([FunctionCall("f", {"a": "x"})], wire_format) == written
 
 
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_no_calls_are_written_as_what_reads_as_no_calls_and_no_text(wire_format: str) -> None:
+    reading = read_calls(write_calls([], wire_format))
+    assert (reading.calls, reading.problem) == ((), None)
+    if wire_format in ("glaive", "hermes", "mistral", "llama"):
+        assert write_calls([], wire_format) == ""
+
+
 def test_an_unknown_format_is_an_error_that_says_what_was_meant() -> None:
     with pytest.raises(ConfigurationError, match=r"unknown format of function calls 'opnai'; did you mean 'openai'\?"):
         write_calls([], "opnai")

@@ -46,6 +46,11 @@ def test_a_difference_holds_both_values() -> None:
     assert (one.place, one.expected, one.actual) == (("x", "a"), "b", "c")
 
 
+def test_a_difference_of_order_holds_both_lists() -> None:
+    (one,) = differences({"x": [1, 2, 3]}, {"x": [3, 2, 1]})
+    assert (one.kind, one.expected, one.actual) == ("list_order", [1, 2, 3], [3, 2, 1])
+
+
 def test_a_name_with_dots_is_one_argument() -> None:
     (one,) = differences({"a.b[0]": 1}, {"a.b[0]": 2})
     assert one.place == ("a.b[0]",)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.matching_parts import call, tools
+from tests.matching_parts import call, passes, tools
 
 from tunecheck._json import JSON
 from tunecheck.calls._matching.match import match_calls
@@ -23,6 +23,9 @@ PARAMETERS: dict[str, Any] = {
 }
 BARE = {"name": "get_weather", "description": "d", "parameters": PARAMETERS}
 OPENAI = {"type": "function", "function": BARE}
+
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
 
 def checked(schema: JSON, arguments: dict[str, JSON]) -> Check:
@@ -129,6 +132,61 @@ def test_leaderboard_type_names_are_understood() -> None:
     assert len(checked(schema, {"a": "x", "b": [1.5]}).violations) == 2
 
 
+NUMBER: dict[str, JSON] = {"type": "number"}
+
+
+def same(schema: JSON, expected: JSON, actual: JSON) -> bool:
+    return passes(match_calls([call("f", a=actual)], [call("f", a=expected)], None, tools(schema)))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": NUMBER}},
+        {"properties": {"a": {"type": ["null", "number"]}}},
+        {"properties": {"a": {"type": "float"}}},
+        {"additionalProperties": NUMBER},
+        {"allOf": [{"properties": {"a": {"anyOf": [{"type": "string"}, NUMBER]}}}]},
+        {"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/y"}, "y": NUMBER}},
+        {"properties": {"a": {"$ref": "#/$defs/x~1y"}}, "$defs": {"x/y": NUMBER}},
+        {"properties": {"a": {"$ref": "#/$defs/x~0y"}}, "$defs": {"x~y": NUMBER}},
+        {"properties": {"a": {"$ref": "#/$defs/x%20y"}}, "$defs": {"x y": NUMBER}},
+        {"properties": {"a": {"$ref": "#/anyOf/1"}}, "anyOf": [{}, NUMBER]},
+    ],
+)
+def test_a_number_may_be_written_either_way_wherever_the_schema_says_that_it_is_one(schema: JSON) -> None:
+    assert same(schema, 5, 5.0)
+    assert not same(schema, 5, 6.0)
+    assert not same({"properties": {"a": {"type": "integer"}}}, 5, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("schema", "right"),
+    [
+        ({"items": NUMBER}, [True, True]),
+        ({"items": {"$ref": "#/$defs/n"}}, [True, True]),
+        ({"prefixItems": [{"type": "string"}, NUMBER]}, [False, True]),
+        ({"prefixItems": [NUMBER]}, [True, False]),
+        ({"prefixItems": [{"$ref": "#/$defs/n"}], "items": NUMBER}, [True, True]),
+        ({"items": [{"type": "integer"}, NUMBER]}, [False, True]),
+    ],
+)
+def test_an_item_of_a_list_has_the_type_of_its_place(schema: dict[str, JSON], right: list[bool]) -> None:
+    whole: JSON = {"$defs": {"n": NUMBER}, "properties": {"a": schema}}
+    assert [same(whole, [5, 7], [5.0, 7]), same(whole, [5, 7], [5, 7.0])] == right
+
+
+def test_a_reference_past_the_end_of_a_list_says_nothing() -> None:
+    assert not same({"properties": {"a": {"$ref": "#/anyOf/1"}}, "anyOf": [NUMBER]}, 5, 5.0)
+
+
+def test_calls_find_their_partners_by_what_the_schema_calls_the_same() -> None:
+    expected = [call("f", a=5, b="x"), call("f", a=6, b="y")]
+    actual = [call("f", a=6.0, b="?"), call("f", a=5.0, b="!")]
+    match = match_calls(actual, expected, None, tools({"properties": {"a": NUMBER}}))
+    assert [[one.path for one in pair.differences] for pair in match.pairs] == [["b"], ["b"]]
+
+
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
@@ -141,8 +199,10 @@ def test_leaderboard_type_names_are_understood() -> None:
         ({"properties": {"a": {"$ref": "#/$defs/nowhere"}}}, "nowhere"),
         ({"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "only references such as"),
         ({"properties": {"a": {"$ref": "other.json"}}}, "only references such as"),
+        ({"properties": {"a": {"$ref": "#x"}}, "$defs": {"y": {"$anchor": "x"}}}, "only references such as"),
         ({"$schema": "http://example.invalid/meta", "type": "object"}, "meta"),
-        ({"properties": {"a": {"$id": "http://x/", "type": "string"}}}, "inside"),
+        ({"properties": {"a": {"$id": "http://x/", "type": "string"}}}, "'$id' inside"),
+        ({"$schema": DRAFT_4, "properties": {"a": {"id": "http://x/", "type": "string"}}}, "'id' inside"),
         ({"properties": {"a": {"description": "x" * 300_000}}}, "longer than"),
     ],
 )
@@ -217,6 +277,35 @@ def test_a_schema_that_multiplies_with_the_depth_of_a_value_is_refused_for_deep_
     assert isinstance(deep, dict)
     assert "too large" in (checked(twice, deep).problem or "")
     assert checked(twice, {"a": {}}).violations
+
+
+def test_a_schema_deep_in_itself_is_refused_for_deep_values() -> None:
+    inner: JSON = {"$ref": "#"}
+    for _ in range(10):
+        inner = {"allOf": [inner]}
+    value: JSON = {}
+    for _ in range(60):
+        value = {"a": value}
+    assert isinstance(value, dict)
+    schema: JSON = {"properties": {"a": inner}}
+    assert "too large" in (checked(schema, value).problem or "")
+    assert checked(schema, {"a": {"a": {}}}) == Check()
+
+
+def test_a_long_text_under_many_rules_is_refused() -> None:
+    schema: JSON = {
+        "properties": {"a": {"anyOf": [{"minLength": length, "$ref": "#/$defs/x"} for length in range(999)]}}
+    }
+    assert isinstance(schema, dict)
+    schema["$defs"] = {"x": {"type": "string"}}
+    assert "too large" in (checked(schema, {"a": "x" * 1_000_000}).problem or "")
+    assert checked(schema, {"a": "x"}) == Check()
+
+
+def test_an_id_is_one_by_the_draft_that_the_schema_names() -> None:
+    assert checked({"properties": {"a": {"id": "http://x/", "type": "string"}}}, {"a": "x"}) == Check()
+    draft_4: JSON = {"$schema": DRAFT_4, "properties": {"a": {"$id": "http://x/", "type": "string"}}}
+    assert checked(draft_4, {"a": "x"}) == Check()
 
 
 def test_a_pattern_that_would_take_forever_elsewhere_takes_no_time() -> None:

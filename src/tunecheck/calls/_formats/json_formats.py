@@ -176,20 +176,19 @@ def take_shape(value: object, collector: CallCollector, read_text: ReadText) -> 
     return taker is not None or _is_message(value)
 
 
-def take_named(wire_format: str, value: object, collector: CallCollector) -> None:
-    """The calls in a value that a mark has announced: one object with name and arguments, or a list of such.
+def take_named(value: object, collector: CallCollector) -> None:
+    """The calls in a value that its surroundings have announced: one object with name and arguments, or a list of such.
 
     Raises:
         UnreadableError: it is neither.
     """
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, dict):
-            collector.format = collector.format or wire_format
             raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
         inner = item.get("function")
         held = inner if isinstance(inner, dict) and "name" not in item else item
         arguments = held["arguments"] if "arguments" in held else held.get("parameters")
-        collector.add(wire_format, held.get("name"), arguments, item.get("id"))
+        collector.add(collector.format, held.get("name"), arguments, item.get("id"))
 
 
 # -- envelopes: objects that hold calls -------------------------------------------------------------------------------
@@ -348,13 +347,9 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
     if isinstance(call, dict) and isinstance(function, dict):
         collector.add("openai", function.get("name"), function.get("arguments"), call.get("id"))
     elif isinstance(call, dict) and ("name" in call or call.get("type") in ("function_call", "tool_call")):
-        (_call_item(call) or _take_bare_named)(call, collector)
+        (_call_item(call) or take_named)(call, collector)
     else:
         raise UnreadableError(f"call {len(collector.calls) + 1} has no function")
-
-
-def _take_bare_named(call: _Object, collector: CallCollector) -> None:
-    take_named("openai", call, collector)
 
 
 def _take_responses_item(item: _Object, collector: CallCollector) -> None:

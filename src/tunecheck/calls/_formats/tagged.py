@@ -70,7 +70,7 @@ def _glaive(text: str, position: int, collector: CallCollector) -> int:
     if text[position : position + 1] != "{":
         raise UnreadableError(f"<functioncall> is not followed by an object at {place(text, position)}")
     value, position = _glaive_object(text, position)
-    take_named("glaive", value, collector)
+    take_named(value, collector)
     end = _GLAIVE_END.match(text, position)
     return end.end() if end else position
 
@@ -135,7 +135,7 @@ def _hermes(text: str, position: int, collector: CallCollector) -> int:
     """One object, or several, up to the closing mark, which may be missing at the text's end."""
     while True:
         value, position = _value_at(text, position, "<tool_call>")
-        take_named("hermes", value, collector)
+        take_named(value, collector)
         position = skip_space(text, position)
         if text.startswith(_HERMES_END, position):
             return position + len(_HERMES_END)
@@ -152,7 +152,7 @@ def _mistral(text: str, position: int, collector: CallCollector) -> int:
     position = skip_space(text, position)
     if text[position : position + 1] in ("[", "{"):
         value, position = _value_at(text, position, "[TOOL_CALLS]")
-        take_named("mistral", value, collector)
+        take_named(value, collector)
         return position
     named = _MISTRAL_NAME.match(text, position)
     if not named:
@@ -179,7 +179,7 @@ def _llama(text: str, position: int, collector: CallCollector) -> int:
         raise UnreadableError(f"<|python_tag|> is followed by code, not by a call, at {place(text, position)}")
     while True:
         value, position = _value_at(text, position, "<|python_tag|>")
-        take_named("llama", value, collector)
+        take_named(value, collector)
         another = _SEPARATOR.match(text, position)
         if not another:
             return position

@@ -160,16 +160,18 @@ def _offset(zone: str | None) -> int | None:
 def _dates(text: str, clock: _Moment) -> Iterator[_Moment]:
     text = " ".join(_NOISE.sub(" ", text).split())
     for form, orders in _DATE_FORMS:
-        match = form.fullmatch(text)
-        for order in orders if match else ():
-            parts = dict(zip(order, match.groups(), strict=True)) if match else {}
+        if not (match := form.fullmatch(text)):
+            continue
+        for order in orders:
+            parts = dict(zip(order, match.groups(), strict=True))
             yield from _with_parts(clock, parts.get("y"), parts.get("m"), parts.get("d"))
     for form, orders in _NAMED_FORMS:
-        match = form.fullmatch(text)
-        for order in orders if match else ():
-            numbers = [part for part in match.groups() if part != match["name"]] if match else []
+        if not (match := form.fullmatch(text)):
+            continue
+        numbers = [part for part in match.groups() if part != match["name"]]
+        for order in orders:
             parts = dict(zip(order, numbers, strict=True))
-            yield from _with_parts(clock, parts.get("y"), str(_MONTHS[match["name"]]) if match else "", parts.get("d"))
+            yield from _with_parts(clock, parts.get("y"), str(_MONTHS[match["name"]]), parts.get("d"))
 
 
 def _with_parts(clock: _Moment, year: str | None, month: str | None, day: str | None) -> Iterator[_Moment]:
