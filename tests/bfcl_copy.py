@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 from pathlib import Path
 
+from filelock import lock_descriptor
 from tests.bfcl_reference import reference_wheel
 
 from tunecheck.datasets._bfcl.download import get_bfcl
@@ -17,7 +17,7 @@ def bfcl_copy() -> Path:
     wheel = reference_wheel()
     folder = wheel.parent / "copy"
     with (wheel.parent / "copy.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_descriptor(lock.fileno())
         if not (folder / "ready").exists():
             get_bfcl(to=folder, source=wheel)
             (folder / "ready").touch()

@@ -10,7 +10,6 @@ Both are kept in the test cache, safe under pytest-xdist, and skip the test wher
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import subprocess
@@ -19,6 +18,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from filelock import lock_descriptor
 from tests.reference_environments import make_environment
 
 __all__ = ["VERSION", "reference_data", "reference_python", "reference_wheel"]
@@ -82,7 +82,7 @@ def reference_wheel() -> Path:
     """The reference's wheel, downloaded once."""
     folder = _cache() / f"bfcl-eval-{VERSION}"
     with (_cache() / "bfcl-wheel.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_descriptor(lock.fileno())
         wheels = list(folder.glob("*.whl"))
         if not wheels:
             pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
@@ -96,7 +96,7 @@ def reference_data() -> Path:
     wheel = reference_wheel()
     folder = wheel.parent / "unpacked"
     with (_cache() / "bfcl-data.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_descriptor(lock.fileno())
         if not (folder / "ready").exists():
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(folder, [name for name in archive.namelist() if name.startswith("bfcl_eval/data/")])
@@ -113,7 +113,7 @@ def reference_python(*, command: bool = False) -> Path:
         pytest.skip(f"no environment for the reference: {error}")
     ready = python.parent.parent / f"bfcl-{hashlib.sha256(_REGISTRY.encode()).hexdigest()[:8]}"
     with ready.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_descriptor(lock.fileno())
         if not ready.exists():
             install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--python", str(python)]
             _run([*install, str(reference_wheel())])

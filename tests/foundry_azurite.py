@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import socket
@@ -13,6 +12,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 __all__ = ["ACCOUNT", "KEY", "azurite", "azurite_program", "free_port"]
 
@@ -32,7 +33,7 @@ def azurite_program() -> Path:
     folder = cache / f"azurite-{VERSION}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may ask for it at once
+        lock_descriptor(lock.fileno())  # several test processes may ask for it at once
         if not (folder / "ready").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 __all__ = ["AZURE", "make_environment"]
 
@@ -37,7 +38,7 @@ def make_environment(name: str, *requirements: str) -> Path:
     folder = cache / f"{name}-{tag}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f"{name}-{tag}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may ask for the same environment at once
+        lock_descriptor(lock.fileno())  # several test processes may ask for the same environment at once
         if not (folder / "ready").exists():
             shutil.rmtree(folder, ignore_errors=True)
             _install(folder, requirements)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 from pathlib import Path
 
+from filelock import lock_descriptor
 from tests.reference_environments import make_environment
 
 __all__ = ["MODEL", "packages", "torch_environment"]
@@ -36,7 +36,7 @@ def torch_environment() -> Path | None:
     python = make_environment("semantic-reference", "pip")
     ready = python.parent.parent / "torch-ready"
     with (python.parent.parent / "torch-lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_descriptor(lock.fileno())
         if not ready.exists():
             command = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *_TORCH]
             done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shlex
 import signal
 import subprocess
@@ -323,7 +322,7 @@ def test_score_refuses_a_run_that_is_not_finished(slow: Path) -> None:
 
 
 def test_a_terminal_sees_how_far_the_run_is(slow: Path) -> None:
-    leader, follower = pty.openpty()
+    leader, follower = pytest.importorskip("pty").openpty()
     running = subprocess.Popen(
         command("evaluate", "--dataset", "small.jsonl", "--endpoint", "slow"),
         cwd=slow, env=environment(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=follower,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import multiprocessing
 import os
 import re
-import resource
 import subprocess
 import sys
 import textwrap
@@ -23,7 +21,7 @@ from tests.pipeline_parts import strict_lines
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import Failure
-from tunecheck._locks import is_held
+from tunecheck._locks import is_held, lock
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 
 HEADER = b'{"k":"journal","format_version":1'
@@ -322,12 +320,54 @@ def test_a_second_writer_in_another_process_is_refused_until_the_first_is_gone(p
 
 def test_somebody_who_only_looks_whether_it_is_held_does_not_keep_a_writer_out(path: Path) -> None:
     path.touch()
-    with path.open("rb") as looking:
-        fcntl.flock(looking, fcntl.LOCK_SH)
-        release = threading.Timer(0.03, fcntl.flock, (looking, fcntl.LOCK_UN))
-        release.start()
-        Journal(path).close()
-        release.join()
+    looking = lock(path, "")
+    release = threading.Timer(0.03, looking.close)
+    release.start()
+    Journal(path).close()
+    release.join()
+
+
+@pytest.fixture
+def locked_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, where nobody could read what is locked."""
+    monkeypatch.setattr("tunecheck._locks._BESIDE", True)
+
+
+@pytest.mark.usefixtures("locked_beside")
+def test_a_lock_beside_the_journal_keeps_a_second_writer_out_and_no_reader(path: Path) -> None:
+    write(path, 0)
+    journal = Journal(path)
+    assert is_held(path)
+    with pytest.raises(RunError, match="is being written by another process"):
+        Journal(path)
+    assert answers_in(path, 1) == [0]
+    journal.close()
+    assert not is_held(path)
+
+
+@pytest.mark.usefixtures("locked_beside")
+def test_a_lock_file_that_a_killed_process_left_holds_nothing(path: Path) -> None:
+    script = "import sys; from pathlib import Path; from tunecheck import _locks; _locks._BESIDE = True\n"
+    script += "from tunecheck.pipeline._journal import Journal\n"
+    script += "Journal(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert is_held(path)
+        holder.kill()
+    assert path.with_name("journal.jsonl.lock").exists()
+    assert not is_held(path)
+    Journal(path).close()
+
+
+def test_whether_it_is_held_is_seen_in_a_folder_where_nothing_can_be_written(path: Path) -> None:
+    journal = Journal(path)
+    path.chmod(0o444)
+    assert is_held(path)
+    journal.close()
+    assert not is_held(path)
 
 
 def test_a_journal_that_nobody_wrote_is_not_held(path: Path) -> None:
@@ -419,7 +459,7 @@ FILLS_UP = """
 """
 
 
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no file size limit here")
+@pytest.mark.skipif(os.name == "nt", reason="no file size limit here")
 def test_a_run_on_a_disk_that_is_really_full_stops_in_order_and_goes_on_later(tmp_path: Path) -> None:
     def run(limit: int, *resume: str) -> str:
         done = subprocess.run(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import socket
 import subprocess
@@ -36,6 +35,8 @@ Attack = Callable[[Path], str]
 
 def limited(folder: Path, *arguments: str) -> Said:
     """Run a command that gets no more memory than any should need."""
+
+    resource = pytest.importorskip("resource")
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))

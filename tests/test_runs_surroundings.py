@@ -40,7 +40,7 @@ class Meddling(Answering):
 
 def make_unwritable(folder: Path, undo: ExitStack) -> None:
     """Nothing can be made or renamed in it; root is kept out by nothing less than `chattr`."""
-    if os.geteuid():
+    if not hasattr(os, "geteuid") or os.geteuid():
         folder.chmod(0o555)
         undo.callback(folder.chmod, 0o755)
         return

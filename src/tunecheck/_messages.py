@@ -1,5 +1,6 @@
 """Pieces of sentences that people read: text from outside made harmless, counted things, near misses of a name."""
 
+import os
 import unicodedata
 from collections.abc import Iterable
 
@@ -25,6 +26,14 @@ def printable(text: str) -> str:
         for letter in text
         if (letter.isspace() or unicodedata.category(letter) not in _HIDDEN)
     )
+
+
+def command_line(words: Iterable[str]) -> str:
+    """A command to be copied into a shell of this system."""
+    import shlex
+    import subprocess
+
+    return subprocess.list2cmdline(list(words)) if os.name == "nt" else shlex.join(words)
 
 
 def counted(number: int, word: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from tunecheck._errors import ConfigurationError, RunInterruptedError, TunecheckError
-from tunecheck._messages import clean
+from tunecheck._messages import clean, command_line
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
 from tunecheck.cli._invocation import DONE, FAILED, WRONG_USE, Invocation
@@ -81,7 +80,7 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
     app = typer.Typer(add_completion=False)
     evaluate.add_to(app, "evaluate")
-    program = f"python {shlex.quote(sys.argv[0])}"
+    program = command_line(["python", sys.argv[0]])
     return _run(Invocation(program, program), app, arguments)
 
 

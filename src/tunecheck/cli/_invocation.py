@@ -1,8 +1,9 @@
 """How this process was started: what the commands need to know of it, and how to start it again."""
 
-import shlex
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from tunecheck._messages import command_line
 
 DONE, FAILED, WRONG_USE, NOT_MET = 0, 1, 2, 3
 """Exit codes; NOT_MET: it is done, but a gate is not met, or a check found something."""
@@ -32,4 +33,4 @@ class Invocation:
     def resuming(self, run: str) -> str:
         """The command that finishes a run, to be copied into a shell."""
         where = [] if self.results_dir == DEFAULT_RESULTS else ["--results-dir", self.results_dir]
-        return " ".join([self.command, *map(shlex.quote, ["--resume", run, *where])])
+        return f"{self.command} {command_line(['--resume', run, *where])}"

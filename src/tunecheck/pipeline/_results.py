@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from msgspec import to_builtins
 from tunecheck._errors import DataError
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line, loads
-from tunecheck._regular_files import lines, open_regular
+from tunecheck._regular_files import lines, open_regular, put_in_place
 from tunecheck._targets import Row
 from tunecheck.pipeline._scoring import Output
 
@@ -117,9 +116,7 @@ class ResultsWriter:
         starts = array("Q", (start - 1 for start in self._starts if start))
         if not self._in_order:
             starts = self._sort(starts)
-        with self._partial.open("rb") as file:
-            os.fsync(file.fileno())
-        self._partial.replace(self._path)
+        put_in_place(self._partial, self._path)
         return RowsView(self._path, starts)
 
     def _sort(self, starts: array[int]) -> array[int]:

@@ -19,7 +19,7 @@ from tunecheck._files import NewerFileError, RunFile, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._locks import is_held
 from tunecheck._messages import did_you_mean
-from tunecheck._regular_files import odd_file
+from tunecheck._regular_files import odd_file, put_in_place
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._results import RowsView
@@ -157,10 +157,7 @@ def replacing(path: Path, *, synced: bool = True) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        if synced:
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-        temporary.replace(path)
+        put_in_place(temporary, path, synced=synced)
     except BaseException:  # noqa: BLE001 - whatever ends the writing, its file goes
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -11,7 +11,8 @@ import msgspec
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import FORMAT_VERSION, check_version
 from tunecheck._json import dumps, loads
-from tunecheck._regular_files import open_regular, read_regular
+from tunecheck._locks import lock
+from tunecheck._regular_files import read_regular
 from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
 from tunecheck.upload._calls import Step
 
@@ -96,18 +97,5 @@ def _read(path: Path) -> UploadFile:
 def one_at_a_time(run: Run) -> Iterator[None]:
     """Keep a second upload of the same run out while one is under way."""
     run.manifest()  # a run that cannot be read is left as it is
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    try:
-        lock = open_regular(run.folder / ".upload.lock", "wb")
-    except OSError as error:
-        raise RunError(f"cannot write to {run.folder}: {error.strerror}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigurationError(f"run {run.id} is being uploaded by another process") from None
+    with lock(run.folder / ".upload.lock", f"run {run.id} is being uploaded by another process"):
         yield

@@ -4,7 +4,6 @@ import abc
 import asyncio
 import os
 import random
-import shlex
 import tempfile
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._messages import command_line
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
@@ -139,9 +139,9 @@ class Uploader(abc.ABC):
             advice = f"if the run was deleted over there, delete {record.path} and upload again"
         else:
             name, value = self._option
-            again = f"{shlex.quote(str(contents.run.folder))} {name} {shlex.quote(value)}"
-            again += " --allow-simulated" if contents.simulated else ""
-            advice = f"the run itself is whole; go on with: tunecheck upload {again}"
+            again = ["tunecheck", "upload", str(contents.run.folder), name, value]
+            again += ["--allow-simulated"] if contents.simulated else []
+            advice = f"the run itself is whole; go on with: {command_line(again)}"
         return UploadError(
             f"upload failed: {error}; {advice}",
             step=error.step,

