@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import os
 import secrets
-import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, canonical
+from tunecheck._messages import command_line
 
 _KEY_BYTES = 32
 _MOST_FILES = 10_000
@@ -82,7 +82,7 @@ class Trust:
 
     def refusal(self, wants: str, path: Path) -> ConfigurationError:
         """The error for what `named_by` wants, and was not typed: the one sentence that says how to allow it."""
-        by, shown = self._shown(self.named_by or path), shlex.quote(self._shown(path))
+        by, shown = self._shown(self.named_by or path), command_line([self._shown(path)])
         return ConfigurationError(
             f"{by} {wants}, which nobody typed: allow it for this command with --trust {shown}, "
             f"or as long as its content stays the same with `tunecheck trust {shown}`"

@@ -140,7 +140,7 @@ def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | No
 
 def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str]) -> int:
     invocation.debug = "--debug" in arguments
-    invocation.typed = shlex.join([*invocation.program.split(), *arguments])
+    invocation.typed = command_line([*invocation.program.split(), *arguments])
     for stream in (sys.stdout, sys.stderr):
         # What a terminal's encoding cannot show must not end a run that took hours.
         with contextlib.suppress(AttributeError, ValueError):

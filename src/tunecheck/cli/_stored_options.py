@@ -5,7 +5,6 @@ What nobody typed acts only where it is this user's own: a configuration of the 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
+from tunecheck._messages import command_line
 from tunecheck._trust import Trust
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._named_endpoints import is_embedded
@@ -131,7 +131,7 @@ def check_acting(given: T, stored: T, trust: Trust, who: str, invocation: Invoca
         words = [word for each, value in acting for word in _typed(each, value)]
         what = ", ".join(f"{each.name} {_ACTS[each.description.acts or 'loads']}" for each, _ in acting)
         raise ConfigurationError(
-            f"{who} says what only you can say ({what}); to allow it, type it: {invocation.typed} {shlex.join(words)}"
+            f"{who} says what only you can say ({what}); to allow it, type it: {invocation.typed} {command_line(words)}"
         )
 
 
