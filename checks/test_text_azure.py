@@ -16,7 +16,6 @@ import pytest
 from tests.conftest import ROOT, ReferenceEnvironment
 from tests.reference_environments import AZURE
 
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.evaluators._text.evaluators import (
     BleuScoreEvaluator,
     F1ScoreEvaluator,
@@ -26,6 +25,7 @@ from tunecheck.evaluators._text.evaluators import (
     RougeType,
 )
 from tunecheck.evaluators._text.tokens import split_sentences
+from tunecheck.formats._reading import read_calls
 
 pytestmark = pytest.mark.slow
 

@@ -24,8 +24,8 @@ from typing import Any
 from tests.bfcl_reference import reference_data, reference_python
 from tests.simulator_reference_replay import digest
 
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
+from tunecheck.formats._reading import read_calls
 from tunecheck.simulators._backend import Backend, Result
 from tunecheck.simulators._base import Simulator
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tunecheck._json import JSON
-from tunecheck.calls._formats.reading import read_calls, read_python_calls
-from tunecheck.calls._formats.writing import FORMATS, canonical_text, write_calls
 from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._writing import FORMATS, canonical_text, write_calls
+from tunecheck.formats._reading import read_calls, read_python_calls
 
 SEED_CALLS = [
     FunctionCall("get_weather", {"city": "Paris", "days": 3, "opts": {"k": [1, 2.5, None, True]}}, "c1"),

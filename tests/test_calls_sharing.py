@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
-from tunecheck.calls._formats.reading import once, one_row
 from tunecheck.calls._matching.match import match_calls
+from tunecheck.formats._reading import once, one_row
 
 
 def counting(counts: list[int]) -> int:

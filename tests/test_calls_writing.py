@@ -12,11 +12,11 @@ from hypothesis import example, given, settings, strategies as st
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.calls._formats.reading import read_calls
-from tunecheck.calls._formats.writing import FORMATS, write_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode
+from tunecheck.calls._writing import FORMATS, write_calls
+from tunecheck.formats._reading import read_calls
 
 MARKS = [
     *("<tool_call>", "</tool_call>", "<|endoftext|>", "<functioncall>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>"),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.matching_parts import call
 
-from tunecheck.calls._formats.writing import write_calls
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import write_calls
 from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._calls.evaluators import ArgumentMatchEvaluator
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tunecheck._json import dumps
-from tunecheck.calls._formats.writing import FORMATS, write_calls
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import FORMATS, write_calls
 from tunecheck.evaluators._base import Verdict
 from tunecheck.evaluators._calls.evaluators import FunctionCallMatchEvaluator
 

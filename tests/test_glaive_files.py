@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.datasets._glaive import convert_glaive
 from tunecheck.datasets._reading import open_dataset
+from tunecheck.formats._reading import read_calls
 
 GOOD = {"system": "", "chat": "USER: Hi\nASSISTANT: Hello! <|endoftext|>"}
 BAD = {"system": "", "chat": "Hi"}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck._json import dumps
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.datasets._glaive import MAX_GROWTH, ConversationError, conversation_rows
+from tunecheck.formats._reading import read_calls
 
 WEATHER = {"name": "weather", "description": "Forecast", "parameters": {"type": "object", "properties": {"city": {}}}}
 NO_FUNCTIONS = "SYSTEM: You are a helpful assistant, with no access to external functions.\n"

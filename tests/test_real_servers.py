@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, ThrottledError
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.formats._reading import read_calls
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environments is most of it, the first time
 

@@ -12,13 +12,13 @@ import aiohttp
 import pytest
 
 from tunecheck._targets import CallContext, Row, TargetOutput
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._serving.middleware import ServerOptions
 from tunecheck.endpoints._serving.server import make_app, running
 from tunecheck.endpoints._serving.sources import EndpointSource
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
 from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.formats._reading import read_calls
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -14,8 +14,8 @@ from hypothesis import given, strategies as st
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
+from tunecheck.formats._reading import read_calls
 from tunecheck.simulators._backend import Backend, find_simulator, result_text
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
 

@@ -32,9 +32,8 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck._pytest_plugin import assert_no_regression as assert_no_regression
     from tunecheck._targets import CallContext as CallContext, Row as Row, Target as Target
     from tunecheck.bfcl._scoring import score_results as score_results
-    from tunecheck.calls._formats.reading import read_calls as read_calls
-    from tunecheck.calls._formats.writing import write_calls as write_calls
     from tunecheck.calls._model import FunctionCall as FunctionCall, Reading as Reading
+    from tunecheck.calls._writing import write_calls as write_calls
     from tunecheck.comparison._compare import compare as compare
     from tunecheck.comparison._comparison import Comparison as Comparison, MetricComparison as MetricComparison
     from tunecheck.comparison._pairing import NothingPairsError as NothingPairsError
@@ -82,6 +81,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         RougeScoreEvaluator as RougeScoreEvaluator,
         RougeType as RougeType,
     )
+    from tunecheck.formats._reading import read_calls as read_calls
     from tunecheck.memory._kinds.chapterbreak import MissingTextsError as MissingTextsError
     from tunecheck.memory._session import SessionStoppedError as SessionStoppedError
     from tunecheck.prompts._bounds import TooMuchError as TooMuchError
@@ -100,8 +100,8 @@ _HOMES = {
     "tunecheck._pytest_plugin": "assert_no_regression",
     "tunecheck._targets": "CallContext Row Target",
     "tunecheck.bfcl._scoring": "score_results",
-    "tunecheck.calls._formats.reading": "read_calls",
-    "tunecheck.calls._formats.writing": "write_calls",
+    "tunecheck.formats._reading": "read_calls",
+    "tunecheck.calls._writing": "write_calls",
     "tunecheck.calls._model": "FunctionCall Reading",
     "tunecheck.comparison._compare": "compare",
     "tunecheck.comparison._comparison": "Comparison MetricComparison",

@@ -6,10 +6,10 @@ from tunecheck._json import JSON
 from tunecheck.bfcl._entries import CheckRow, Entry
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._verdicts import shown
-from tunecheck.calls._formats.reading import read_calls, read_python_calls
-from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._python_text import bind_positional
+from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._multi_turn_replay import Replay, path_text
+from tunecheck.formats._reading import read_calls, read_python_calls
 
 _MOST_CHANGES = 20
 _LONGEST_RESULT = 2_000

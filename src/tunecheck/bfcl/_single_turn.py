@@ -11,13 +11,13 @@ from tunecheck.bfcl._leaderboard_answers import LeaderboardRules
 from tunecheck.bfcl._source_literals import source_calls
 from tunecheck.bfcl._strict_answers import StrictRules, plain_name
 from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._matching.match import assign
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
 from tunecheck.conversations._bfcl_text import UndecodableError
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded
+from tunecheck.formats._reading import read_calls
 
 _PASSED = Verdict(True)
 

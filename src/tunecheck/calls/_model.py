@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 
+PARALLEL = "multi_tool_use.parallel"
+"""The wrapper some models put around calls made at once; its argument `tool_uses` holds them."""
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:

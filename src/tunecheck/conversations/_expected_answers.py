@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from tunecheck._json import JSON, dumps
 from tunecheck._targets import Row
-from tunecheck.calls._formats.reading import read_python_calls
-from tunecheck.calls._formats.writing import write_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
+from tunecheck.calls._writing import write_calls
+from tunecheck.formats._reading import read_python_calls
 
 _DONE = "Done."
 _NO_CALL = "None of these functions does that."

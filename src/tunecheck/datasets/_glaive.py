@@ -23,11 +23,11 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps, dumps_line, loads
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
 from tunecheck.datasets._reading import locate
 from tunecheck.datasets._sources import ArrayReader, JsonArraySource
+from tunecheck.formats._reading import read_calls
 
 DEFAULTS = DatasetDefaults(
     column_mapping={

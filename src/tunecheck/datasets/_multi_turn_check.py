@@ -13,13 +13,13 @@ from typing import Final
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._formats.reading import read_calls, read_python_calls
-from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
 from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Step, collision
 from tunecheck.datasets._sources import one_line
+from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._base import Simulator
 from tunecheck.simulators._long_context import LongContext

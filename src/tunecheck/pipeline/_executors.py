@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tunecheck._files import Failure
 from tunecheck._threads import LateError, Threads
-from tunecheck.calls._formats.reading import one_row
+from tunecheck.formats._reading import one_row
 from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async, end_if_forked
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Literal
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
-from tunecheck.calls._formats.reading import read_calls
+from tunecheck.formats._reading import read_calls
 
 Source = Literal["data", "target"]
 

@@ -11,8 +11,8 @@ import msgspec
 
 from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.formats._reading import read_calls
 from tunecheck.report._texts import as_json, as_text, cut
 
 ANSWER = "(an answer)"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
-from tunecheck.calls._formats.reading import read_calls, read_python_calls
-from tunecheck.calls._formats.writing import canonical_text
+from tunecheck.calls._writing import canonical_text
+from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.report._calls import shown_call
 from tunecheck.report._texts import as_json, as_text, changed_part, cut
 

@@ -22,11 +22,11 @@ from tunecheck._errors import ConfigurationError, ReplyError
 from tunecheck._json import JSON, canonical, dumps
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import Row
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._simulated.mistakes import ANSWER_MISTAKES, CALL_MISTAKES, Draft, Situation
+from tunecheck.formats._reading import read_calls
 
 GROUND_TRUTH_COLUMNS = ("answer", "ground_truth")
 """Columns looked at for the ground truth, in this order, where the definition names none."""

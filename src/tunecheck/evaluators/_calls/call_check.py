@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 from tunecheck._json import JSON
 from tunecheck.bfcl._decoding import Mode
 from tunecheck.bfcl._single_turn import check_single_turn
-from tunecheck.calls._formats.reading import read_calls
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._multi_turn_state import Compat, chosen, compat_for, scored
+from tunecheck.formats._reading import read_calls
 
 _METRIC = "call_check"
 

@@ -12,13 +12,13 @@ from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import MOST_VALUE, Fault, cut
 from tunecheck._json import JSON
-from tunecheck.calls._formats.reading import once, read_calls, read_once
 from tunecheck.calls._matching.kinds import KINDS
 from tunecheck.calls._matching.match import Match, Pair, match_calls
 from tunecheck.calls._matching.values import Difference, MatchPolicy, PolicyOptions
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.formats._reading import once, read_calls, read_once
 
 _MOST_SHOWN = 200
 

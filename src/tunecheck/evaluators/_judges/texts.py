@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, canonical, dumps, plain
-from tunecheck.calls._formats.reading import read_calls
-from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._writing import canonical_text
+from tunecheck.formats._reading import read_calls
 
 if TYPE_CHECKING:
     from tunecheck.calls._schemas import ToolDefinitions

@@ -15,13 +15,13 @@ from typing import ClassVar, NamedTuple
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
 from tunecheck._json import JSON
-from tunecheck.calls._formats.reading import read_once
-from tunecheck.calls._formats.writing import canonical_text
 from tunecheck.calls._model import Reading
+from tunecheck.calls._writing import canonical_text
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._text import overlap
 from tunecheck.evaluators._text.meteor import meteor
 from tunecheck.evaluators._text.tokens import tokens_of
+from tunecheck.formats._reading import read_once
 
 
 class TextPair(NamedTuple):

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tunecheck._json import JSON
-from tunecheck.calls._formats.json_formats import CallCollector, take_named
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode_at, place, quoted, skip_space
+from tunecheck.formats._json_shapes import CallCollector, take_named
 
 _Reader: TypeAlias = Callable[[str, int, CallCollector], int]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from tunecheck._json import JSON
-from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._model import PARALLEL, FunctionCall, Reading
 from tunecheck.calls._strict_json import (
     MAX_CALLS,
     MAX_DEPTH,
@@ -20,9 +20,6 @@ from tunecheck.calls._strict_json import (
     kind_of,
     quoted,
 )
-
-PARALLEL = "multi_tool_use.parallel"
-"""The wrapper some models put around calls made at once; its argument `tool_uses` holds them."""
 
 _PREFIX = "functions."
 _END_MARKS = ("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>")

@@ -20,11 +20,11 @@ from contextvars import ContextVar
 from typing import TypeVar, cast
 
 from tunecheck import _json as jsontext
-from tunecheck.calls._formats.json_formats import CallCollector, take_shape, without_end_marks
-from tunecheck.calls._formats.tagged import MARKS, first_mark, take_tagged
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at, exact, place
+from tunecheck.formats._json_shapes import CallCollector, take_shape, without_end_marks
+from tunecheck.formats._marks import MARKS, first_mark, take_tagged
 
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck.calls._formats.json_formats import PARALLEL
-from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._model import PARALLEL, FunctionCall
 from tunecheck.calls._python_text import NAME, positional_count
 from tunecheck.calls._strict_json import MAX_CALLS, UnreadableError, exact, quoted
 

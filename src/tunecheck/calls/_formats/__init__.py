@@ -1,1 +1,0 @@
-"""The formats in which function calls come and go: read from any, written in any."""
