@@ -34,8 +34,8 @@ def cells(*values: JSON) -> list[str]:
         "-2+3",
         "@SUM(A1)",
         "\t=1",
-        "\r=1",
         "\n=1",
+        "\r\n=1",
         " =1",
         '"=1',
         "'=1",
@@ -69,8 +69,9 @@ def test_the_name_of_a_column_is_a_text_too(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text("utf-8-sig").strip() == "'=1+1"
 
 
-ANY = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
-LIKE_FORMULAS = st.text(st.sampled_from("'\"= +-@\t\r\n\ufeff\u200b＝a1"), max_size=12)
+ANY = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\t\n"), max_size=30)
+LIKE_FORMULAS = st.text(st.sampled_from("'\"= +-@\t\n\ufeff\u200b＝a1"), max_size=12)
+CONTROLS = [*range(9), 11, 12, *range(14, 32), *range(127, 160)]
 
 
 @given(st.lists(st.one_of(ANY, LIKE_FORMULAS), min_size=1, max_size=5))
@@ -85,8 +86,12 @@ def test_no_cell_begins_with_a_formula_even_without_its_white_space(text: str) -
     assert not cell.lstrip(' \t\r\n"\ufeff\u200b').startswith(tuple(SIGNS))
 
 
-def test_nul_is_written_as_text() -> None:
-    assert cells("row", "\0=1", "a\0b") == ["row", "\\0=1", "a\\0b"]
+def test_control_characters_are_written_as_text(tmp_path: Path) -> None:
+    hostile = "".join(map(chr, CONTROLS))
+    assert cells("row", "\0=1", "a\x1b[31m\x9b") == ["row", "\\u0000=1", "a\\u001b[31m\\u009b"]
+    assert cells("one\r\ntwo\tthree\rfour") == ["one\r\ntwo\tthree\\u000dfour"]
+    write_table(tmp_path / "t.csv", [f"c{hostile}"], [{f"c{hostile}": [hostile, {hostile: hostile}]}])
+    assert not set(hostile) & set((tmp_path / "t.csv").read_text("utf-8-sig"))
 
 
 def test_a_very_long_run_of_spaces_takes_no_long_time() -> None:

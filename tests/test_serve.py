@@ -324,3 +324,33 @@ def test_faults_are_written_as_status_and_rate() -> None:
 def test_faults_that_cannot_be_are_refused(recorded: AnswerSource, faults: dict[int, float]) -> None:
     with pytest.raises(ConfigurationError):
         make_app(recorded, ServerOptions(faults=faults))
+
+
+HOSTS = {
+    b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n": 403,
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1.evil.example:80\r\n\r\n": 403,
+    b"GET /health HTTP/1.1\r\nHost: localhost@evil.example\r\n\r\n": 403,
+    b"GET /health HTTP/1.1\r\nHost:\r\n\r\n": 403,
+    b"GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n": 403,
+    b"GET /health HTTP/1.0\r\n\r\n": 403,
+    b"GET /health HTTP/1.1\r\n\r\n": 400,
+    b"GET http://[/ HTTP/1.1\r\nHost: localhost\r\n\r\n": 400,
+    b"GET /health HTTP/1.1\r\nHost: localhost:80\r\n\r\n": 200,
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n": 200,
+    b"GET /health HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n": 200,
+}
+
+
+@pytest.mark.parametrize(("request_", "status"), HOSTS.items())
+async def test_only_who_names_this_machine_is_answered_and_nothing_else_prints_a_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], request_: bytes, status: int
+) -> None:
+    async with servers() as start:
+        url = await start(recorded_answers(tmp_path))
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(request_)
+        await writer.drain()
+        first = await asyncio.wait_for(reader.readline(), 10)
+        writer.close()
+    assert int(first.split()[1]) == status
+    assert "Traceback" not in "".join(capfd.readouterr())

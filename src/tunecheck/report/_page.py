@@ -9,6 +9,7 @@ attribute, and (`trusted-types`) any markup made from text.
 import base64
 import hashlib
 import html
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -68,9 +69,13 @@ class Page:
         return f"<script>{self._script}</script>\n</body>\n</html>\n"
 
 
+_UNSAFE = re.compile(r"[<\x7f-\x9f\u2028\u2029]")
+"""What a browser, or a terminal, could take for more than a part of a text; JSON has escaped the other controls."""
+
+
 def embedded(name: str, text: str) -> str:
     """One piece of data: JSON text, as a browser neither runs it nor mistakes its end."""
-    safe = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    safe = _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return f'<script type="application/json" id="{name}">{safe}</script>\n'
 
 

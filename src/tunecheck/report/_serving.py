@@ -23,6 +23,7 @@ from aiohttp import web
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import NewerFileError
 from tunecheck._json import JSON
+from tunecheck.endpoints._serving.middleware import NOT_THIS_MACHINE, names_this_machine
 from tunecheck.endpoints._serving.server import running
 from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._reading import Evaluated, evaluated
@@ -74,8 +75,6 @@ def _figure(evaluator: Evaluated, metrics: Mapping[str, JSON]) -> Iterator[JSON]
 _KEPT = 20
 """Pages that are kept; the one that was asked for longest ago gives way."""
 
-_LOCAL = frozenset({"127.0.0.1", "localhost"})
-
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -125,8 +124,8 @@ async def _serve(app: web.Application, port: int, on_ready: Callable[[str], None
 @web.middleware
 async def _guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Refuse who was not sent here by this machine's name; say what went wrong as plain text."""
-    if request.host.rsplit(":", 1)[0] not in _LOCAL:
-        response: web.StreamResponse = web.Response(status=403, text="this server answers to 127.0.0.1 only")
+    if not names_this_machine(request):
+        response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)
     else:
         try:
             response = await handler(request)
@@ -134,6 +133,8 @@ async def _guarded(request: web.Request, handler: _Handler) -> web.StreamRespons
             response = web.Response(status=error.status, text=error.text or error.reason)
         except ConfigurationError as error:
             response = web.Response(status=409, text=str(error))
+        except Exception as error:  # noqa: BLE001 - the server goes on, whatever a run folder holds
+            response = web.Response(status=500, text=f"{type(error).__name__}: {error}")
     response.headers.update(_HEADERS)
     return response
 

@@ -18,6 +18,9 @@ _FORMULA = re.compile(
     r"[\s\x00-\x1f'\"`´‘’‚“”„«»\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@\t\r\n＝＋－＠−﹢﹣﹦﹫]"
 )
 
+# All but a tab and the ends of lines: a terminal that shows the file would obey some.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+
 MAX_COLUMNS = 16_384
 """Most columns of the table, which is what a spreadsheet can hold; eval_results.jsonl has all of them."""
 
@@ -40,23 +43,27 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
 
 def _cell(value: JSON) -> str | int | float:
     if isinstance(value, str):
-        if value.isalnum():  # a quick way past the expression for most texts
+        if value.isalnum():  # a quick way past the expressions for most texts
             return value
-        shown = value.replace("\0", "\\0")
+        shown = _without_controls(value)
         return f"'{shown}" if _FORMULA.match(shown) else shown
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, dict)):
-        return dumps(value).decode("utf-8")
+        return _without_controls(dumps(value).decode("utf-8"))
     return value
+
+
+def _without_controls(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def text_of_cell(cell: str) -> str:
     """The text that `write_table` made a cell of text from: without the apostrophe that keeps it from being a formula.
 
-    Exact but for NUL, which stands in the file as `\\0`, and for halves of surrogate pairs.
+    Exact but for control characters, which stand in the file as `\\u001b`, and for halves of surrogate pairs.
     """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -18,6 +19,7 @@ from tunecheck._errors import ConfigurationError, ContentFilterError, EndpointEr
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._recorded import NoAnswerError
 from tunecheck.endpoints._serving.wire import BadRequestError, Problem, ProblemError
+from tunecheck.endpoints._urls import is_loopback
 
 REQUEST_ID = "x-request-id"
 
@@ -45,7 +47,8 @@ class ServerOptions:
     """How the server behaves.
 
     `key` is asked of every request but the health check; `latency_ms` is waited before each answer; `faults` gives
-    the rate of error replies by status, drawn with `seed`; `on_request` is called after each request.
+    the rate of error replies by status, drawn with `seed`; `on_request` is called after each request. A server that is
+    not `local_only` answers to other names than this machine's, too.
     """
 
     key: str | None = field(default=None, repr=False)
@@ -53,6 +56,7 @@ class ServerOptions:
     faults: Mapping[int, float] = field(default_factory=dict)
     seed: int = 0
     on_request: Callable[[Served], None] | None = None
+    local_only: bool = True
 
 
 class Middleware:
@@ -92,6 +96,9 @@ class Middleware:
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         open_to_all = request.path in _OPEN_TO_ALL
         self._counts["requests"] += not open_to_all
+        if self._options.local_only and not names_this_machine(request):
+            self._counts["refusals"] += 1
+            return _problem(Problem(403, NOT_THIS_MACHINE, "permission_error", "wrong_host"))
         key = self._options.key
         if key and not open_to_all and not key_is_right(key, request.headers):
             self._counts["refusals"] += 1
@@ -135,6 +142,21 @@ def _problem(problem: Problem) -> web.Response:
     response = json_reply(problem.body(), status=problem.status)
     response.headers.update(problem.headers())
     return response
+
+
+NOT_THIS_MACHINE = "this server answers to 127.0.0.1 and localhost only"
+
+
+def names_this_machine(request: web.Request) -> bool:
+    """Whether a request was sent to this machine by its own name.
+
+    A page elsewhere whose name points to this machine (DNS rebinding) has its browser send that name as the `Host`.
+    """
+    try:
+        host = urlsplit(f"//{request.headers.get('Host', '')}").hostname
+    except ValueError:
+        return False
+    return host is not None and is_loopback(host)
 
 
 MAX_STORED = 10_000

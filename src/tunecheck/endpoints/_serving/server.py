@@ -6,10 +6,12 @@ With `--memory-agent` it is an agent with its own memory instead: see tunecheck.
 import asyncio
 import contextlib
 import functools
+import logging
 import os
 import signal
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -46,7 +48,9 @@ def make_app(source: AnswerSource | ServedAgent, options: ServerOptions | None =
 @contextlib.asynccontextmanager
 async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
     """Serve an application within this block; gives its address, `http://127.0.0.1:41234`. Port 0 takes a free one."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
+    # aiohttp logs a traceback for each request that is no HTTP; its sender is told by the reply's status.
+    quiet = logging.Logger("tunecheck.serving", logging.CRITICAL)
+    runner = web.AppRunner(app, access_log=None, logger=quiet, shutdown_timeout=5)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)
@@ -79,6 +83,7 @@ async def run_server(
     if not is_loopback(host) and not options.key:
         raise ConfigurationError(f"serving on {host} would let others in: ask for a key (--key-env NAME)")
     stop = stop or asyncio.Event()
+    options = replace(options, local_only=is_loopback(host))
     async with running(make_app(source, options), host, port) as url:
         with _stopped_by_signals(stop):
             if on_ready:
