@@ -203,6 +203,26 @@ def test_a_run_torn_at_every_byte_of_its_last_record_resumes_to_the_same_result(
 
 
 @pytest.mark.slow
+def test_a_journal_that_was_cut_after_its_process_was_killed_is_not_taken_for_a_shorter_run(
+    data: Path, tmp_path: Path
+) -> None:
+    with serving(tmp_path) as server:
+        process = begin(data, tmp_path, server.port)
+        while not (synced := list((tmp_path / "runs").glob("*/journal.synced"))) or not synced[0].stat().st_size:
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        path = run_folder(tmp_path) / "journal.jsonl"
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))
+        asked = len(server.requests())
+        again = begin(data, tmp_path, server.port)
+        _, errors = again.communicate(timeout=60)
+        assert again.returncode == 1
+        assert b"records are damaged or missing (at the end)" in errors
+        assert len(server.requests()) == asked
+
+
+@pytest.mark.slow
 def test_a_second_process_on_the_same_run_is_refused_and_harms_nothing(
     data: Path, unbroken: Path, tmp_path: Path
 ) -> None:

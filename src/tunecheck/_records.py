@@ -83,6 +83,8 @@ class RecordFile:
             TypeError: it has no JSON form.
         """
         line = memoryview(_sealed(dumps(record), self.count))
+        if len(line) >= MOST_IN_A_LINE:
+            raise RunError(f"{self.path}: no record may be longer than {MOST_IN_A_LINE >> 20} MB, and one would be")
         written = 0
         try:
             if self._problem is not None:
