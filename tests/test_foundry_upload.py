@@ -230,6 +230,18 @@ def test_one_run_goes_to_two_projects_side_by_side(fake: Fake, run: Run) -> None
     assert len(record["uploads"]) == 2
 
 
+def test_what_somebody_else_says_they_uploaded_changes_nothing_over_there(fake: Fake, run: Run) -> None:
+    uploader(fake.project).upload(run)
+    record = json.loads((run.folder / "upload.json").read_text("utf-8"))
+    for known in record["uploads"].values():
+        known |= {"run_id": "another-run", "complete": False}
+    (run.folder / "upload.json").write_text(json.dumps(record), "utf-8")
+    asked = len(fake.asked)
+    with pytest.raises(ConfigurationError, match=r"upload\.json: you did not upload this run from here"):
+        uploader(fake.project).upload(run)
+    assert len(fake.asked) == asked
+
+
 def test_a_simulated_run_is_refused_unless_allowed_and_then_tagged(fake: Fake, project: Any, tmp_path: Path) -> None:
     rows = [{"id": "a", "query": "hello", "ground_truth": "hi"}]
     run = finished_run(tmp_path, rows, target="simulated", evaluators={"f1_score": "f1_score"})

@@ -398,6 +398,53 @@ def test_ones_own_run_goes_on_with_everything_it_recorded(home: Path, elsewhere:
     assert process(home, "score", run.name).code == 0
 
 
+def test_an_endpoint_has_changed_when_what_decides_its_answers_has(home: Path, server: FaultServer) -> None:
+    mine = home / "endpoints" / "mine.yaml"
+    asks(mine, server, "limits: {concurrency: 2}\n")
+    run = begun(home, "--endpoint", "mine")
+    asks(mine, server, "limits: {concurrency: 3}\ntimeout_s: 9\nprice: {input_per_million: 1}\n")
+    assert evaluated(home, "--resume", run.name).code == 0
+    assert len(server.requests) == 6
+    asks(mine, server, "limits: {concurrency: 3}\nparameters: {temperature: 1}\n")
+    refused = evaluated(home, "--resume", run.name)
+    assert refused.code == 2
+    assert "the target's parameters was" in refused.err
+    assert "limits" not in refused.err
+    assert len(server.requests) == 6
+
+
+def test_an_endpoint_of_ones_own_kind_has_not_changed_with_its_limits(home: Path) -> None:
+    kind = """
+import msgspec
+from tunecheck.endpoints import Completion, Endpoint, EndpointConfig
+
+class EchoConfig(EndpointConfig, frozen=True, kw_only=True):
+    text: str
+    limits: dict[str, int] = {}
+
+class Echo(Endpoint):
+    kind = "echo"
+    config_type = EchoConfig
+
+    def __init__(self, definition):
+        self.name, self._data = definition.name, dict(definition.data)
+        self._config = definition.read(EchoConfig)
+
+    async def complete(self, request):
+        return Completion(text=self._config.text)
+
+    def settings(self):
+        return self._data
+"""
+    (home / "endpoints" / "echo.py").write_text(kind, "utf-8")
+    (home / "endpoints" / "mine.yaml").write_text("kind: echo\ntext: hello\nlimits: {concurrency: 1}\n", "utf-8")
+    run = begun(home, "--endpoint", "mine")
+    (home / "endpoints" / "mine.yaml").write_text("kind: echo\ntext: hello\nlimits: {concurrency: 2}\n", "utf-8")
+    assert evaluated(home, "--resume", run.name).code == 0
+    (home / "endpoints" / "mine.yaml").write_text("kind: echo\ntext: hi\nlimits: {concurrency: 2}\n", "utf-8")
+    assert "text was hello, is hi" in evaluated(home, "--resume", run.name).err
+
+
 def test_ones_own_run_is_somebody_elses_in_another_workspace(home: Path, elsewhere: Path, tmp_path: Path) -> None:
     run = begun(home, "--endpoint", str(elsewhere / "evil.yaml"))
     other = workspace(tmp_path / "other")

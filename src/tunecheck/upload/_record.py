@@ -10,9 +10,10 @@ import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import FORMAT_VERSION, check_version
-from tunecheck._json import dumps, loads
+from tunecheck._json import JSON, dumps, loads, plain
 from tunecheck._locks import lock
 from tunecheck._regular_files import read_regular
+from tunecheck._trust import is_signed, signature
 from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
 from tunecheck.upload._calls import Step
 
@@ -49,8 +50,15 @@ class Destination(msgspec.Struct, omit_defaults=True):
 
 
 class UploadFile(msgspec.Struct):
+    """`signature` is that of the user who uploaded: what it says is sent to, and changed over there."""
+
     format_version: int = FORMAT_VERSION
     uploads: dict[str, Destination] = {}
+    signature: str | None = None
+
+    def content(self, run: Run) -> JSON:
+        """What is signed."""
+        return [str(run.folder.resolve()), plain(self.uploads)]
 
 
 class UploadRecord:
@@ -58,7 +66,8 @@ class UploadRecord:
 
     def __init__(self, run: Run, destination: str) -> None:
         self.path = run.folder / _FILE
-        self._file = _read(self.path)
+        self._run = run
+        self._file = _read(run, self.path)
         fresh = Destination(str(uuid.uuid4()), complete=False, steps=[])
         self.known = self._file.uploads.setdefault(destination, fresh)
 
@@ -67,6 +76,7 @@ class UploadRecord:
         if step is not None:
             kept = [done for done in self.known.steps if done.step != step.words]
             self.known.steps = [*kept, DoneStep(step.words, utc_now().isoformat())]
+        self._file.signature = signature(self._file.content(self._run))
         try:
             write_file(self.path, dumps_readably(loads(dumps(self._file))))
         except OSError as error:
@@ -80,7 +90,19 @@ class UploadRecord:
         return self.known.moment_ms
 
 
-def _read(path: Path) -> UploadFile:
+def _read(run: Run, path: Path) -> UploadFile:
+    read = _parsed(path)
+    content = read.content(run)
+    # Who can keep no key cannot tell theirs from others'.
+    if read.uploads and not is_signed(content, read.signature) and signature(content) is not None:
+        raise ConfigurationError(
+            f"{path}: you did not upload this run from here, and this file says what to change over there; "
+            "remove it to upload the run anew"
+        )
+    return read
+
+
+def _parsed(path: Path) -> UploadFile:
     try:
         content = loads(read_regular(path))
         check_version(content if isinstance(content, dict) else {}, path)
