@@ -63,6 +63,18 @@ def test_a_bare_name_is_looked_for_in_the_workspace(
     assert load_endpoint(given).name == "mine"
 
 
+def test_a_bare_name_is_one_of_the_workspace_before_a_file_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "endpoints", FULL)
+    for beside in ("mine.yml", "mine.yaml", "mine"):
+        write(tmp_path, "kind: openai\n", beside)
+    assert load_endpoint("mine").kind == "azure_ml"
+    with pytest.raises(ConfigurationError, match=r"mine\.yml"):
+        load_endpoint("mine.yml")
+
+
 def test_an_unknown_file_suggests_a_known_one(tmp_path: Path) -> None:
     write(tmp_path / "endpoints", FULL, "production.yaml")
     with pytest.raises(ConfigurationError, match="no endpoint definition 'prodution'; did you mean 'production'"):

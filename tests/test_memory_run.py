@@ -323,7 +323,7 @@ class Judge(Recalling):
 
     async def complete(self, request: ChatRequest) -> Completion:
         self.calls += 1
-        answer = {"score": 4, "explanation": "so so", "follows_role": True, "reason": "it does", "verdict": "yes"}
+        answer = {"score": 4, "explanation": "so so", "follows_role": True, "reason": "it does", "right": True}
         return Completion(text=json.dumps(answer), usage=Usage(50, 5), latency_ms=1.0)
 
 
@@ -334,7 +334,119 @@ def test_without_a_judge_the_run_says_who_judged() -> None:
 
 def test_without_a_judge_the_run_says_what_is_not_scored(workspace: Path) -> None:
     (workspace / "small.yml").write_text(CONFIG + "    - name: delayed_recall\n")
-    assert any("Delayed Recall: not scored" in note for note in had().result.notes)
+    assert any("Delayed Recall: not scored" in note for note in had(unjudged=True).result.notes)
+
+
+@pytest.mark.parametrize("kind", ["delayed_recall", "instruction_recall", "how_to_think"])
+def test_tests_that_only_a_judge_can_score_are_refused_before_anything_is_said(workspace: Path, kind: str) -> None:
+    (workspace / "small.yml").write_text(CONFIG + f"    - name: {kind}\n")
+    agent = Recalling()
+    with pytest.raises(ConfigurationError, match=r"only a judge can score it; name a model with --judge.*--unjudged"):
+        had(agent)
+    assert agent.calls == 0 and not (workspace / "eval_results").exists()
+
+
+def test_a_kind_of_one_s_own_that_asks_a_judge_as_it_goes_is_refused_without_one(workspace: Path) -> None:
+    (workspace / "quiz.py").write_text(ASKING, "utf-8")
+    (workspace / "small.yml").write_text(CONFIG + "    - name: quiz.py\n")
+    agent = Recalling()
+    with pytest.raises(ConfigurationError, match="Quiz: a judge is asked while it runs; name a model with --judge"):
+        had(agent, unjudged=True)
+    assert agent.calls == 0
+
+
+ASKING = """\
+from tunecheck.memory import AskJudge, Definition, Kind, Points, Say
+
+
+class Quiz(Kind):
+    name = "quiz"
+    title = "Quiz"
+    consults = True
+
+    def definition(self, example, making):
+        return Definition(self.title, example)
+
+    def steps(self, definition, scene):
+        yield Say("Hello")
+        yield AskJudge("mood", {})
+        return Points(1, 1, ())
+"""
+
+
+class Narrow(Recalling):
+    """A model that takes prompts of so many words, and keeps the size of each that it was sent."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self.sizes: list[int] = []
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        size = sum(len(str(message["content"]).split()) for message in request.messages)
+        if size > self._most:
+            raise EndpointError("answered 400: maximum context length is 900 tokens", status=400)
+        self.sizes.append(size)
+        return await super().complete(request)
+
+
+def events_of(run: Path) -> list[Any]:
+    lines = (run / "memory" / "session-1" / "events.jsonl").read_bytes().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def stopped_at_its_window() -> Run:
+    with pytest.raises(RunError, match=r"no longer fits the model: .*--max-prompt-size N"):
+        had(Narrow(500))
+    (run,) = list_runs(Path("eval_results"))
+    return run
+
+
+def test_a_conversation_that_no_longer_fits_goes_on_with_a_smaller_window() -> None:
+    run = stopped_at_its_window()
+    before = [line for line in events_of(run.folder) if line["k"] in ("did", "done")]
+    agent = Narrow(500)
+    outcome = had(agent, resume=run.id, max_prompt_size=400)
+    assert outcome.result.failed_row_count == 0
+    events = events_of(run.folder)
+    assert [line for line in events if line["k"] in ("did", "done")][: len(before)] == before
+    changed = [line for line in events if line.get("changed")]
+    assert [line["changed"] for line in changed] == [{"prompt size": 400}]
+    assert changed[0]["n"] == len(before), "from the message on that did not fit"
+    sent = [line for line in events if line["k"] == "do" and line["effect"]["do"] == "send"]
+    asked = {line["n"] for line in sent if line["effect"]["suggested"] is None}
+    assert agent.calls == len(asked - {line["n"] for line in before}), "nobody was asked twice"
+
+
+def test_a_run_that_went_on_with_another_window_goes_on_with_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    run = stopped_at_its_window()
+    cut = Narrow(500)
+    cut._fails_at = 5
+    with pytest.raises(RunError, match="out of order"):
+        had(cut, resume=run.id, max_prompt_size=400)
+    had(Narrow(500), resume=run.id, max_prompt_size=300)
+    changed = [line["changed"] for line in events_of(run.folder) if line.get("changed")]
+    assert changed == [{"prompt size": 400}, {"prompt size": 300}]
+
+
+def test_a_judge_may_be_named_when_a_run_goes_on_and_judges_all_of_it(workspace: Path) -> None:
+    (workspace / "small.yml").write_text(CONFIG + "    - name: delayed_recall\n")
+    with pytest.raises(RunError, match="out of order"):
+        had(Recalling(fails_at=60), unjudged=True)
+    (run,) = list_runs(workspace / "eval_results")
+    judge = Judge(price=Price(3.0, 3.0))
+    outcome = had(resume=run.id, judge=judge)
+    changed = [line["changed"] for line in events_of(run.folder) if line.get("changed")]
+    assert len(changed) == 1 and set(changed[0]) == {"judge"}
+    assert {row["outputs.memory.memory"] for row in rows_of(outcome)} != {None}
+    assert judge.calls > 0
+
+
+def test_a_run_does_not_go_on_with_other_tests_because_its_judge_may_change(workspace: Path) -> None:
+    run = stopped_at_its_window()
+    (workspace / "other.yml").write_text("introduction: Hello there.\n", "utf-8")
+    with pytest.raises(ConfigurationError, match="wording"):
+        had(Narrow(500), resume=run.id, wording=Path("other.yml"), max_prompt_size=400)
 
 
 def test_scoring_a_run_again_needs_the_evaluators_names(capsys: pytest.CaptureFixture[str]) -> None:
@@ -351,7 +463,9 @@ def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> Non
     assert not any("judged by words" in note for note in outcome.result.notes)
     spent: Any = outcome.result.usage["judge"]
     assert spent["calls"] > 0
-    assert spent["input_tokens"] + spent["output_tokens"] == 55 * judge.calls
+    scoring: Any = outcome.result.usage["memory"]
+    tokens = [each[name] for each in (spent, scoring) for name in ("input_tokens", "output_tokens")]
+    assert sum(tokens) == 55 * judge.calls
     assert spent["cost"] == pytest.approx(55 * judge.calls * 3 / 1_000_000)
 
 

@@ -234,10 +234,10 @@ def test_the_fingerprint_says_whether_the_same_would_be_said(tmp_path: Path) -> 
         target_of(Model(), settings={"isolated": True}),
         target_of(Model(), settings={"memory_span": 17}),
         target_of(Model(), clock="mirrored"),
-        target_of(Model(), max_prompt_size=900),
-        target_of(Model(), judged_by={"judge": "gpt"}),
     ]
-    assert len({same, *(other.fingerprint() for other in others)}) == 7
+    assert len({same, *(other.fingerprint() for other in others)}) == 5
+    going_on = [target_of(Model(), max_prompt_size=900), target_of(Model(), judged_by={"judge": "gpt"})]
+    assert {other.fingerprint() for other in going_on} == {same}, "these may change; the event log says when"
 
 
 def test_an_unknown_clock_is_refused_before_anything_is_asked() -> None:

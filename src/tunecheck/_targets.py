@@ -152,6 +152,8 @@ class Target(ABC):
     """The columns of its answers, where they are known beforehand."""
     answers_can_be_reused: bool = True
     """Whether a new run can reuse some of another's answers; those of one long conversation belong together."""
+    evaluators_may_change: bool = False
+    """Whether its run may go on with evaluators that are made otherwise, whose verdicts are then given anew."""
     notes: Sequence[str] = ()
     """Remarks on how it answers, which stand beside the results."""
     tracks_each_call: bool = False

@@ -92,7 +92,8 @@ def _definition(document: Document, name: str | None, folder: Path) -> Definitio
 
 def _find(path: Path, workspace: Path) -> Path:
     folder = workspace / _FOLDER
-    for base in (path, folder / path):
+    is_name = path.parent == Path() and path.suffix not in (".yaml", ".yml")  # a name is one of the workspace's first
+    for base in (folder / path, path) if is_name else (path, folder / path):
         for candidate in (base, *(base.with_name(base.name + suffix) for suffix in (".yaml", ".yml"))):
             if candidate.is_file():
                 return candidate

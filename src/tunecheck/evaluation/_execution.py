@@ -104,7 +104,13 @@ class Execution:
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
             reuses_answers = self.target is None or self.target.answers_can_be_reused
-            manifest = resumed(folder.id, folder.manifest(), described, reuses_answers=reuses_answers)
+            manifest = resumed(
+                folder.id,
+                folder.manifest(),
+                described,
+                reuses_answers=reuses_answers,
+                evaluators_may_change=self.target is not None and self.target.evaluators_may_change,
+            )
         else:
             source = None
             if reuse is not None:  # what cannot be read is said before a folder is made
@@ -265,7 +271,7 @@ class Execution:
 
     def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:
         """What a run that goes on may reuse: from its own journal, and from that of the run it was made from."""
-        own = self._recorded(run, manifest, manifest, notes, by_row=True)
+        own = self._recorded(run, run.manifest(), manifest, notes, by_row=True)
         parent = None
         if manifest.parent:
             elsewhere = Path(manifest.parent).name != manifest.parent and not began_here(manifest)

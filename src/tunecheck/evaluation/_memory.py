@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
+from tunecheck._errors import ConfigurationError
 from tunecheck._files import LeftOut, MemorySummary
 from tunecheck._locks import is_held
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -20,7 +21,7 @@ from tunecheck.memory._evaluator import MemoryEvaluator
 from tunecheck.memory._event_log import refuse_damage
 from tunecheck.memory._filler import FillerPool, load_filler
 from tunecheck.memory._judging import EndpointJudge
-from tunecheck.memory._kind import Making
+from tunecheck.memory._kind import Kind, Making
 from tunecheck.memory._making import Made, Mode, make_definitions
 from tunecheck.memory._restaurant.word_judge import WordJudge
 from tunecheck.memory._run_files import ISOLATED, benchmark_folder, keep_definitions, write_run_files
@@ -68,6 +69,7 @@ def run_memory(
     repeat: int = 1,
     max_prompt_size: int | None = None,
     clock: ClockName = "virtual",
+    unjudged: bool = False,
     name: str | None = None,
     **arguments: Unpack[RunArguments],
 ) -> MemoryOutcome:
@@ -89,6 +91,7 @@ def run_memory(
         repeat: so many conversations, side by side.
         max_prompt_size: tokens of the conversation that the agent is sent at most.
         clock: see MemoryTarget.
+        unjudged: without a judge, have tests that only a judge can score all the same; they get no score.
         name: the run's.
         arguments: see `evaluate`.
 
@@ -101,6 +104,8 @@ def run_memory(
     naming = None if trust is None else trust.of_options(Path(configuration))
     read = read_configuration(os.fspath(configuration), seed=seed, trust=naming)
     isolated = isolated or read.isolated
+    if judge is None:
+        _check_unjudged([each.kind for each in read.data_sets], unjudged)
     making = Making(read.seed, read.memory_span, texts, generator)
     made = _made(read, making, _kept(read, arguments, isolated), definitions, mode, counting)
     settings = _settings(read, load_wording(wording), load_filler(filler), counting, isolated=isolated)
@@ -224,6 +229,23 @@ def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path 
     return folder if folder.is_dir() else None
 
 
+def _check_unjudged(kinds: Sequence[Kind], unjudged: bool) -> None:
+    """Refuse, before anything is made or said, tests that only a judge can go on with or score."""
+    asking = [kind.title for kind in kinds if kind.consults and not WordJudge.knows(kind.name)]
+    if asking:
+        raise ConfigurationError(f"{', '.join(asking)}: a judge is asked while it runs; name a model with --judge")
+    scored = [] if unjudged else [kind.title for kind in kinds if _is_judged(kind)]
+    if scored:
+        raise ConfigurationError(
+            f"{', '.join(scored)}: only a judge can score it; name a model with --judge, or have it without a score "
+            "with --unjudged"
+        )
+
+
+def _is_judged(kind: Kind) -> bool:
+    return kind.judged or needs_judge(kind.title)
+
+
 def _notes(made: Made, tests: Sequence[Test], judge: Endpoint | None) -> list[str]:
     notes = [f"{each.title} is left out: {each.reason}" for each in made.left_out]
     consulting = sorted({test.definition.title for test in tests if test.kind.consults})
@@ -231,7 +253,7 @@ def _notes(made: Made, tests: Sequence[Test], judge: Endpoint | None) -> list[st
         notes.append(
             f"{', '.join(consulting)}: judged by words, not by a model, while the tests ran; --judge names one"
         )
-    judged = sorted({test.definition.title for test in tests if needs_judge(test.definition.title)})
+    judged = sorted({test.kind.title for test in tests if _is_judged(test.kind)})
     if judge is None and judged:
         notes.append(f"{', '.join(judged)}: not scored, as only a judge can; --judge names one")
     return notes

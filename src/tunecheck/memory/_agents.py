@@ -65,6 +65,14 @@ class Window:
             self._used += self._costs[-1]
         self._kept += (_message("user", message), _message("assistant", reply))
 
+    def resize(self, limit: int | None) -> None:
+        """Hold another number of tokens from the next message on; what found no room before stays left out."""
+        kept, self._limit = [*self._kept], limit
+        self._fixed = 0 if limit is None else sum(self._cost(str(each["content"])) for each in self._system)
+        self.clear()
+        for said, replied in zip(kept[::2], kept[1::2], strict=True):
+            self.keep(str(said["content"]), str(replied["content"]))
+
     def clear(self) -> None:
         self._kept.clear()
         self._costs.clear()
@@ -132,6 +140,9 @@ class Agent(Protocol):
         """Take an exchange from an event log without asking anybody."""
 
     def observe_reset(self) -> None: ...
+
+    def resize(self, max_prompt_size: int | None) -> None:
+        """Send at most so many tokens of the conversation from the next message on."""
 
 
 def agent_for(
@@ -202,6 +213,9 @@ class EndpointAgent:
     def observe_reset(self) -> None:
         self._window.clear()
 
+    def resize(self, max_prompt_size: int | None) -> None:
+        self._window.resize(max_prompt_size)
+
 
 class RememberingAgent:
     def __init__(self, endpoint: StatefulEndpoint, conversation: str) -> None:
@@ -229,6 +243,8 @@ class RememberingAgent:
     def observe(self, message: str, reply: str, *, declined: bool = False) -> None: ...
 
     def observe_reset(self) -> None: ...
+
+    def resize(self, max_prompt_size: int | None) -> None: ...
 
 
 def _agent_reply(completion: Completion, name: str, *, adopted: bool = False) -> AgentReply:

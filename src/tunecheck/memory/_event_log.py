@@ -7,6 +7,7 @@ One JSON object a line in `RUN/memory/<session>/events.jsonl`:
     {"k": "done", "n": 12, "outcome": {…}}                          what it came to
     {"k": "did", "n": 13, "effect": {…}, "outcome": {…}}            something that concerns nobody else
 
+Where a run went on with another prompt size or judge, the event from which that holds says so: `"changed": {…}`.
 A `do` without its `done`, at the end, was in flight when the process died: it is carried out again under the same key.
 The last line may be torn; it is cut off.
 """
@@ -25,6 +26,10 @@ from tunecheck._messages import counted
 from tunecheck._records import RecordFile, WholeRecords, synced_file
 from tunecheck._regular_files import open_regular
 from tunecheck.memory._effects import Effect, Outcome
+
+PROMPT_SIZE, JUDGE = "prompt size", "judge"
+CHANGEABLE = frozenset({PROMPT_SIZE, JUDGE})
+"""What a session may go on without: what was said keeps, and the events to come depend on the new one."""
 
 FOLDER, EVENTS = "memory", "events.jsonl"
 """The folder in a run's own, and in it, below each session's, the file of its events."""
@@ -47,40 +52,48 @@ class _Session(_Record, frozen=True, tag="session"):
     format_version: int = FORMAT_VERSION
 
 
-class _Do(_Record, frozen=True, tag="do"):
+class _Do(_Record, frozen=True, tag="do", omit_defaults=True):
     n: int
     key: str
     at: int
     effect: Effect
+    changed: dict[str, Any] | None = None
 
 
-class _Done(_Record, frozen=True, tag="done"):
+class _Done(_Record, frozen=True, tag="done", omit_defaults=True):
     n: int
     outcome: Outcome
+    changed: dict[str, Any] | None = None
 
 
-class _Did(_Record, frozen=True, tag="did"):
+class _Did(_Record, frozen=True, tag="did", omit_defaults=True):
     n: int
     effect: Effect
     outcome: Outcome
+    changed: dict[str, Any] | None = None
 
 
 AnyRecord: TypeAlias = _Session | _Do | _Done | _Did
 
 
 class Event(msgspec.Struct, frozen=True):
-    """A recorded effect; `outcome` is None where it was in flight, `key` where nobody was asked."""
+    """A recorded effect; `outcome` is None where it was in flight, `key` where nobody was asked.
+
+    `changed` is what the session was made of otherwise from this event on.
+    """
 
     effect: Effect
     outcome: Outcome | None
     key: str | None = None
     at_us: int = 0
+    changed: dict[str, Any] | None = None
 
 
 class EventLog:
     """The log of a session at work: `recorded` are its events so far, `start_us` is when its clock began.
 
-    Every method that writes raises RunError where it cannot.
+    `begun_with` is what the first event depended on, `change` what is otherwise from the next one on. Every method that
+    writes raises RunError where it cannot.
     """
 
     def __init__(self, path: Path, start_us: int, made_of: Mapping[str, JSON]) -> None:
@@ -100,9 +113,11 @@ class EventLog:
             if header is None:
                 header = _Session(start_us, dict(made_of))
                 self._file.append(header)
-            before: Mapping[str, JSON] = header.made_of
+            before: dict[str, JSON] = {**header.made_of}
+            for event in self.recorded:
+                before |= event.changed or {}
             changed = [name for name in {**before, **made_of} if before.get(name) != made_of.get(name)]
-            if changed:
+            if not CHANGEABLE.issuperset(changed):
                 raise ConfigurationError(
                     f"{path.parent.name} was begun with other {' and other '.join(changed)}: "
                     "undo that, or start anew with --fresh"
@@ -111,14 +126,19 @@ class EventLog:
             self._file.close()
             raise
         self.start_us = header.start
+        self.begun_with: Mapping[str, JSON] = header.made_of
+        self.change: dict[str, JSON] | None = {name: made_of.get(name) for name in changed} or None
         self._next = len(self.recorded)
+        if self.change and self.recorded and self.recorded[-1].outcome is None:  # it is asked for again
+            last = self.recorded[-1]
+            self.recorded[-1] = msgspec.structs.replace(last, changed={**(last.changed or {}), **self.change})
 
     def intend(self, effect: Effect, key: str, at_us: int) -> None:
         """Record what is about to be asked of the agent or the judge."""
-        self._file.append(_Do(self._next, key, at_us, effect))
+        self._file.append(_Do(self._next, key, at_us, effect, self._told()))
 
     def done(self, outcome: Outcome) -> None:
-        self._file.append(_Done(self._next, outcome))
+        self._file.append(_Done(self._next, outcome, self._told()))
         self._next += 1
 
     def redone(self, outcome: Outcome) -> None:
@@ -126,8 +146,13 @@ class EventLog:
         self.done(outcome)
 
     def did(self, effect: Effect, outcome: Outcome) -> None:
-        self._file.append(_Did(self._next, effect, outcome))
+        self._file.append(_Did(self._next, effect, outcome, self._told()))
         self._next += 1
+
+    def _told(self) -> dict[str, JSON] | None:
+        """The change, once: with the first event from which it holds."""
+        change, self.change = self.change, None
+        return change
 
     def close(self) -> None:
         self._file.close()
@@ -210,11 +235,12 @@ def _read(path: Path) -> _Log:
 def _add(events: list[Event], record: AnyRecord) -> None:
     in_flight = bool(events) and events[-1].outcome is None
     match record:
-        case _Done(n, outcome) if in_flight and n == len(events) - 1:
-            events[-1] = msgspec.structs.replace(events[-1], outcome=outcome)
-        case _Do(n, key, at_us, effect) if not in_flight and n == len(events):
-            events.append(Event(effect, None, key, at_us))
-        case _Did(n, effect, outcome) if not in_flight and n == len(events):
-            events.append(Event(effect, outcome))
+        case _Done(n, outcome, changed) if in_flight and n == len(events) - 1:
+            both = {**(events[-1].changed or {}), **(changed or {})} or None
+            events[-1] = msgspec.structs.replace(events[-1], outcome=outcome, changed=both)
+        case _Do(n, key, at_us, effect, changed) if not in_flight and n == len(events):
+            events.append(Event(effect, None, key, at_us, changed))
+        case _Did(n, effect, outcome, changed) if not in_flight and n == len(events):
+            events.append(Event(effect, outcome, changed=changed))
         case _:
             raise ValueError("out of order")

@@ -63,6 +63,8 @@ class Kind:
     resets: ClassVar[bool] = False
     consults: ClassVar[bool] = False
     """Whether its tests ask the judge while they run."""
+    judged: ClassVar[bool] = False
+    """Whether only a judge can score its tests."""
 
     arguments: Mapping[str, JSON] = MappingProxyType({})
     """What it was made with, for definitions, rows and fingerprints."""

@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
+from tunecheck._json import JSON, whole_number
 from tunecheck._targets import CostTracker
 from tunecheck.endpoints._base import Completion
 from tunecheck.memory._clock import Clock
 from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
-from tunecheck.memory._event_log import Event, EventLog
+from tunecheck.memory._event_log import PROMPT_SIZE, Event, EventLog
 from tunecheck.memory._model import AskJudge
 from tunecheck.memory._session_state import SessionState, TestState
 
@@ -91,14 +93,20 @@ class Session:
         schedule = self.schedule()
         effect = self._advance(schedule, None)
         for event in self.log.recorded:
+            self._change(event.changed)
             if effect is None or to_data(effect) != to_data(event.effect):
                 raise ConfigurationError(
                     f"event {self._number} was {_shown(event.effect)}, and now would be {_shown(effect)}: the "
                     "definitions, the settings or the program have changed since; undo that, or start anew with --fresh"
                 )
             effect = await self._settle(schedule, event.effect, await self._recorded(event))
+        self._change(self.log.change)
         while effect is not None:
             effect = await self._settle(schedule, effect, await self._execute(effect))
+
+    def _change(self, changed: Mapping[str, JSON] | None) -> None:
+        if changed is not None and PROMPT_SIZE in changed:
+            self.agent.resize(whole_number(changed[PROMPT_SIZE]))
 
     async def _settle(self, schedule: Schedule, effect: Effect, outcome: Outcome) -> Effect | None:
         self._number += 1
@@ -184,7 +192,8 @@ class Session:
                 return Outcome(await self.clock.jump(effect.until_us))
             return Outcome(self.clock.now())
         except EndpointError as error:
-            raise RunError(f"at {_shown(effect)}: {error}") from error
+            way = _WINDOW_ADVICE if isinstance(effect, Send) and _is_too_long(error) else ""
+            raise RunError(f"at {_shown(effect)}: {error}{way}") from error
 
     async def _judged(self, effect: Consult, key: str) -> Outcome:
         judge = self._judge = self._judge or self.make_judge()
@@ -204,6 +213,18 @@ class Session:
             output_tokens=tokens[1],
             simulated=any(each.simulated for each in made),
         )
+
+
+_TOO_LONG = re.compile(
+    r"context.{0,3}(?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,40}tokens"
+    r"|reduce the length|string_above_max_length|max_model_len",
+    re.IGNORECASE,
+)
+_WINDOW_ADVICE = "; the conversation no longer fits the model: give fewer tokens than it takes, --max-prompt-size N"
+
+
+def _is_too_long(error: EndpointError) -> bool:
+    return error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
 
 
 def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:

@@ -22,7 +22,7 @@ from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.memory._agents import Agent, agent_for
 from tunecheck.memory._clock import ClockName, make_clock
 from tunecheck.memory._definitions import definition_data
-from tunecheck.memory._event_log import Event, EventLog, event_log_path, session_name
+from tunecheck.memory._event_log import CHANGEABLE, JUDGE, PROMPT_SIZE, Event, EventLog, event_log_path, session_name
 from tunecheck.memory._kind import Kind
 from tunecheck.memory._model import Given, Score
 from tunecheck.memory._session import Judge, Session
@@ -57,6 +57,7 @@ class MemoryTarget(Target):
     """
 
     tracks_each_call = True
+    evaluators_may_change = True
 
     def __init__(
         self,
@@ -89,12 +90,13 @@ class MemoryTarget(Target):
         self._running: dict[int, _Running] = {}
         self._stopped = False
         self._made_of = self._describe_parts()
+        self._kept = {name: part for name, part in self._made_of.items() if name not in CHANGEABLE}
         make_clock(clock)
-        self._agent("")
+        self._agent("", max_prompt_size)
 
-    def _agent(self, conversation: str) -> Agent:
+    def _agent(self, conversation: str, max_prompt_size: int | None) -> Agent:
         tokenizer = self._settings.tokenizer
-        return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=self._max_prompt_size)
+        return agent_for(self.endpoint, tokenizer, conversation=conversation, max_prompt_size=max_prompt_size)
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Wait for the end of the row's test; raises RunError where the conversation cannot go on."""
@@ -123,7 +125,7 @@ class MemoryTarget(Target):
         running = _Running(self._tests)
         session = Session(
             schedule=lambda: schedule(self._tests.values(), settings),
-            agent=self._agent(f"{context.run_id}/{trial}"),
+            agent=self._agent(f"{context.run_id}/{trial}", whole_number(log.begun_with.get(PROMPT_SIZE))),
             make_judge=self._judge,
             clock=clock,
             log=log,
@@ -158,7 +160,7 @@ class MemoryTarget(Target):
         return output.get("simulated") is True
 
     def inputs(self, row: Row) -> JSON:
-        return [dict(row.values), self._made_of]
+        return [dict(row.values), self._kept]
 
     def _describe_parts(self) -> dict[str, JSON]:
         settings = self._settings
@@ -180,12 +182,12 @@ class MemoryTarget(Target):
             "filler": settings.filler.sha256,
             "tokenizer": settings.tokenizer.name,
             "clock": self._clock,
-            "prompt size": self._max_prompt_size,
-            "judge": dict(self._judged_by),
+            PROMPT_SIZE: self._max_prompt_size,
+            JUDGE: dict(self._judged_by),
         }
 
     def fingerprint(self) -> str | None:
-        return content_hash([EndpointTarget(self.endpoint).fingerprint(), self._made_of])
+        return content_hash([EndpointTarget(self.endpoint).fingerprint(), self._kept])
 
     def describe(self) -> dict[str, JSON]:
         described = EndpointTarget(self.endpoint).describe()

@@ -112,12 +112,16 @@ def reusable(before: RunFile, now: RunFile) -> Reusable:
     return Reusable(evaluators, same, (note,) if same else ())
 
 
-def resumed(run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool) -> RunFile:
+def resumed(
+    run_id: str, before: RunFile, now: RunFile, *, reuses_answers: bool, evaluators_may_change: bool = False
+) -> RunFile:
     """What `run.json` says of a run that goes on in its own folder.
 
     Raises:
         ConfigurationError: it would not be the same run; names each part that has changed.
     """
+    if evaluators_may_change and before.evaluators.keys() == now.evaluators.keys():
+        before = structs.replace(before, evaluators=now.evaluators, command=now.command or before.command)
     changed = _changes(before, now)
     if changed:
         new = f"a new run that reuses what still holds: --reuse {run_id}" if reuses_answers else "a new run"

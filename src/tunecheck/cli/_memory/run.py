@@ -17,7 +17,7 @@ from tunecheck._messages import clean
 from tunecheck._trust import Trust
 from tunecheck.cli._console import console, cost_text, print_json
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
-from tunecheck.cli._options import RUNNING, command, flag, option
+from tunecheck.cli._options import RUNNING, SCORING, command, flag, option
 from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_summary
 from tunecheck.cli._shared_options import ModelOptions, ResumableOptions
 from tunecheck.cli._stored_options import recorded_options
@@ -58,7 +58,26 @@ class MemoryRunOptions(ModelOptions, ResumableOptions):
         acts="asks",
     )
     max_prompt_size: int | None = option(
-        "Send the agent at most N tokens of the conversation, the oldest exchanges left out.", "N", _TESTING, least=1
+        "Send the agent at most N tokens of the conversation, the oldest exchanges left out; another N may be given "
+        "with --resume.",
+        "N",
+        _TESTING,
+        least=1,
+        fixed=False,
+    )
+    judge: str | None = option(
+        "The model that scores what words cannot, and that tests consult: a definition, or the name of one in "
+        "endpoints/; another one may be given with --resume.",
+        "FILE",
+        SCORING,
+        fixed=False,
+    )
+    unjudged: bool = option(
+        "Without --judge, have tests that only a judge can score all the same; they get no score.",
+        None,
+        SCORING,
+        default=False,
+        fixed=False,
     )
     isolated: bool = flag(
         "Each test in a conversation of its own: nothing in between, and time passes at once.", _TESTING
@@ -212,6 +231,7 @@ def _run(options: MemoryRunOptions, config: str, agent: str, trust: Trust) -> Me
         repeat=options.repeat or 1,
         max_prompt_size=options.max_prompt_size,
         clock=cast("ClockName", options.clock or "virtual"),
+        unjudged=options.unjudged,
         name=options.name,
         **run_arguments(options, "memory", max_cost=options.max_cost, trust=trust),
     )

@@ -73,7 +73,13 @@ def declared_kind(path: Path) -> type[Kind]:
         raise ConfigurationError(f"{document.where('cases')}: all cases must have the same names")
     _check_blanks(declared, document)
     topics = frozenset(map(str, declared.topics))
-    members = {"name": path.name, "title": str(declared.title or path.stem), "topics": topics, "declared": declared}
+    members = {
+        "name": path.name,
+        "title": str(declared.title or path.stem),
+        "topics": topics,
+        "judged": declared.score == "judge",
+        "declared": declared,
+    }
     return type("DeclaredKind", (_Declared,), members)
 
 
