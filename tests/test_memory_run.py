@@ -466,7 +466,7 @@ def test_a_judge_is_consulted_while_tests_run_and_its_calls_are_counted() -> Non
     scoring: Any = outcome.result.usage["memory"]
     tokens = [each[name] for each in (spent, scoring) for name in ("input_tokens", "output_tokens")]
     assert sum(tokens) == 55 * judge.calls
-    assert spent["cost"] == pytest.approx(55 * judge.calls * 3 / 1_000_000)
+    assert spent["cost"] + scoring["cost"] == pytest.approx(55 * judge.calls * 3 / 1_000_000)
 
 
 def test_a_run_says_so_when_only_the_judge_was_simulated() -> None:
