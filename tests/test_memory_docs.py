@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PAGE = (ROOT / "docs" / "memory.md").read_text("utf-8")
 PICTURE = "images/memory-timeline.png"
-BEGIN = "tunecheck memory run -c benchmark.yml --endpoint notes"
+BEGIN = "tunecheck memory run -c benchmark.yml --endpoint notes --unjudged"
 PACE = re.compile(r"[\d,.]+ tokens/s")
 
 
