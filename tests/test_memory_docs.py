@@ -251,7 +251,8 @@ def test_the_event_log_holds_the_lines_that_the_page_shows(workspace: Path) -> N
 
 
 def without_chance(lines: str) -> list[str]:
-    """Lines of an event log without the run's keys, and without how long replies took."""
+    """Lines of an event log without the run's keys, how long replies took, and the checksums over both."""
+    lines = re.sub(r'"c":\[(\d+),\d+\]', r'"c":[\1]', lines)
     return re.sub(r'"ms":[\d.e-]+', '"ms":0', re.sub(r'"key":"[0-9a-f]+"', '"key":""', lines)).splitlines()
 
 
