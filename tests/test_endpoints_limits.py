@@ -330,6 +330,8 @@ class TestTheConcurrencyThatIsAskedFor:
             results_dir=folder,
         )
         assert result.failed_row_count == 0
+        held = "8 calls at once, as the endpoint's limits.concurrency says, and not the 40 asked for"
+        assert result.notes == ([held] if limits else [])
         return server.most_under_way
 
     def test_it_is_used_where_the_definition_states_no_limit(self, tmp_path: Path) -> None:

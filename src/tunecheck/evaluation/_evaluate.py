@@ -233,6 +233,9 @@ def _prepared(
     answering = _make_target(chosen, dataset, config, pace, user_agent)
     if pace.concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
         endpoint.allow(pace.concurrency)
+        if answering is not None and endpoint.concurrency is not None and endpoint.concurrency < pace.concurrency:
+            most = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
+            answering.notes = [*answering.notes, f"{most}, and not the {pace.concurrency} asked for"]
     bound = _bind_evaluators(evaluators, layers, config, answering, naming)
     entrust(of_data, answering, bound)
     return Execution(dataset, answering, bound, layers, pace, keeping)
