@@ -220,6 +220,9 @@ LONG: dict[str, tuple[str, ...]] = {
     "objects of JavaScript": ("[f(x=", "{a: ", "1", "}", ")]"),
     "comments": ("[f(x=", "/*", ")]"),
     "a regular expression": ("[f(x=/", "(a+)+", "$/)]"),
+    "arrows": ("[f(x=", "x=>", "...?)]"),
+    "angles": ("[f(x=", "a<", ")]"),
+    "loops without a body": ("[=while(1)", "->", "]"),
 }
 """What costs a parser most: a beginning, what is repeated, and what follows: once, repeated, and once again."""
 
@@ -233,7 +236,7 @@ def long_texts(length: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [150, 25_000])
+@pytest.mark.parametrize("length", [150, 300, 25_000])
 def test_the_hardest_texts_are_judged_within_limits(length: int, tmp_path: Path) -> None:
     texts = long_texts(length)
     cases = [case for text in texts for case in cases_of(question(), text, mode="text")]
