@@ -12,8 +12,9 @@ from tests.pipeline_parts import length, run
 
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._files import RunFile
+from tunecheck._whole_files import replacing, write_file
 from tunecheck.pipeline._journal import Journal
-from tunecheck.runs._store import Run, create_run, find_run, list_runs, replacing, write_file
+from tunecheck.runs._store import Run, create_run, find_run, list_runs
 
 
 def made(folder: Path, *names: str) -> list[Run]:

@@ -7,7 +7,6 @@ import errno
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -17,8 +16,6 @@ MOST_BYTES = 64 << 20
 
 MOST_IN_A_LINE = 256 << 20
 """Bytes of a record, or of a result row."""
-
-_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 _NEITHER_FOLLOWED_NOR_WAITED_FOR = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -65,25 +62,6 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     if content is None or len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB, as no file of its kind is", path)
     return content
-
-
-def put_in_place(temporary: Path, path: Path, *, synced: bool = True) -> None:
-    """Rename a finished file to the name it is meant to have; `synced`, it is on the disk before.
-
-    Raises:
-        OSError: it cannot be renamed.
-    """
-    if synced:
-        with temporary.open("r+b") as file:  # Windows syncs only what is open for writing
-            os.fsync(file.fileno())
-    for pause_s in _PAUSES_S if os.name == "nt" else ():
-        try:
-            temporary.replace(path)
-        except PermissionError:  # somebody has the file open, often a virus scanner that looks at what is new
-            time.sleep(pause_s)
-        else:
-            return
-    temporary.replace(path)
 
 
 def sha256_of(path: Path) -> str:

@@ -188,7 +188,8 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
 def write_scores(scores: Scores, folder: Path) -> ModelSummary | ModelsSummary:
     """Write all verdicts and summaries; gives the summary of the whole."""
     from tunecheck._files import ModelsSummary
-    from tunecheck.runs._store import dumps_readably, write_file
+    from tunecheck._whole_files import write_file
+    from tunecheck.runs._store import dumps_readably
 
     compat: Literal["bfcl", "strict"] = "bfcl" if scores.compat else "strict"
     summaries: dict[str, ModelSummary] = {}
@@ -309,9 +310,9 @@ def _rows_with(files: BfclFiles, ids: Sequence[str]) -> Iterator[CheckRow]:
 
 
 def _show_rows(rows: Iterator[CheckRow], files: BfclFiles, out: Path | None) -> None:
+    from tunecheck._whole_files import write_file
     from tunecheck.bfcl._ground_truth import ground_truth_lines
     from tunecheck.bfcl._replay import Simulators
-    from tunecheck.runs._store import write_file
     from tunecheck.simulators._long_context import LongContext
 
     plain, padded = Simulators(), None

@@ -7,6 +7,7 @@ from typing import BinaryIO, TypeVar
 
 from tunecheck._json import JSON, dumps_line
 from tunecheck._targets import Row
+from tunecheck._whole_files import replacing
 from tunecheck.conversations._driver import Steps
 from tunecheck.conversations._inference_log import was_forced_to_quit
 from tunecheck.datasets._bfcl.categories import CATEGORIES
@@ -133,9 +134,6 @@ def _counted(value: JSON) -> JSON:
     return 0 if value is None else value
 
 
-_PARTIAL = ".partial"
-
-
 def write_result_files(rows: Iterable[Mapping[str, JSON]], folder: Path, model: str) -> list[Path]:
     """Write the result rows of a finished run below `folder`, one file a category, and say where.
 
@@ -152,10 +150,8 @@ def write_result_files(rows: Iterable[Mapping[str, JSON]], folder: Path, model: 
             path = folder / result_path(model, group, category.name)
             if path not in written:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                written[path] = opened.enter_context(path.with_name(path.name + _PARTIAL).open("wb"))
+                written[path] = opened.enter_context(opened.enter_context(replacing(path)).open("wb"))
             written[path].write(dumps_line(_line(row)))
-    for path in written:
-        path.with_name(path.name + _PARTIAL).replace(path)
     return list(written)
 
 

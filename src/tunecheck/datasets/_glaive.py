@@ -15,7 +15,6 @@ introduces them stays as the system message. Text beside a call is kept: in the 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps, dumps_line, loads
+from tunecheck._whole_files import replacing, write_file
 from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._defaults import DatasetDefaults, sidecar_path, sidecar_text
 from tunecheck.datasets._reading import locate
@@ -93,15 +93,11 @@ def convert_glaive(
     source = locate(str(source), ())
     _check_out(source, out, overwrite=overwrite)
     report = ConversionReport(source, out, sidecar_path(out))
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     with told_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with replacing(out) as temporary:
             _write(report, temporary)
             _write_sidecar(report, overwrite=overwrite_defaults)
-            temporary.replace(out)
-        finally:
-            temporary.unlink(missing_ok=True)
     return report
 
 
@@ -131,8 +127,6 @@ def _write(report: ConversionReport, path: Path) -> None:
             uses = [row["answer"]["tool_uses"] for row in rows if isinstance(row["answer"], dict)]
             report.call_rows += len(uses)
             report.calls += sum(len(calls) for calls in uses if isinstance(calls, list))
-        file.flush()
-        os.fsync(file.fileno())
     if not report.conversations:
         raise DataError(f"{report.source} has no conversations")
     if not report.rows:
@@ -164,9 +158,7 @@ def _write_sidecar(report: ConversionReport, *, overwrite: bool) -> None:
     if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
         report.sidecar_kept = True
         return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, "utf-8")
-    temporary.replace(path)
+    write_file(path, text.encode())
 
 
 class ConversationError(ValueError):

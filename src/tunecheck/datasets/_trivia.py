@@ -5,17 +5,15 @@ Read are TriviaQA's own files (one object whose list `Data` has `Question` and `
 either form or with `question` and `answer`. Entry by entry: TriviaQA's largest file does not fit into most memories.
 """
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
 
 from tunecheck._errors import ConfigurationError, DataError, told_as
 from tunecheck._json import JSON, dumps_line
+from tunecheck._whole_files import replacing
 from tunecheck.datasets._reading import locate
 from tunecheck.datasets._sources import CHUNK, ArrayReader, Digest, JsonLinesSource
 
@@ -47,7 +45,7 @@ def convert_trivia(source: Path, out: Path, *, overwrite: bool = False) -> Trivi
     report = TriviaReport(out)
     with told_as(ConfigurationError, out, "cannot be written"):
         out.parent.mkdir(parents=True, exist_ok=True)
-        with _replacing(out) as file:
+        with replacing(out) as temporary, temporary.open("wb") as file:
             for entry in _entries(source):
                 pair = _pair(entry)
                 if pair is None:
@@ -59,20 +57,6 @@ def convert_trivia(source: Path, out: Path, *, overwrite: bool = False) -> Trivi
                 what = f"none of its {report.left_out:,} entries has a question with an answer"
                 raise DataError(f"{source}: {what if report.left_out else 'holds no entries'}")
     return report
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the path's place once it is written to its end."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _entries(path: Path) -> Iterator[JSON]:

@@ -17,6 +17,7 @@ from tunecheck._messages import counted, did_you_mean
 from tunecheck._progress import ProgressBar
 from tunecheck._regular_files import sha256_of
 from tunecheck._targets import Target
+from tunecheck._whole_files import write_file
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._base import Endpoint
@@ -42,7 +43,7 @@ from tunecheck.runs._manifest import (
     reusable,
     versions,
 )
-from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now, write_file
+from tunecheck.runs._store import Run, create_run, dumps_readably, find_run, utc_now
 from tunecheck.runs._verify import damaged
 
 DEFAULT_CONCURRENCY = 10

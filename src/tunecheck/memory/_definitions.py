@@ -121,7 +121,8 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
     Raises:
         DataError: a title or an example's name cannot be a file's name, or a file cannot be written.
     """
-    from tunecheck.runs._store import dumps_readably, write_file
+    from tunecheck._whole_files import write_file
+    from tunecheck.runs._store import dumps_readably
 
     paths = []
     for definition in definitions:

@@ -17,12 +17,13 @@ from tunecheck._errors import ConfigurationError, TunecheckError, told_as
 from tunecheck._files import LeftOut, NewerFileError, read_object, versioned
 from tunecheck._json import JSON, plain
 from tunecheck._trust import Trust
+from tunecheck._whole_files import write_file
 from tunecheck.memory._configuration import Configuration, DataSet, read_configuration
 from tunecheck.memory._definitions import SUFFIX, definition_data, read_definition, write_definitions
 from tunecheck.memory._kind import Making
 from tunecheck.memory._kinds.chapterbreak import MissingTextsError
 from tunecheck.memory._model import Definition
-from tunecheck.runs._store import dumps_readably, write_file
+from tunecheck.runs._store import dumps_readably
 
 Mode = Literal["reuse", "regenerate"]
 

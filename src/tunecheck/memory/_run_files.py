@@ -21,6 +21,7 @@ from msgspec import structs
 from tunecheck._errors import RunError
 from tunecheck._files import LeftOut, MemoryFigures, MemorySummary
 from tunecheck._json import JSON, real_number
+from tunecheck._whole_files import write_file
 from tunecheck.memory._configuration import Configuration
 from tunecheck.memory._definitions import safe_name, write_definitions
 from tunecheck.memory._event_log import FOLDER, event_log_path, read_events
@@ -29,7 +30,7 @@ from tunecheck.memory._model import Definition
 from tunecheck.memory._session_state import SessionState
 from tunecheck.memory._target import MemoryTarget
 from tunecheck.memory._tasks import conflicts
-from tunecheck.runs._store import Run, dumps_readably, write_file
+from tunecheck.runs._store import Run, dumps_readably
 
 ISOLATED = " (isolated)"
 

@@ -15,8 +15,9 @@ from msgspec import to_builtins
 from tunecheck._errors import DataError
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line, loads
-from tunecheck._regular_files import lines, open_regular, put_in_place
+from tunecheck._regular_files import lines, open_regular
 from tunecheck._targets import Row
+from tunecheck._whole_files import put_in_place
 from tunecheck.pipeline._scoring import Output
 
 ResultRow = dict[str, JSON]

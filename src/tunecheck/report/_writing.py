@@ -7,6 +7,7 @@ from typing import TextIO
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
+from tunecheck._whole_files import replacing
 from tunecheck.comparison._pairing import PAIR_BY
 from tunecheck.report._blocks import Blocks, Shared, packed
 from tunecheck.report._changes import Base
@@ -18,7 +19,7 @@ from tunecheck.report._reading import ReportedRun, ShapeReader, read_run
 from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
 from tunecheck.report._timeline import Timeline, memory_figures
-from tunecheck.runs._store import Run, replacing
+from tunecheck.runs._store import Run
 
 MOST_BYTES = 300_000_000
 """About how many characters packed rows may take; rows after that are listed, but cannot be opened."""

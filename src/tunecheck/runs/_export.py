@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
+from tunecheck._whole_files import replacing
 from tunecheck.pipeline._results import ResultRow
-from tunecheck.runs._store import replacing
 
 # Quotes, white space and what has no width may stand before the sign: spreadsheets and importers drop them. The
 # apostrophe is among them, so that a text that has one of its own before a formula gets a second one, and text_of_cell

@@ -19,7 +19,8 @@ from tunecheck._files import NewerFileError, RunFile, read_object
 from tunecheck._json import JSON, dumps
 from tunecheck._locks import is_held
 from tunecheck._messages import did_you_mean
-from tunecheck._regular_files import odd_file, put_in_place
+from tunecheck._regular_files import odd_file
+from tunecheck._whole_files import write_file
 
 if TYPE_CHECKING:
     from tunecheck.pipeline._results import RowsView
@@ -140,28 +141,6 @@ def dumps_readably(value: object) -> bytes:
     with contextlib.suppress(msgspec.DecodeError):  # a lone surrogate somewhere: such a text stays on one line
         text = msgspec.json.format(text, indent=2)
     return text + b"\n"
-
-
-def write_file(path: Path, content: bytes, *, synced: bool = True) -> None:
-    """Write a whole file so that no reader ever sees half of it.
-
-    Not `synced`, it is as safe from a killed process, and not from a power cut: for many files that can be made again.
-    """
-    with replacing(path, synced=synced) as temporary:
-        temporary.write_bytes(content)
-
-
-@contextlib.contextmanager
-def replacing(path: Path, *, synced: bool = True) -> Iterator[Path]:
-    """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        put_in_place(temporary, path, synced=synced)
-    except BaseException:  # noqa: BLE001 - whatever ends the writing, its file goes
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def utc_now() -> datetime.datetime:

@@ -14,7 +14,8 @@ from tunecheck._json import JSON, dumps, loads, plain
 from tunecheck._locks import lock
 from tunecheck._regular_files import read_regular
 from tunecheck._trust import is_signed, signature
-from tunecheck.runs._store import Run, dumps_readably, utc_now, write_file
+from tunecheck._whole_files import write_file
+from tunecheck.runs._store import Run, dumps_readably, utc_now
 from tunecheck.upload._calls import Step
 
 _FILE = "upload.json"
