@@ -15,11 +15,14 @@ from tests.judge_parts import chat, judgement
 from tests.pipeline_parts import only_run, questions, rows_of, run
 
 from tunecheck._errors import RunError
+from tunecheck.endpoints._base import Price
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._masking import Redactor, Secret
+from tunecheck.endpoints._prices import Prices
 from tunecheck.evaluators._base import Evaluator
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.report._writing import write_report
+from tunecheck.runs._manifest import kept_settings
 from tunecheck.runs._store import Run
 
 SECRET = "Qw3rty/9+zü-Secret"  # with what URL, JSON and HTML escape
@@ -312,6 +315,22 @@ def test_a_run_that_goes_on_says_the_same_and_judges_the_same(
     assert [[row[name] for name in columns] for row in rows_of(again)] == [
         [row[name] for name in columns] for row in rows_of(whole)
     ]
+
+
+def test_a_model_whose_name_comes_from_the_environment_has_its_price() -> None:
+    named = {"openai": "model", "azure_openai": "deployment"}
+    for kind in ({"kind": kind, key: "${env:TC_SHORT}"} for kind, key in named.items()):
+        endpoint = load_endpoint({"url": "http://127.0.0.1:1", **kind})
+        Prices({"blue": Price(1.0, 2.0)}).give(endpoint)
+        assert endpoint.price == Price(1.0, 2.0)
+        assert "blue" not in json.dumps(endpoint.settings())
+
+
+def test_a_plain_header_with_a_secrets_name_survives_being_kept_and_read_again() -> None:
+    headers = {"X-Auth-Region": "${env:TC_SHORT:plain}"}
+    definition = {"kind": "openai", "url": "http://127.0.0.1:1", "model": "m", "headers": headers}
+    settings = kept_settings(load_endpoint(definition).settings())
+    assert load_endpoint(settings).settings() == load_endpoint(definition).settings()
 
 
 # -- what was written out

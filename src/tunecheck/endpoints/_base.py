@@ -211,6 +211,12 @@ class Endpoint(ABC):
     def settings(self) -> dict[str, JSON]:
         """The definition as data, secrets left out: what the manifest shows."""
 
+    @property
+    def model_names(self) -> Sequence[str]:
+        """What the model is called, as prices know it: the model, then the deployment that the settings name."""
+        settings = self.settings()
+        return [name for key in ("model", "deployment") if isinstance(name := settings.get(key), str) and name]
+
     def recorded_result(self, row: Row) -> Mapping[str, JSON] | None:
         """What a recorded conversation holds for this row, as a line of BFCL's result files; None: it is to be asked.
 

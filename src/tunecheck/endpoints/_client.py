@@ -144,6 +144,8 @@ class Client:
         loop = asyncio.get_running_loop()
         if self._live is None or self._live.loop is not loop:
             transport = Transport(self.url, connections=self.limits.concurrency, timeout_s=self.timeout_s)
+            if transport.proxy_secret is not None:
+                self.redactor.add(transport.proxy_secret)
             self._live = _Live(loop, transport, self.limits, self.clock)
         return self._live
 

@@ -3,7 +3,7 @@
 import random
 import uuid
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
@@ -73,6 +73,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     holds_back: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
     _model: str | None = None
+    _model_names: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -136,7 +137,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def _text(self, key: str, definition: Definition) -> str | None:
         """A key of the definition with its references to the environment replaced; None where it is not given."""
         value = getattr(self.config, key)
-        return None if value is None else masking.environment(value, definition.at(key), self._redactor)
+        text = None if value is None else masking.environment(value, definition.at(key), self._redactor)
+        if text is not None and key in ("model", "deployment"):
+            self._model_names += (text,)
+        return text
 
     def _address(self, url: str, definition: Definition) -> str:
         """The address to post to, made of the definition's url; a kind reads the keys of its own here as well."""
@@ -186,6 +190,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
         if not self._hides_address:
             return settings
         return {**settings, "address_trace": masking.trace([self._url, self._model])}
+
+    @property
+    def model_names(self) -> Sequence[str]:
+        return self._model_names
 
     def shown_address(self, url: str) -> str:
         """An address of this service as files may hold it: as it was written, where it refers to the environment."""

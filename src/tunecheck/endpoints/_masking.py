@@ -264,8 +264,8 @@ def shown(value: JSON, key: str = "", above: str = "") -> JSON:
     if not isinstance(value, str) or not value:
         return value
     named = SECRET_FIELD.search(key) or (above in _HEADERS and looks_secret(key, value)) or (key, above) == _AUTH_VALUE
-    if named and not ENV_REFERENCE.search(value):
-        return MASK
+    if named:
+        return value if ENV_REFERENCE.search(value) else MASK
     text = ENV_REFERENCE.sub(lambda match: os.environ.get(match[1], match[0]).strip() if match[2] else match[0], value)
     return _QUERY.sub(lambda match: match[1] + MASK if looks_secret(match[2]) else match[0], _LOGIN.sub(MASK, text))
 

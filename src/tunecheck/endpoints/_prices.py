@@ -21,8 +21,6 @@ from tunecheck._yaml import read
 from tunecheck.endpoints._base import Endpoint, Price
 from tunecheck.endpoints._config import Text
 
-_MODEL_KEYS = ("model", "deployment")
-
 
 class PriceFile(Written, frozen=True):
     """A file of prices; `currency` is that of the models that name none."""
@@ -41,9 +39,8 @@ class Prices:
         """Give an endpoint its price, where it has none of its own; what is not an endpoint gets none."""
         if not isinstance(endpoint, Endpoint) or endpoint.price is not None:
             return
-        settings = endpoint.settings()
-        for name in (*(settings.get(key) for key in _MODEL_KEYS), endpoint.name):
-            if isinstance(name, str) and name in self.by_name:
+        for name in (*endpoint.model_names, endpoint.name):
+            if name in self.by_name:
                 endpoint.price = self.by_name[name]
                 return
 

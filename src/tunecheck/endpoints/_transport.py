@@ -64,6 +64,7 @@ class Transport:
         self._url = yarl.URL(url)
         self._bounds = Bounds(timeout_s, MAX_REPLY_BYTES)
         self._proxy = proxy_for(url)
+        self.proxy_secret = self._proxy.authorization if self._proxy else None
         secure = self._url.scheme == "https"
         self._session = open_session(connections, secure=secure, connect_s=min(CONNECT_S, timeout_s))
 
