@@ -21,6 +21,7 @@ from tunecheck.comparison._comparison import (
     RowChange,
     RunComparison,
 )
+from tunecheck.comparison._memory_runs import DataSetSide, MemoryPair, memory_pair
 from tunecheck.comparison._run_table import PASS_RATE
 from tunecheck.comparison._wording import (
     NOTHING,
@@ -126,15 +127,36 @@ def show(comparison: Comparison, console: Console, rows: int) -> None:
 
 def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[RenderableType]:
     last = comparison.against[-1]
+    memory = memory_pair(comparison.base, last.new)
     yield _header(comparison)
+    if memory is not None:
+        yield from (Text(warning, "bold yellow") for warning in memory.warnings)
     yield _answer(last)
     if len(comparison.against) > 1:
         yield _iterations(comparison)
     yield metrics_table(last, comparison, width)
+    if memory is not None:
+        yield _data_sets(memory)
     yield from _rows(last, rows)
     notes = list(notes_of(comparison))
     if notes:
         yield "\n".join(f"note: {clean(note)}" for note in notes)
+
+
+def _data_sets(memory: MemoryPair) -> Table:
+    """Score and spread of each data set, and the tokens that its tests spanned."""
+    table = grid("left", "right", "right", "right", "right")
+    table.add_row(*(Text(name, "dim") for name in ("data set", "base", "tokens", "new", "tokens")))
+    for title, base, new in memory.data_sets:
+        table.add_row(clean(title, 40), *_side(base), *_side(new))
+    return table
+
+
+def _side(side: DataSetSide | None) -> tuple[str, str]:
+    if side is None:
+        return "–", "–"
+    score = "–" if side.mean is None else f"{side.mean:.2f} ± {side.deviation:.2f} (n={side.scored})"
+    return score, f"{side.tokens:,.0f}"
 
 
 def _header(comparison: Comparison) -> Table:

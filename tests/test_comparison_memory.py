@@ -1,0 +1,53 @@
+"""Two memory runs compared: what makes them another test is said first, then each data set with its spread and span."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.test_memory_run import CONFIG, Recalling
+
+from tunecheck.cli._app import main
+from tunecheck.evaluation._memory import run_memory
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(name: str, span: int, **more: object) -> str:
+    Path(f"{name}.yml").write_text(CONFIG.replace("memory_span: 900", f"memory_span: {span}"), "utf-8")
+    return str(run_memory(f"{name}.yml", Recalling(), name=name, mode="reuse", **more).result.run_dir)  # type: ignore[arg-type]
+
+
+def compared(base: str, new: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    capsys.readouterr()
+    assert main(["compare", base, new]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_other_memory_spans_are_said_before_any_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    said = compared(run("short", 900), run("long", 1800), capsys)
+    runs = [at for at, line in enumerate(said) if line.startswith(("base ", "new "))]
+    first = next(line for line in said[runs[-1] + 1 :] if line.strip())
+    assert first.startswith("memory spans differ: 900 tokens in the base, 1,800 in the new run"), said[:8]
+
+
+def test_each_data_set_is_shown_with_score_spread_and_span(capsys: pytest.CaptureFixture[str]) -> None:
+    said = compared(run("short", 900), run("long", 1800), capsys)
+    for title in ("Colours", "NameList", "Names", "Jokes", "Prospective Memory", "Restaurant", "Shopping"):
+        (line,) = [line for line in said if line.strip().startswith(f"{title} ") and "±" in line]
+        assert line.count("±") == 2 and line.count("(n=2)") == 2
+
+
+def test_runs_of_one_span_have_no_such_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    said = compared(run("one", 900), run("two", 900), capsys)
+    assert not any("spans differ" in line or "had other" in line for line in said)
+
+
+def test_isolated_tests_and_another_prompt_size_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "\n".join(compared(run("one", 900), run("two", 900, isolated=True, max_prompt_size=400), capsys))
+    assert "the tests of the new run were isolated" in said
+    assert "the conversations had other prompt size" in said
