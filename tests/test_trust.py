@@ -222,9 +222,13 @@ def test_rows_elsewhere_name_installed_simulators_only(
     (home / "simulators").mkdir()
     (home / "simulators" / "Wiper.py").write_text(MARK.format(mark=str(ran)) + SIMULATOR, "utf-8")
     write_lines(elsewhere / "turns.jsonl", [{"id": "a", **TURNS, "answer": [[{"wipe": "{}"}]]}])
-    done = process(home, *arguments, str(elsewhere / "turns.jsonl"))
-    assert done.code != 0
+    data = elsewhere / "turns.jsonl"
+    done = process(home, *arguments, str(data))
+    assert done.code == (3 if arguments[0] == "datasets" else 2)
+    assert f"--trust {data}" in done.out + done.err
     assert not ran.exists()
+    assert process(home, *arguments, str(data), "--trust", str(data)).code == 0
+    ran.unlink()
     own = shutil.copy(elsewhere / "turns.jsonl", home / "datasets")
     assert process(home, *arguments, str(own)).code == 0, own
     assert ran.exists()

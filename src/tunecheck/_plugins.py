@@ -83,10 +83,20 @@ def find(
             f"the name {name!r} stands for two plugins of {sort}: {named[0].origin} and {named[1].origin}; "
             "rename or remove one"
         )
-    file = named[0].file
-    if trust is not None and file is not None:
-        trust.check(file, f"load {name!r} of the {sort}", folder=file.parent.name)
+    if trust is not None:
+        check(named[0], trust)
     return _load(named[0])
+
+
+def check(plugin: Plugin, trust: Trust) -> None:
+    """See that a plugin may be loaded by who names it.
+
+    Raises:
+        ConfigurationError: it may not.
+    """
+    if plugin.file is not None:
+        act = f"load {plugin.name!r} of the {plugin.group.rpartition('.')[2]}"
+        trust.check(plugin.file, act, folder=plugin.file.parent.name)
 
 
 def _load(plugin: Plugin) -> object:

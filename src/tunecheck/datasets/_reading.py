@@ -90,8 +90,8 @@ class Dataset:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that name what it declares, and what its rows do: its sidecar, and itself."""
-        return () if self.path is None else (sidecar_path(self.path), self.path)
+        """The files that name what its rows name, and what it declares: itself, and its sidecar."""
+        return () if self.path is None else (self.path, sidecar_path(self.path))
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
         """The same rows under other defaults, and another name: how a loader in code declares its own."""

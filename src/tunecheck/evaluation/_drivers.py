@@ -12,6 +12,7 @@ from tunecheck import _plugins as plugins
 from tunecheck._errors import PluginError
 from tunecheck._targets import Target
 from tunecheck._trust import Trust
+from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.pipeline._scoring import BoundEvaluator
 
@@ -25,11 +26,22 @@ def is_driver(name: str | None) -> bool:
     return name is not None and (name in _OWN or any(plugin.name == name for plugin in plugins.discover(GROUP)))
 
 
-def entrust(trust: Trust, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
-    """Tell whatever loads what rows name, such as simulators, whose rows they are."""
-    for each in (target, *(evaluator.function for evaluator in evaluators)):
-        if isinstance(each, _LoadsByName):
-            each.entrust(trust)
+def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: Iterable[BoundEvaluator]) -> None:
+    """Tell whatever loads the simulators that rows name whose rows they are.
+
+    Raises:
+        ConfigurationError: the first row names one that it may not.
+    """
+    things: list[object] = [target, *(evaluator.function for evaluator in evaluators)]
+    loading = [each for each in things if isinstance(each, _LoadsByName)]
+    for each in loading:
+        each.entrust(trust)
+    if loading and trust.named_by is not None:  # before anything is asked, rather than an error in every row
+        first = next(dataset.rows(), None)
+        names = None if first is None else first.values.get("involved_classes")
+        for plugin in plugins.discover("tunecheck.simulators"):
+            if isinstance(names, list) and plugin.name in names:
+                plugins.check(plugin, trust)
 
 
 @runtime_checkable

@@ -194,12 +194,12 @@ def score(
     layers = read_layers(evaluator_config, evaluators, recorded.mapping("default"), recorded.mapping)
     answering = recorded.target()
     trust = trust or Trust()
-    bound = _bind_evaluators(evaluators, layers, evaluator_config, answering, trust)
-    entrust(trust.of(recorded.run.manifest_file), answering, bound)
+    bound, rows = _bind_evaluators(evaluators, layers, evaluator_config, answering, trust), recorded.dataset()
+    entrust(trust.of(recorded.run.manifest_file), rows, answering, bound)
     pace = Pace(concurrency, workers, max_cost, progress, False, accept_damage, evaluator_timeout)
     name = evaluation_name or recorded.name
     keeping = Keeping(name=name, command=command, group_by=group_by, results_dir=results_dir)
-    execution = Execution(recorded.dataset(), answering, bound, layers, pace, keeping)
+    execution = Execution(rows, answering, bound, layers, pace, keeping)
     reuse = recorded.run.folder if resume is None else None
     return EvaluationResult(execution.run(resume=resume, reuse=reuse))
 
@@ -221,7 +221,7 @@ def _prepared(
     trust: Trust,
 ) -> Execution:
     """Who answers and who judges, with the data set's defaults where nothing else was said."""
-    of_data = trust.of(*dataset.files)
+    of_data = trust.of(*dataset.files[::-1])
     naming = of_data if evaluators is None else trust
     if evaluators is None:
         evaluators = {name: name for name in dataset.defaults.evaluators}
@@ -237,7 +237,7 @@ def _prepared(
             most = f"{endpoint.concurrency} calls at once, as the endpoint's limits.concurrency says"
             answering.notes = [*answering.notes, f"{most}, and not the {pace.concurrency} asked for"]
     bound = _bind_evaluators(evaluators, layers, config, answering, naming)
-    entrust(of_data, answering, bound)
+    entrust(trust.of(*dataset.files), dataset, answering, bound)
     return Execution(dataset, answering, bound, layers, pace, keeping)
 
 

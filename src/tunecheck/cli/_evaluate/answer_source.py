@@ -47,7 +47,7 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
         return _column(options, dataset, options.response_column)
     named = options.endpoint or (None if is_driver(dataset.defaults.target) else dataset.defaults.target)
     if options.endpoint is None:
-        trust = trust.of(*(dataset.files if named else [WORKSPACE_SIMULATED]))
+        trust = trust.of(*(dataset.files[::-1] if named else [WORKSPACE_SIMULATED]))
     endpoint = load_named(named or SIMULATED, trust, options.seed)
     embedded = named is None and is_embedded(SIMULATED)
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"

@@ -120,7 +120,7 @@ def _target(job: Job) -> Target | None:
     driver = dataset.defaults.target
     if driver is not None and is_driver(driver):
         target = drive(driver, job.source.endpoint)
-        entrust(job.trust.of(*dataset.files), target, ())
+        entrust(job.trust.of(*dataset.files), dataset, target, ())
         return target
     mapping = job.config.get("target", {}).get("column_mapping")
     entries = mapping.items() if isinstance(mapping, dict) else ()

@@ -189,7 +189,7 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -
     dataset = open_dataset(options.dataset, limit=options.limit)
     source = choose_source(options, dataset, trust)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
-    evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files))
+    evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))
     _prices(options).give(source.endpoint)
     config = _config(options, names, source.mapping)
     return Job(options, source, None, evaluators, config, gates, source.simulated, trust)
