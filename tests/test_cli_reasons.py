@@ -104,6 +104,15 @@ def test_errors_that_differ_in_numbers_and_row_ids_are_one_group_with_an_example
     assert (group.rows, group.example, group.words) == (5, "row-10", "TimedOutError: row row-10: nothing in 10 s")
 
 
+def test_errors_that_differ_in_what_they_quote_and_in_ids_of_letters_are_one_group_named_without_these() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"row_id": name, "error.e": {"type": "ValueError", "message": f"{name}: no column 'of {name}' in 1,024 rows"}}
+        for name in ("alpha", "beta", "gamma")
+    ]
+    (group,) = read_failures(rows, {}).errors["e"].values()
+    assert (group.title, group.rows) == ("ValueError: …: no column … in … rows", 3)
+
+
 def test_answers_that_no_model_gave_are_counted() -> None:
     rows: list[dict[str, JSON]] = [{"row_id": "a", "outputs.simulated": True}, {"row_id": "b"}]
     assert read_failures(rows, {}).simulated_answers == 1

@@ -19,7 +19,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import Failure
 from tunecheck._targets import Row
 from tunecheck.pipeline import _aggregate as aggregate
-from tunecheck.pipeline._aggregate import Aggregator
+from tunecheck.pipeline._aggregate import Aggregator, VerdictReader
 from tunecheck.pipeline._results import RowState, RowsView
 from tunecheck.pipeline._scoring import bind_evaluator
 
@@ -117,6 +117,17 @@ def test_integers_beyond_every_float_have_no_mean_and_disturb_no_other(tmp_path:
 
 def test_sums_beyond_every_float_have_no_mean(tmp_path: Path) -> None:
     assert scored(tmp_path, [{"s": 1.5e308}] * 3)["e.s"] is None
+
+
+@pytest.mark.parametrize(
+    ("said", "threshold"),
+    [(0.5, 0.5), (3, 3), (None, None), ("high", None), (True, None), (math.nan, None), ([1], None)],
+)
+def test_only_a_number_is_a_verdict_s_threshold(said: Any, threshold: float | None) -> None:
+    row = {"outputs.e.m": 1, "outputs.e.m_result": "fail", "outputs.e.m_threshold": said}
+    verdict = VerdictReader("e", "m").read(row)
+    assert verdict.threshold == threshold
+    assert [fault.code for fault in verdict.faults] == ["own" if threshold is None else "below_threshold"]
 
 
 # -- the aggregator itself, row by row in any order

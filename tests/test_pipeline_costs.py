@@ -9,7 +9,7 @@ import pytest
 
 from tunecheck._errors import StopRunError
 from tunecheck.endpoints._base import Price, Usage
-from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage, cost_of
+from tunecheck.pipeline._costs import Budget, CountedCalls, EndpointCosts, ReportedUsage, Spending, cost_of
 
 
 def total(parts: list[CountedCalls]) -> tuple[int, int, int]:
@@ -113,6 +113,40 @@ async def test_calls_side_by_side_exceed_a_budget_by_less_than_they_cost(seed: i
     results = await asyncio.gather(*map(call, costs), return_exceptions=True)
     assert any(isinstance(result, StopRunError) for result in results)
     assert 0.04 <= budget.spent <= 0.05 + sum(sorted(costs)[-8:]) / 2
+
+
+def spent(*calls: tuple[Usage, float | None, str | None]) -> dict[str, object]:
+    spending = Spending()
+    for call in calls:
+        spending.add(*call)
+    return dict(spending.summary())
+
+
+def test_what_calls_came_to_is_their_sum() -> None:
+    assert spent((Usage(10, 2), 0.1, "EUR"), (Usage(5, 1), 0.2, "EUR"), (Usage(1, 1), 0.3, "EUR")) == {
+        "calls": 3,
+        "input_tokens": 16,
+        "output_tokens": 4,
+        "uncounted_calls": 0,
+        "cost": 0.6,
+        "currency": "EUR",
+    }
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [],
+        [(Usage(1, 1), None, None)],
+        [(Usage(1, 1), 0.1, "EUR"), (Usage(1, 1), None, "EUR")],
+        [(Usage(1, 1), 0.1, "EUR"), (Usage(1, 1), 0.1, "USD")],
+        [(Usage(1, 1), 0.1, "EUR"), (Usage(1, None), 0.1, "EUR")],
+    ],
+    ids=["no calls", "no price", "one without a price", "two currencies", "tokens that nobody counted"],
+)
+def test_a_cost_of_which_a_part_is_unknown_is_unknown(calls: list[tuple[Usage, float | None, str | None]]) -> None:
+    found = spent(*calls)
+    assert (found["cost"], found["currency"]) == (None, None)
 
 
 def test_cached_input_costs_what_its_own_price_says() -> None:

@@ -69,6 +69,20 @@ def test_what_was_recorded_is_found_under_its_inputs(path: Path, by_row: bool) -
     assert found.verdict("e", 1, hashed(101)) == {"n": 1}
 
 
+def test_the_parts_of_an_unfinished_answer_are_found_by_their_names_under_its_inputs(path: Path) -> None:
+    journal = Journal(path)
+    parts: list[tuple[str, Any]] = [("turn 1", [1]), ("turn 2", {"a": None}), ("turn 1", [2])]
+    for part, value in parts:
+        journal.step(0, "r0", hashed(0), part, value)
+    journal.step(0, "r0", hashed(9), "turn 3", "other inputs")
+    journal.step(1, "r1", hashed(0), "turn 4", "another row")
+    journal.close()
+    found = recorded(path)
+    assert found.steps(0, hashed(0)) == {"turn 1": [2], "turn 2": {"a": None}}
+    assert found.steps(2, hashed(0)) == {}
+    found.close()
+
+
 @pytest.mark.parametrize("by_row", [True, False])
 def test_under_other_inputs_nothing_is_found(path: Path, by_row: bool) -> None:
     write(path, 0, 1, 2)

@@ -13,6 +13,7 @@ from tests.pipeline_parts import Answering, column, journal_of, metrics_of, ques
 from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, RunError, StopRunError
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
 from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.pipeline._model_calls import call_key
 
 CHEAP = Price(1.0, 10.0)
 """A call of `Model` comes to 100 × 1 + 10 × 10 = 200 millionths."""
@@ -292,3 +293,18 @@ def test_a_target_and_a_judge_work_side_by_side(tmp_path: Path) -> None:
     target = Answering()
     result = run(tmp_path, questions(5), target=target, evaluators={"judge": Judge(Model())})
     assert column(result, "outputs.judge.n") == [len(f"answer to What is {n}?") for n in range(5)]
+
+
+def test_calls_are_the_same_where_all_that_is_sent_is() -> None:
+    tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "f"}}]
+    messages = [{"role": "user", "content": "x"}]
+    requests = [
+        ChatRequest(messages),
+        ChatRequest([*messages, *messages]),
+        ChatRequest(messages, tools=tools),
+        ChatRequest(messages, tools=[]),
+        ChatRequest(messages, parameters={"temperature": 1}),
+    ]
+    keys = [call_key(Model(), request, 0) for request in requests]
+    assert len({*keys, call_key(Model(), requests[0], 1)}) == 6
+    assert keys == [call_key(Model(), replace(request), 0) for request in requests]

@@ -65,7 +65,7 @@ def test_a_run_is_found_by_its_folder_its_id_its_beginning_and_as_the_last(tmp_p
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("a-", "'a-' stands for 2 runs: a-20240101T000000Z-aaaaaa, a-20240103.*; give more of the id$"),
+        ("a-", "'a-' stands for 2 runs: a-20240101T000000Z-aaaaaa, a-20240103T000000Z-cccccc; give more of the id$"),
         (
             "with-hyphens-20240102T000000Z-bbbbbx",
             "there is no run .* did you mean 'with-hyphens-20240102T000000Z-bbbbbb'",
@@ -78,6 +78,12 @@ def test_a_name_that_stands_for_no_run_or_for_several_is_said(tmp_path: Path, na
     made(tmp_path, A, B, C)
     with pytest.raises(ConfigurationError, match=said):
         find_run(name, tmp_path)
+
+
+def test_of_many_runs_that_a_name_stands_for_five_are_named(tmp_path: Path) -> None:
+    made(tmp_path, *(f"a-2024010{day}T000000Z-aaaaaa" for day in range(1, 7)))
+    with pytest.raises(ConfigurationError, match=r"'a' stands for 6 runs: .*a-20240105T000000Z-aaaaaa, …; give more"):
+        find_run("a", tmp_path)
 
 
 def test_a_folder_that_is_no_run_is_said_to_have_no_run_json(tmp_path: Path) -> None:
@@ -177,6 +183,17 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     write_file(path, b"two")
     assert path.read_bytes() == b"two"
     assert [entry.name for entry in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_name_unless_it_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr("os.fsync", lambda number: synced.append((tmp_path / "a").exists()))
+    write_file(tmp_path / "b", b"", synced=False)
+    assert synced == []
+    write_file(tmp_path / "a", b"x")
+    assert synced == [False]
 
 
 def test_a_file_that_could_not_be_written_stays_what_it_was(tmp_path: Path) -> None:

@@ -305,8 +305,8 @@ def _group_value(state: RowState, column: str) -> str | None:
 def _as_float(value: float) -> float:
     try:
         return float(value)
-    except OverflowError:  # an integer beyond any float
-        return math.inf if value > 0 else -math.inf
+    except OverflowError:  # an integer beyond any float, on either side: there is no mean
+        return math.inf
 
 
 def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None) -> Metrics:
