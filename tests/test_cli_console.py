@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck._messages import clean, counted, printable
-from tunecheck.cli._console import console
+from tunecheck.cli._console import console, cost_text
 
 
 def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:
@@ -47,3 +49,15 @@ def test_markup_in_a_text_is_text() -> None:
 
 def test_numbers_and_words_agree() -> None:
     assert [counted(number, "row") for number in (0, 1, 1000)] == ["0 rows", "1 row", "1,000 rows"]
+
+
+@pytest.mark.parametrize(
+    ("spent", "text"),
+    [
+        ({"cost": 0.01034, "currency": "USD", "uncounted_calls": 0}, "0.01034 USD"),
+        ({"cost": None, "currency": None, "uncounted_calls": 3}, "unknown"),
+        ({"cost": None, "currency": None, "uncounted_calls": 0}, None),
+    ],
+)
+def test_a_cost_that_was_not_counted_is_unknown_not_nothing(spent: dict[str, Any], text: str | None) -> None:
+    assert cost_text(spent) == text
