@@ -307,4 +307,4 @@ def _spent(name: str, spent: JSON) -> str:
     if not isinstance(spent, dict):
         return ""
     price = cost_text(spent)
-    return f"{_WHO[name]}: {spent.get('calls'):,} calls{f', {price}' if price else ''}"
+    return f"{_WHO[name]}: {spent.get('calls'):,} calls{f', cost {price}' if price else ''}"
