@@ -294,6 +294,10 @@ def test_a_journal_torn_within_its_last_call_buys_that_one_again(unbroken: Works
         declined = {key for key, question in judge.arrived if "banned" in question}
         for cut in (len(last) // 2, len(last) - 1, len(last)):
             path.write_bytes(whole[:begin] + last[:cut])
+            path.with_suffix(".synced").unlink()  # as before it ended: nothing says yet how many records there are
+            manifest = strict_json((workspace.run / "run.json").read_bytes())
+            kept = {name: value for name, value in manifest.items() if name not in ("records", "row_count")}
+            (workspace.run / "run.json").write_text(json.dumps(kept | {"status": "running"}))
             asked = len(judge.arrived)
             workspace.finish()
             again = {key for key, _ in judge.arrived[asked:]} - declined

@@ -19,8 +19,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from tunecheck._json import dumps_line
-from tunecheck._records import RecordFile
+from tunecheck._json import dumps
+from tunecheck._records import RecordFile, sealed
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.evaluation._memory import run_memory
 from tunecheck.memory import _kinds as kinds
@@ -47,7 +47,7 @@ def die_at(record: int, written: int) -> None:
         if self.path.name == "events.jsonl":
             count[0] += 1
             if count[0] - 1 == record:
-                line = dumps_line(value)
+                line = sealed(dumps(value), self.count)
                 os.write(self._file.fileno(), line if written < 0 else line[:written])
                 os.kill(os.getpid(), signal.SIGKILL)
         return real(self, value)

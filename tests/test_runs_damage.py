@@ -174,6 +174,14 @@ def test_a_torn_last_line_is_normal(tmp_path: Path) -> None:
     assert target.asked == [f"r{number}" for number in range(9, ROWS)]
 
 
+def test_a_torn_last_line_is_normal_though_it_was_counted_already(tmp_path: Path) -> None:
+    write(path := tmp_path / "journal.jsonl", range(4))
+    path.write_bytes(path.read_bytes()[:-9])
+    assert read(path).lost == 0
+    write(path, range(3, 6))
+    assert read(path).lost == 0
+
+
 @pytest.mark.parametrize("again", ["reuse", "score"])
 def test_a_damaged_run_is_not_reused_and_no_folder_is_made(tmp_path: Path, again: str) -> None:
     made = begun(tmp_path)
@@ -250,7 +258,9 @@ def test_no_damage_goes_unnoticed_and_none_gives_another_answer(tmp_path_factory
     found = read(path)
     for row in range(6):
         assert found.answer(row, f"{row:016x}") in ({"response": f"answer {row}"}, None)
-    assert (found.lost > 0) == (not changed.startswith(whole))
+    before_last = whole[: whole.rindex(b"\n", 0, -1) + 1]
+    torn = changed.startswith(before_last) and b"\n" not in changed[len(before_last) :]
+    assert (found.lost > 0) == (not changed.startswith(whole) and not torn)
     found.close()
 
 

@@ -54,17 +54,19 @@ class RecordFile:
             try:
                 self._file = opened.enter_context(open_regular(path, "ab", buffering=0))
                 opened.enter_context(lock(path, held))
-                self._size, number = _cut_torn_line(path)
+                self._size, number, torn = _cut_torn_line(path)
                 self._synced = opened.enter_context(open_regular(synced_file(path), "ab", buffering=0))
             except OSError as error:
                 raise RunError(f"cannot write {path}: {error.strerror}") from error
             self._opened = opened.pop_all()
-        self.count = max(number, at_least, _synced_count(path))
+        self.count = max(number, at_least, _synced_count(path) - torn)
         """Of the records that were ever written: the number of the next one."""
         self._problem: str | None = None
         self._removed = False
         self._dirty = threading.Event()
         self._syncing = threading.Lock()
+        if torn:
+            self.sync()  # that one is not there to be counted
         self._closed = threading.Event()
         self._syncer = threading.Thread(target=self._sync_each_second, name="tunecheck-records", daemon=True)
         self._syncer.start()
@@ -82,7 +84,7 @@ class RecordFile:
             RunError: it cannot be written.
             TypeError: it has no JSON form.
         """
-        line = memoryview(_sealed(dumps(record), self.count))
+        line = memoryview(sealed(dumps(record), self.count))
         if len(line) >= MOST_IN_A_LINE:
             raise RunError(f"{self.path}: no record may be longer than {MOST_IN_A_LINE >> 20} MB, and one would be")
         written = 0
@@ -123,7 +125,7 @@ class RecordFile:
                 os.fsync(self._file.fileno())
             with contextlib.suppress(OSError):  # only now: what it counts must be on the disk, whatever ends first
                 os.ftruncate(self._synced.fileno(), 0)
-                os.write(self._synced.fileno(), _sealed(b'{"k":"synced"}', count))
+                os.write(self._synced.fileno(), sealed(b'{"k":"synced"}', count))
         return count
 
     def close(self) -> None:
@@ -134,7 +136,7 @@ class RecordFile:
         self._opened.close()
 
 
-def _sealed(record: bytes, number: int) -> bytes:
+def sealed(record: bytes, number: int) -> bytes:
     """The line of a record."""
     body = record[:-1]
     return b"%b%b%d,%d]}\n" % (body, _SEAL, number, crc32(body, number))
@@ -162,8 +164,8 @@ def _synced_count(path: Path) -> int:
         return 0
 
 
-def _cut_torn_line(path: Path) -> tuple[int, int]:
-    """Cut off a last line that has no end; where the file ends then, and the number of its next record."""
+def _cut_torn_line(path: Path) -> tuple[int, int, bool]:
+    """Cut off a last line that has no end; where the file ends then, the number of its next record, whether it was."""
     with open_regular(path, "r+b") as file:
         size = file.seek(0, os.SEEK_END)
         end = _end_of_line(file, size)
@@ -175,7 +177,7 @@ def _cut_torn_line(path: Path) -> tuple[int, int]:
         if number is None:
             file.seek(0)
             number = max((-1 if each is None else each for each in map(_number_of, lines(file))), default=-1)
-        return end, number + 1
+        return end, number + 1, end < size
 
 
 def _end_of_line(file: BinaryIO, position: int) -> int:
@@ -232,9 +234,11 @@ class WholeRecords:
         self._file.seek(0)
         begin, following = 0, 0
         broken: list[tuple[int, bytes]] = []
+        known = self._known
         for at, line in enumerate(lines(self._file), 1):
             if not line.endswith(b"\n"):
-                break  # torn, as a crash leaves it
+                known -= 1  # torn, as a crash leaves it
+                break
             number = following if at <= unsealed else _number_of(line)
             if number is None or number < following:
                 broken.append((at, line))
@@ -245,8 +249,8 @@ class WholeRecords:
                 following = number + (at > unsealed)
                 yield begin, line
             begin += len(line)
-        if broken or self._known > following:
-            self.damage.add(max(0, self._known - following), broken, None)
+        if broken or known > following:
+            self.damage.add(max(0, known - following), broken, None)
 
     def _unsealed_lines(self) -> int:
         """How many lines are from before there were checksums: those before the first record that has one.
