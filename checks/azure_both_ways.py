@@ -12,6 +12,7 @@ def main(folder: Path) -> None:
     from azure.ai.evaluation import (
         BleuScoreEvaluator as AzureBleu,
         F1ScoreEvaluator as AzureF1,
+        MeteorScoreEvaluator as AzureMeteor,
         evaluate as azure_evaluate,
     )
 
@@ -20,7 +21,7 @@ def main(folder: Path) -> None:
     words = str(folder / "words.jsonl")
     calls = str(folder / "calls.jsonl")
     config = {"default": {"column_mapping": {"response": "${data.given}", "ground_truth": "${data.expected}"}}}
-    theirs = {"f1": AzureF1(), "bleu": AzureBleu()}
+    theirs = {"f1": AzureF1(), "bleu": AzureBleu(), "meteor": AzureMeteor()}
     ours_on_words = {
         "bleu": tunecheck.BleuScoreEvaluator(),
         "gleu": tunecheck.GleuScoreEvaluator(),
@@ -42,7 +43,7 @@ def main(folder: Path) -> None:
         ):
             in_azure = azure_evaluate(data=data, evaluators=evaluators, evaluator_config=config)
             in_ours = tunecheck.evaluate(
-                data=data, evaluators=evaluators, evaluator_config=config, results_dir=folder / "runs"
+                data=data, evaluators=evaluators, evaluator_config=config, results_dir=folder / "runs", concurrency=50
             )
             found[name] = {
                 "azure": {"rows": in_azure["rows"], "metrics": in_azure["metrics"]},

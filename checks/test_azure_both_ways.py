@@ -44,7 +44,7 @@ def found(
     tmp_path_factory: pytest.TempPathFactory, reference_env: ReferenceEnvironment, shared_data: Path
 ) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("both")
-    _write(folder / "words.jsonl", WORDS)
+    _write(folder / "words.jsonl", WORDS * 12)  # enough for METEOR to be called while it loads WordNet, if it were
     _write(folder / "calls.jsonl", CALLS)
     python = reference_env("azure", *AZURE)
     done = subprocess.run(

@@ -17,6 +17,7 @@ AZURE = (
     "azure-ai-evaluation==1.18.10",
     # What Tunecheck itself needs: its source is put on the path of this environment, to be run beside the other.
     "aiohttp",
+    "filelock",
     "msgspec",
     "pyyaml",
     "rapidfuzz",
