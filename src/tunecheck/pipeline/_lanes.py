@@ -31,6 +31,9 @@ class Job:
 _PATIENCE_S = 0.2
 """How long a batch may take before the rows behind it get slots of their own."""
 
+_WARM_UP_S = 20.0
+"""The same for the first batch, which may load something; one that hangs must not hold up the others for long."""
+
 
 class _Together:
     """Runs batches side by side; where they share memory, what fails beside others is tried again alone.
@@ -147,10 +150,6 @@ class Lane:
         while len(self._slots) < min(count, self.executor.slots):
             self._slots.append(group.create_task(self._serve_slot(group)))
 
-    def _lose_patience(self, group: asyncio.TaskGroup) -> None:
-        if self._warm:
-            self._open_slots(group, self.executor.slots)
-
     def close(self) -> None:
         self._queue.put_nowait(None)
 
@@ -160,7 +159,8 @@ class Lane:
             batch = await self._next_batch()
             if not batch:
                 return
-            impatient = loop.call_later(_PATIENCE_S, self._lose_patience, group)
+            patience_s = _PATIENCE_S if self._warm else _WARM_UP_S
+            impatient = loop.call_later(patience_s, self._open_slots, group, self.executor.slots)
             try:
                 outcomes, spent = await self.together.run([job.arguments for job in batch])
             except Exception as error:  # noqa: BLE001 - whatever is wrong, the run stops in order
