@@ -28,6 +28,7 @@ GROUPS = {
     "tunecheck.endpoints": "endpoints",
     "tunecheck.simulators": "simulators",
     "tunecheck.datasets": "datasets",
+    "tunecheck.formats": "formats",
     "tunecheck.memory": "memory",
 }
 """Entry point groups, and the workspace folder whose Python files belong to each."""

@@ -26,10 +26,12 @@ class Reading:
 
     `calls` in the order they stand; `text` is what stands beside them (or all of it, where there is no call);
     `format` is the wire format that was recognised; `problem` says why something that announces itself as a call
-    cannot be read, and then `calls` is empty.
+    cannot be read, and then `calls` is empty. `reasoning` is what the model thought, without its marks; thoughts that
+    stand in the text are part of `text` too. It takes no part in equality.
     """
 
     calls: tuple[FunctionCall, ...] = ()
     text: str = ""
     format: str | None = None
     problem: str | None = None
+    reasoning: str = field(default="", compare=False)

@@ -204,6 +204,17 @@ class Schema:
                 return True
         return False
 
+    def types(self) -> frozenset[str]:
+        """The names of the types that are accepted here, as JSON Schema has them; none where nothing is said."""
+        names: set[str] = set()
+        for node in self._variants():
+            kind = node.get("type")
+            names.update(name for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str))
+            values = node.get("enum")
+            if kind is None and isinstance(values, list):
+                names.update(_type_of(value) for value in values)
+        return frozenset(_TYPE_NAMES.get(name, name) for name in map(str.lower, names))
+
     def default(self, name: str) -> tuple[JSON] | None:
         """The default of the optional property of that name, in a tuple of one; None where it has none."""
         for node in self._variants():
@@ -260,6 +271,13 @@ def at_pointer(root: Mapping[str, JSON], reference: str) -> JSON:
         else:
             return None
     return place
+
+
+def _type_of(value: JSON) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}
+    return names.get(type(value), "null")
 
 
 _MOST_BYTES = 262_144

@@ -8,136 +8,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from tunecheck._json import JSON
-from tunecheck.calls._model import PARALLEL, FunctionCall, Reading
-from tunecheck.calls._strict_json import (
-    MAX_CALLS,
-    MAX_DEPTH,
-    UnreadableError,
-    check_size,
-    decode,
-    exact,
-    kind_of,
-    quoted,
-)
-
-_PREFIX = "functions."
-_END_MARKS = ("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>")
-_FIRST_MARKS = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _END_MARKS))}))++")
-
-
-def without_end_marks(text: str) -> str:
-    """The text without the marks with which models end a message, and without white space at its end."""
-    end = len(text)
-    while True:
-        while end and text[end - 1].isspace():
-            end -= 1
-        mark = next((mark for mark in _END_MARKS if text.endswith(mark, 0, end)), None)
-        if not mark:
-            return text[:end]
-        end -= len(mark)
-
-
-class CallCollector:
-    """The calls and texts read so far; `format` is that of the first call.
-
-    `add` and `add_tool_use` raise `UnreadableError`, which says which call it is about.
-    """
-
-    __slots__ = ("calls", "format", "texts")
-
-    def __init__(self) -> None:
-        self.calls: list[FunctionCall] = []
-        self.texts: list[str] = []
-        self.format: str | None = None
-
-    def reading(self) -> Reading:
-        """Everything collected."""
-        return Reading(tuple(self.calls), "\n".join(self.texts), self.format)
-
-    def add_text(self, text: str) -> None:
-        """Text beside the calls; white space and end marks around it are not text."""
-        if "<" in text:
-            first = _FIRST_MARKS.match(text)
-            text = without_end_marks(text[first.end() :] if first else text)
-        if said := text.strip():
-            self.texts.append(said)
-
-    def add_reading(self, other: Reading) -> None:
-        """The calls and the text of another reading."""
-        if other.problem:
-            self.format = self.format or other.format
-            raise UnreadableError(other.problem)
-        for call in other.calls:
-            self._append(call, other.format)
-        self.add_text(other.text)
-
-    def add(self, wire_format: str | None, name: object, arguments: object = None, identity: object = None) -> None:
-        """One call; its arguments are an object or JSON text of one, and none where they are missing or empty."""
-        self.format = self.format or wire_format
-        if not isinstance(name, str) or not name.strip():
-            raise UnreadableError(f"call {len(self.calls) + 1} has no name")
-        try:
-            read = _arguments(arguments)
-        except UnreadableError as error:
-            raise UnreadableError(f"call {len(self.calls) + 1} ({quoted(name)}): {error}") from None
-        if name == PARALLEL:
-            self._add_wrapped(wire_format, read)
-        else:
-            self._append(
-                FunctionCall(str.__str__(name), read, identity if isinstance(identity, str) else None), wire_format
-            )
-
-    def add_tool_use(self, wire_format: str | None, use: object) -> None:
-        """One call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""
-        if not isinstance(use, dict):
-            self.format = self.format or wire_format
-            raise UnreadableError(f"call {len(self.calls) + 1} is {kind_of(use)}, not an object")
-        name = use.get("recipient_name")
-        if isinstance(name, str):
-            name = name.removeprefix(_PREFIX)
-        self.add(wire_format, name, use.get("parameters"), use.get("id"))
-
-    def _add_wrapped(self, wire_format: str | None, arguments: dict[str, JSON]) -> None:
-        uses = arguments.get("tool_uses")
-        if not isinstance(uses, list):
-            raise UnreadableError(f"call {len(self.calls) + 1} ({PARALLEL}) has no list 'tool_uses'")
-        for use in uses:
-            self.add_tool_use(wire_format, use)
-
-    def _append(self, call: FunctionCall, wire_format: str | None) -> None:
-        if len(self.calls) >= MAX_CALLS:
-            raise UnreadableError(f"more than {MAX_CALLS} calls")
-        self.format = self.format or wire_format
-        self.calls.append(call)
-
-
-def _arguments(value: object) -> dict[str, JSON]:
-    if isinstance(value, dict):
-        read = exact(value)
-    elif value is None or value == "":
-        return {}
-    elif isinstance(value, str):
-        read = _decoded(value)
-    else:
-        read = exact(value)
-    if not isinstance(read, dict):
-        raise UnreadableError(f"the arguments are {kind_of(read)}, not an object")
-    return read
-
-
-def _decoded(text: str) -> JSON:
-    check_size(text)
-    if text.isspace():
-        return {}
-    try:
-        read = decode(text, MAX_DEPTH)
-    except UnreadableError as error:
-        raise UnreadableError(
-            f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
-        ) from None
-    return {} if read is None else read
-
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._strict_json import UnreadableError, kind_of
+from tunecheck.formats._api_shapes import content_of, is_call_part, message_of, take_part, take_thoughts_of
+from tunecheck.formats._collector import CallCollector
 
 ReadText: TypeAlias = Callable[[str], Reading]
 _Object: TypeAlias = dict[Any, Any]  # of any keys and values: given by a user, or decoded from JSON
@@ -146,6 +20,9 @@ _Taker: TypeAlias = Callable[[_Object, CallCollector], None]
 _SPEAKERS = frozenset({"assistant", "model"})
 _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
 _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"})
+_ANSWERING = frozenset({"directly-answer", "directly_answer"})
+_NAMES = ("name", "tool_name", "tool")
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
 _FUNCTION_NAME = re.compile(r"[^\s{}\[\]()\"'<>]+")
 
 
@@ -182,10 +59,12 @@ def take_named(value: object, collector: CallCollector) -> None:
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, dict):
             raise UnreadableError(f"call {len(collector.calls) + 1} is {kind_of(item)}, not an object")
+        if item.get("tool_name") in _ANSWERING:
+            continue
         inner = item.get("function")
         held = inner if isinstance(inner, dict) and "name" not in item else item
-        arguments = held["arguments"] if "arguments" in held else held.get("parameters")
-        collector.add(collector.format, held.get("name"), arguments, item.get("id"))
+        arguments = held.get(next((key for key in _ARGUMENTS if key in held), "arguments"))
+        collector.add(collector.format, _first(held, *_NAMES), arguments, _first(item, "id", "tool_call_id"))
 
 
 # -- envelopes: objects that hold calls -------------------------------------------------------------------------------
@@ -221,7 +100,31 @@ def _take_completion(value: _Object, collector: CallCollector, read_text: ReadTe
 
 def _take_response(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
     output = value["output"]
-    return value.get("object") == "response" and isinstance(output, list) and _take_list(output, collector, read_text)
+    if not isinstance(output, list):
+        return False
+    held = "object" not in value and any(isinstance(item, dict) and _call_item(item) for item in output)
+    return (held or value.get("object") == "response") and _take_list(output, collector, read_text)
+
+
+def _take_other_reply(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    message = message_of(value)
+    return message is not None and take_shape(message, collector, read_text)
+
+
+def _take_parts(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    parts = content_of(value)
+    if (
+        _is_message(value)
+        or not isinstance(parts, list)
+        or not any(isinstance(p, dict) and is_call_part(p) for p in parts)
+    ):
+        return False
+    _take_message({**value, "role": "assistant"}, collector, read_text)
+    return True
+
+
+def _take_output(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
+    return _take_response(value, collector, read_text) or _take_other_reply(value, collector, read_text)
 
 
 def _take_conversation(value: _Object, collector: CallCollector, read_text: ReadText) -> bool:
@@ -234,7 +137,10 @@ _ENVELOPES: dict[str, Callable[[_Object, CallCollector, ReadText], bool]] = {
     "tool_calls": _take_tool_calls,
     "message": _take_choice,
     "choices": _take_completion,
-    "output": _take_response,
+    "output": _take_output,
+    "candidates": _take_other_reply,
+    "content": _take_parts,
+    "parts": _take_parts,
     "messages": _take_conversation,
 }
 
@@ -257,7 +163,8 @@ def _take_message(message: _Object, collector: CallCollector, read_text: ReadTex
         _take_tool_call(call, collector)
     if isinstance(message.get("function_call"), dict):
         _take_legacy(message, collector)
-    content = message.get("content")
+    take_thoughts_of(message, collector)
+    content = content_of(message)
     texts = [content] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
         texts += _take_part(part, collector)
@@ -269,12 +176,15 @@ def _take_message(message: _Object, collector: CallCollector, read_text: ReadTex
 
 def _take_part(part: object, collector: CallCollector) -> list[str]:
     """One part of a message's content, or an item beside calls: a call, text (given back), or nothing to us."""
-    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+    if not isinstance(part, dict):
         return []
+    others = take_part(part, collector)
+    if others is not None:
+        return others
     taker = _call_item(part)
     if taker:
         taker(part, collector)
-    elif part["type"] in ("text", "output_text") and isinstance(part.get("text"), str):
+    elif part.get("type") in ("text", "output_text") and isinstance(part.get("text"), str):
         return [part["text"]]
     return []
 
@@ -303,6 +213,8 @@ def _listed(value: object, key: str) -> Iterable[object]:
 
 def _call_item(item: _Object) -> _Taker | None:
     """Who reads this object as one call; None where it is not one."""
+    if is_call_part(item):
+        return _take_other_part
     kind = item.get("type")
     if kind == "function_call" and "name" in item:
         return _take_responses_item
@@ -313,6 +225,8 @@ def _call_item(item: _Object) -> _Taker | None:
         return _take_tool_call
     if "recipient_name" in item:
         return _take_recipient
+    if "tool_name" in item and isinstance(item.get("parameters"), dict):
+        return _take_cohere_item
     if isinstance(item.get("function_call"), dict) and "role" not in item:
         return _take_legacy
     return _take_bare if _is_bare(item) else None
@@ -331,6 +245,7 @@ def _is_bare(item: _Object) -> bool:
 
 
 def _take_bare(item: _Object, collector: CallCollector) -> None:
+    collector.ambiguous = True
     if "arguments" in item:
         collector.add("function_call", item["name"], item["arguments"], item.get("id"))
     else:
@@ -349,6 +264,10 @@ def _take_tool_call(call: object, collector: CallCollector) -> None:
         raise UnreadableError(f"call {len(collector.calls) + 1} has no function")
 
 
+def _take_other_part(part: _Object, collector: CallCollector) -> None:
+    take_part(part, collector)
+
+
 def _take_responses_item(item: _Object, collector: CallCollector) -> None:
     collector.add("openai", item["name"], item.get("arguments"), _first(item, "call_id", "id"))
 
@@ -365,6 +284,13 @@ def _take_azure_item(item: _Object, collector: CallCollector) -> None:
 
 def _first(item: _Object, *keys: str) -> object:
     return next((item[key] for key in keys if item.get(key) is not None), None)
+
+
+def _take_cohere_item(item: _Object, collector: CallCollector) -> None:
+    """What Command models write, `{"tool_call_id", "tool_name", "parameters"}`; one tool of theirs is to answer."""
+    if item["tool_name"] not in _ANSWERING:
+        collector.ambiguous = True
+        collector.add("command_r", item["tool_name"], item["parameters"], item.get("tool_call_id"))
 
 
 def _take_recipient(item: _Object, collector: CallCollector) -> None:
@@ -433,6 +359,7 @@ def _is_bfcl(items: Iterable[object]) -> bool:
 
 
 def _take_bfcl(items: Iterable[_Object], collector: CallCollector) -> bool:
+    collector.ambiguous = True
     for item in items:
         ((name, arguments),) = item.items()
         collector.add("bfcl", name, arguments)

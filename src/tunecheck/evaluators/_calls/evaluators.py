@@ -18,6 +18,8 @@ from tunecheck.calls._matching.values import Difference, MatchPolicy, PolicyOpti
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.formats._choosing import AUTO, chosen
+from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import once, read_calls, read_once
 
 _MOST_SHOWN = 200
@@ -144,16 +146,23 @@ def _as_value(call: FunctionCall) -> JSON:
 class CallEvaluator(Evaluator):
     """An evaluator of function calls; takes every policy of `MatchPolicy` by its name.
 
+    Args:
+        format: how the model writes calls in text: "auto", or the name of a family's profile, read strictly.
+
     Raises:
         ConfigurationError: there is no policy of that name, or its value is not of its kind.
+        PluginError: there is no format of that name.
     """
 
     pure: ClassVar[bool] = True
 
-    def __init__(self, **policies: Unpack[PolicyOptions]) -> None:
+    def __init__(self, *, format: str | Profile = AUTO, **policies: Unpack[PolicyOptions]) -> None:
         self._policy = MatchPolicy.of(policies)
-        self._task = f"compare by {self._policy}"
+        self._format = chosen(format) or AUTO
+        self._task = f"compare by {self._policy}, read as {format}"
         super().__init__(**self._policy.options())
+        if format != AUTO:
+            self._arguments["format"] = format if isinstance(format, str) else repr(format)
 
     @property
     def policy(self) -> MatchPolicy:
@@ -170,16 +179,16 @@ class CallEvaluator(Evaluator):
         return once(self._task, values, lambda: self._compare(*values))
 
     def _compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
-        made = _read(response)
-        wanted = _read_ground_truth(ground_truth, alternatives=self._policy.alternatives)
         definitions = ToolDefinitions.read(_given(tool_definitions))
+        made = _read(response, definitions, self._format)
+        wanted = _read_ground_truth(ground_truth, alternatives=self._policy.alternatives)
         match = match_calls(made.calls, wanted.calls, self._policy, definitions)
         return CallComparison(self._policy, made, wanted, match)
 
 
-def _read(value: object) -> Reading:
+def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     value = _given(value)
-    reading = read_once(value)
+    reading = read_calls(value, tools=tools, format=format) if tools or format != AUTO else read_once(value)
     if isinstance(value, dict) and not reading.calls and reading.problem is None and _is_single(value):
         return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
     return reading
@@ -444,10 +453,12 @@ class MatchEvaluator(CallEvaluator):
     )
     primary: ClassVar[str] = _MATCH
 
-    def __init__(self, *, threshold: float = 0.75, **policies: Unpack[PolicyOptions]) -> None:
+    def __init__(
+        self, *, threshold: float = 0.75, format: str | Profile = AUTO, **policies: Unpack[PolicyOptions]
+    ) -> None:
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
             raise ConfigurationError(f"the threshold of match is a number from 0 to 1; not {threshold!r}")
-        super().__init__(**policies)
+        super().__init__(format=format, **policies)
         self._threshold = threshold
         self._arguments = {"threshold": threshold, **self._arguments}
 

@@ -1,0 +1,154 @@
+"""Calls without a mark, which count only with the name of a tool: JSON, `f{…}`, `[f(a=1)]`, lines of calls, ReAct.
+
+Servers take special tokens out of what a model says unless they are asked not to. What is left of most formats is one
+of these.
+"""
+
+import re
+
+from tunecheck._json import JSON
+from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._strict_json import UnreadableError, decode_at
+from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._json_shapes import ReadText, take_shape
+
+_MOST_FAILURES = 30  # values that turn out to be none: each costs a look at the text's rest
+
+_CANDIDATE = re.compile(
+    rf"\bAction[ \t]*:[ \t]*(?P<action>[^\s()]++)[ \t]*\n+\s*Action[ _]Input[ \t]*:\s*+"
+    rf"|(?<!`)(?P<list>\[)\s*+(?P<listed>{NAME})\s*+\("
+    rf"|(?P<json>[\[{{])(?=\s*+(?:[\[{{]\s*+)?(?:[\[{{]\s*+)?[\"'])"
+    rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d++)?\s*+(?:```(?:json)?\s*+)?(?=\{{\s*+[\"'}}])"
+)
+_CLOSING = re.compile(r"\s*+```")
+_BETWEEN = re.compile(r"(?:[ \t\r]*+[;,\n])*+\s*+")
+_FENCE = re.compile(r"\s*+```[\w+-]*+[ \t]*+\r?\n(.*?)\r?\n?[ \t]*+```\s*+", re.DOTALL)
+_ANNOUNCED = re.compile(r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})[\"']\s*,")
+_LIST_START = re.compile(rf"\s*+(?:{NAME}\s*+=(?!=)|[\"'\d\[{{)]|\Z)")
+_CALL_START = re.compile(rf"\s*+({NAME})\s*+\(")
+_PREFIX = re.compile(r"(?:functions\.|function(?=.)|assistant|commentary|[A-Za-z0-9]{9})")
+_SUFFIX = re.compile(r"(?:commentary|[A-Za-z0-9]{9})")
+
+
+def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText) -> bool:
+    """Find the bare calls of a text, the first of them before `limit`, and the text beside them; False without any.
+
+    Raises:
+        UnreadableError: a tool is called by name, and its arguments cannot be read.
+    """
+    if _take_lines(body, collector):
+        return True
+    position, said, failures = 0, 0, 0
+    while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
+        if candidate.start() >= limit and not collector.calls:
+            break
+        held = collector.fresh()
+        try:
+            end = _take_candidate(body, candidate, held, read_text)
+        except _NoCallError as error:
+            failures += 1
+            position = max(candidate.start() + 1, error.position)
+            continue
+        collector.add_text(body[said : candidate.start()])
+        collector.spans.append((candidate.start(), end))
+        collector.take_over(held)
+        said = position = end
+        if candidate["action"]:
+            break  # what follows is what the model thinks the tool would say
+    if not collector.calls:
+        return False
+    collector.add_text(body[said:])
+    return True
+
+
+class _NoCallError(Exception):
+    """What looked like a call is none; `position` is where to look on."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__()
+        self.position = position
+
+
+def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, read_text: ReadText) -> int:
+    if candidate["list"]:
+        return _take_list(body, candidate, held)
+    if candidate["json"]:
+        return _take_json(body, candidate.start(), held, read_text)
+    given = candidate["action"] or candidate["named"]
+    name = _tool_in(given, held)
+    if name is None:
+        raise _NoCallError(candidate.end())
+    arguments: JSON = None
+    end = candidate.end()
+    if candidate["named"] or body.startswith("{", end):
+        arguments, end = decode_at(body, end)
+    elif body[end:].strip():
+        raise UnreadableError(f"the input of {name!r} is not an object")
+    held.add("react" if candidate["action"] else "named", name, arguments)
+    closing = _CLOSING.match(body, end) if "```" in candidate[0] else None
+    return closing.end() if closing else end
+
+
+def _tool_in(given: str, held: CallCollector) -> str | None:
+    """The tool whose name this is, without what stripped tokens leave at its ends: an id, a word of the protocol."""
+    if held.knows(given):
+        return given
+    starts = {0, *(match.end() for match in [_PREFIX.match(given)] if match)}
+    starts |= {len(word) for word in ("functions.", "function", "commentary") if given.startswith(word)}
+    for start in sorted(starts):
+        rest = given[start:]
+        shorter = (rest, rest[:-9], rest.removesuffix("commentary"))
+        name = next((one for one in shorter if one and held.knows(one)), None)
+        if name:
+            return name
+    return None
+
+
+def _take_list(body: str, candidate: re.Match[str], held: CallCollector) -> int:
+    if not held.knows(candidate["listed"]) or not _LIST_START.match(body, candidate.end()):
+        raise _NoCallError(candidate.end())
+    held.format = "bfcl_text"
+    scanner = PythonScanner(body, candidate.start())
+    for call in scanner.calls():
+        held.add("bfcl_text", call.name, call.arguments)
+    return scanner.position
+
+
+def _take_json(body: str, start: int, held: CallCollector, read_text: ReadText) -> int:
+    announced = _ANNOUNCED.match(body, start)
+    try:
+        value, end = decode_at(body, start)
+    except UnreadableError:
+        if announced and held.knows(announced[1]):
+            raise
+        raise _NoCallError(start + 1) from None
+    taken = take_shape(value, held, read_text)
+    if not taken or not held.calls or not all(held.knows(call.name) for call in held.calls):
+        raise _NoCallError(end)
+    return end
+
+
+def _take_lines(body: str, collector: CallCollector) -> bool:
+    """`f(a=1)` on lines of their own, fenced or not, where all the text is calls of tools."""
+    fenced = _FENCE.fullmatch(body)
+    text = fenced[1] if fenced else body
+    first = _CALL_START.match(text)
+    if not first or not collector.knows(first[1]):
+        return False
+    held = collector.fresh()
+    scanner = PythonScanner(text)
+    try:
+        while not scanner.at_end():
+            call = scanner.call()
+            if not held.knows(call.name):
+                return False
+            held.add("bfcl_text", call.name, call.arguments)
+            between = _BETWEEN.match(text, scanner.position)
+            scanner.position = between.end() if between else scanner.position
+    except UnreadableError:
+        if held.calls or not _LIST_START.match(text, first.end()):
+            return False
+        collector.format = "bfcl_text"
+        raise
+    collector.take_over(held)
+    return True

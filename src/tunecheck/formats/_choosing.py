@@ -1,0 +1,30 @@
+"""The profile of a model family by its name: installed, or from the workspace's folder `formats`."""
+
+import functools
+from pathlib import Path
+
+from tunecheck._errors import PluginError
+from tunecheck._plugins import find
+from tunecheck.formats._profiles import Profile
+
+AUTO = "auto"
+"""By unmistakable marks, whatever the family."""
+
+
+def chosen(format: str | Profile) -> Profile | None:
+    """The profile of that name; None for "auto".
+
+    Raises:
+        PluginError: there is none of that name, there are two, or it is no profile.
+    """
+    if isinstance(format, Profile):
+        return format
+    return None if format == AUTO else _found(format, Path.cwd())
+
+
+@functools.lru_cache(maxsize=64)
+def _found(name: str, workspace: Path) -> Profile:
+    profile = find("tunecheck.formats", name, workspace=workspace)
+    if not isinstance(profile, Profile):
+        raise PluginError(f"the format {name!r} is {type(profile).__name__}, not a tunecheck.formats.Profile")
+    return profile

@@ -1,0 +1,186 @@
+"""What has been read so far: calls, texts and thoughts, and the tools by which bare texts get their types."""
+
+import re
+
+from tunecheck._json import JSON
+from tunecheck.calls._model import PARALLEL, FunctionCall, Reading
+from tunecheck.calls._schemas import Schema, ToolDefinitions
+from tunecheck.calls._strict_json import (
+    MAX_CALLS,
+    MAX_DEPTH,
+    UnreadableError,
+    check_size,
+    decode,
+    exact,
+    kind_of,
+    quoted,
+)
+
+_PREFIX = "functions."
+_END_MARKS = (
+    *("<|endoftext|>", "<|eom_id|>", "<|eot_id|>", "<|end_of_text|>", "<|im_end|>", "</s>", "<|eot|>", "<|return|>"),
+    *("<｜end▁of▁sentence｜>", "<|END_OF_TURN_TOKEN|>", "<end_of_turn>", "<turn|>", "<|end|>", "<|END_RESPONSE|>"),
+    *("<seed:eos>", "<|EOT|>", "<|eom|>", "<|message_sep|>", "<eos>", "<|assistant_end|>"),
+)
+_FIRST_MARKS = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _END_MARKS))}))++")
+
+
+def without_end_marks(text: str) -> str:
+    """The text without the marks with which models end a message, and without white space at its end."""
+    end = len(text)
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        mark = next((mark for mark in _END_MARKS if text.endswith(mark, 0, end)), None)
+        if not mark:
+            return text[:end]
+        end -= len(mark)
+
+
+_MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log
+
+
+class CallCollector:
+    """The calls and texts read so far; `format` is that of the first call.
+
+    `add` and `add_tool_use` raise `UnreadableError`, which says which call it is about.
+    `ambiguous`: a call was read from a shape that data has too. `spans` are the places of the text that hold calls.
+    """
+
+    __slots__ = ("_strict", "_tools", "ambiguous", "calls", "format", "spans", "texts", "thoughts")
+
+    def __init__(self, tools: ToolDefinitions | None = None, *, strict: bool = False) -> None:
+        self.calls: list[FunctionCall] = []
+        self.texts: list[str] = []
+        self.thoughts: list[str] = []
+        self.spans: list[tuple[int, int]] = []
+        self.format: str | None = None
+        self.ambiguous = False
+        self._tools = tools
+        self._strict = strict
+
+    @property
+    def gated(self) -> bool:
+        """Whether ambiguous shapes count for the tools' names only."""
+        return bool(self._tools) and not self._strict
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a tool of that name; where a format was chosen without tools, any may be."""
+        return name in self._tools if self._tools else self._strict
+
+    def schema(self, name: str) -> Schema | None:
+        """The schema of a tool's parameters, if it is known."""
+        definition = self._tools.get(name) if self._tools else None
+        return definition.schema if definition else None
+
+    def fresh(self) -> "CallCollector":
+        """An empty one with the same tools."""
+        return CallCollector(self._tools, strict=self._strict)
+
+    def reading(self) -> Reading:
+        """Everything collected."""
+        return Reading(tuple(self.calls), "\n".join(self.texts), self.format, reasoning="\n".join(self.thoughts))
+
+    def add_thought(self, thought: str, whole: str) -> None:
+        """A thought without its marks, and with them: it is text beside the calls too."""
+        if thought.strip():
+            self.thoughts.append(thought.strip())
+        self.add_text(whole)
+
+    def take_over(self, other: "CallCollector") -> None:
+        """What another one has collected."""
+        for call in other.calls:
+            self._append(call, other.format)
+        self.format = self.format or other.format
+        self.texts += other.texts
+        self.thoughts += other.thoughts
+
+    def add_text(self, text: str) -> None:
+        """Text beside the calls; white space and end marks around it are not text."""
+        if "<" in text:
+            first = _FIRST_MARKS.match(text)
+            text = without_end_marks(text[first.end() :] if first else text)
+        if said := text.strip():
+            self.texts.append(said)
+
+    def add_reading(self, other: Reading) -> None:
+        """The calls and the text of another reading."""
+        if other.problem:
+            self.format = self.format or other.format
+            raise UnreadableError(other.problem)
+        for call in other.calls:
+            self._append(call, other.format)
+        self.thoughts += filter(None, [other.reasoning])
+        self.add_text(other.text)
+
+    def add(self, wire_format: str | None, name: object, arguments: object = None, identity: object = None) -> None:
+        """One call; its arguments are an object or JSON text of one, and none where they are missing or empty."""
+        self.format = self.format or wire_format
+        if not isinstance(name, str) or not name.strip():
+            raise UnreadableError(f"call {len(self.calls) + 1} has no name")
+        try:
+            read = _arguments(arguments)
+        except UnreadableError as error:
+            raise UnreadableError(f"call {len(self.calls) + 1} ({quoted(name)}): {error}") from None
+        if name == PARALLEL:
+            self._add_wrapped(wire_format, read)
+        else:
+            self._append(
+                FunctionCall(str.__str__(name), read, identity if isinstance(identity, str) else None), wire_format
+            )
+
+    def add_tool_use(self, wire_format: str | None, use: object) -> None:
+        """One call in the shape `{"recipient_name": "functions.f", "parameters": {…}}`."""
+        if not isinstance(use, dict):
+            self.format = self.format or wire_format
+            raise UnreadableError(f"call {len(self.calls) + 1} is {kind_of(use)}, not an object")
+        name = use.get("recipient_name")
+        if isinstance(name, str):
+            name = name.removeprefix(_PREFIX)
+        self.add(wire_format, name, use.get("parameters"), use.get("id"))
+
+    def _add_wrapped(self, wire_format: str | None, arguments: dict[str, JSON]) -> None:
+        uses = arguments.get("tool_uses")
+        if not isinstance(uses, list):
+            raise UnreadableError(f"call {len(self.calls) + 1} ({PARALLEL}) has no list 'tool_uses'")
+        for use in uses:
+            self.add_tool_use(wire_format, use)
+
+    def _append(self, call: FunctionCall, wire_format: str | None) -> None:
+        if len(self.calls) >= MAX_CALLS:
+            raise UnreadableError(f"more than {MAX_CALLS} calls")
+        self.format = self.format or wire_format
+        self.calls.append(call)
+
+
+def failed(text: str, collector: CallCollector, error: UnreadableError) -> Reading:
+    """What a text says in which a call cannot be read."""
+    problem = " ".join(str(error).split())
+    return Reading((), text, collector.format, problem[:_MAX_PROBLEM], "\n".join(collector.thoughts))
+
+
+def _arguments(value: object) -> dict[str, JSON]:
+    if isinstance(value, dict):
+        read = exact(value)
+    elif value is None or value == "":
+        return {}
+    elif isinstance(value, str):
+        read = _decoded(value)
+    else:
+        read = exact(value)
+    if not isinstance(read, dict):
+        raise UnreadableError(f"the arguments are {kind_of(read)}, not an object")
+    return read
+
+
+def _decoded(text: str) -> JSON:
+    check_size(text)
+    if text.isspace():
+        return {}
+    try:
+        read = decode(text, MAX_DEPTH)
+    except UnreadableError as error:
+        raise UnreadableError(
+            f"the arguments are {error}" if str(error).startswith("not ") else f"in the arguments, {error}"
+        ) from None
+    return {} if read is None else read

@@ -1,0 +1,104 @@
+"""Families that write a function's name and its arguments as JSON after it: `f[ARGS]{…}`."""
+
+import re
+
+from tunecheck.formats._families.thoughts import HARMONY, HARMONY_STRIPPED, MISTRAL, SOLAR, THINK
+from tunecheck.formats._glaive import GlaiveCalls
+from tunecheck.formats._profiles import Profile
+from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonTagCalls
+
+_MISTRAL_NAME = re.compile(
+    r"\s*(?P<name>[^\s\[\]{}\"]+)\s*(?:\[CALL_ID\]\s*(?P<id>[^\s\[\]{}]+)\s*)?"
+    r"(?:\[ARGS\]\s*(?P<empty>(?=\Z|\[TOOL_CALLS\]))?)?\s*"
+)
+MISTRAL_CALLS = Profile(
+    "mistral",
+    AnyOf((NamedCalls(_MISTRAL_NAME), JsonCalls())),
+    marks=("[TOOL_CALLS]",),
+    closes=("[/TOOL_CALLS]",),
+    thoughts=(MISTRAL,),
+    several=False,
+)
+"""All tokenizers: a list of objects (to v7), `f[CALL_ID]id[ARGS]{…}` (v11), `f[ARGS]{…}` (v13)."""
+
+LLAMA = Profile("llama", PythonTagCalls(), marks=("<|python_tag|>",))
+"""Llama 3.x with built-in tools."""
+
+LLAMA_FUNCTION = Profile(
+    "llama_function",
+    NamedCalls(re.compile(r"<function=(?P<name>[^>\s]+)>\s*+(?=\{)"), last=re.compile(r"\s*+</function>")),
+    marks=("<function=",),
+    inside=True,
+    sure=False,
+)
+"""Llama 3.1's custom calls, Functionary v3.1."""
+
+DEEPSEEK = Profile(
+    "deepseek_v3",
+    NamedCalls(
+        re.compile(
+            r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^\n<]+?)(?:<｜tool▁sep｜>|\n(?:```json)?)\s*+"
+        ),
+        "<｜tool▁call▁begin｜>",
+        re.compile(r"(?:\s*+```)?(?:\s*+<｜tool▁call▁end｜>)?"),
+    ),
+    marks=("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"),
+    inner=("<｜tool▁call▁begin｜>",),
+    closes=("<｜tool▁calls▁end｜>",),
+    thoughts=(THINK,),
+)
+"""DeepSeek V3, R1 and V3.1."""
+
+KIMI_K2 = Profile(
+    "kimi_k2",
+    NamedCalls(
+        re.compile(
+            r"<\|tool_call_begin\|>\s*+(?P<id>(?:functions\.)?(?P<name>[^<\s]+?)(?::\d+)?)\s*+"
+            r"<\|tool_call_argument_begin\|>\s*+"
+        ),
+        "<|tool_call_begin|>",
+        re.compile(r"\s*+<\|tool_call_end\|>"),
+    ),
+    marks=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", "<|tool_call_begin|>"),
+    inner=("<|tool_call_begin|>",),
+    closes=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
+    thoughts=(THINK,),
+)
+SOLAR_OPEN = Profile(
+    "solar",
+    NamedCalls(
+        re.compile(r"<\|tool_call:begin\|>(?P<id>[^<]*+)<\|tool_call:name\|>(?P<name>[^<]+)<\|tool_call:args\|>\s*+"),
+        "<|tool_call:begin|>",
+        re.compile(r"\s*+<\|tool_call:end\|>"),
+    ),
+    marks=("<|tool_calls|>", "<|tool_call:begin|>"),
+    inner=("<|tool_call:begin|>",),
+    closes=("<|calls|>",),
+    thoughts=(SOLAR,),
+)
+HARMONY_CALLS = Profile(
+    "harmony",
+    NamedCalls(
+        re.compile(
+            r"to=functions\.(?P<name>[\w.-]+?)(?:commentary|analysis)?\s*+(?:<\|channel\|>\w+)?\s*+"
+            r"(?:<\|constrain\|>)?\s*+(?:json|code)?\s*+(?:<\|message\|>)?\s*+(?=\{)"
+        ),
+        "to=functions.",
+        re.compile(r"\s*+<\|(?:call|end)\|>"),
+    ),
+    marks=("to=functions.",),
+    thoughts=(HARMONY, HARMONY_STRIPPED),
+    inside=True,
+)
+"""gpt-oss."""
+
+FUNCTIONARY = Profile(
+    "functionary",
+    NamedCalls(re.compile(r"(?:(?:all\n.*?)?>>>)?(?P<name>[^\s{}>]+)\n\s*+(?=\{)", re.DOTALL)),
+    thoughts=(THINK,),
+)
+"""Functionary v3.2."""
+
+GLAIVE = Profile("glaive", GlaiveCalls(), marks=("<functioncall>",), closes=("</functioncall>",), several=False)
+
+PROFILES = (*(GLAIVE, MISTRAL_CALLS, LLAMA, LLAMA_FUNCTION, DEEPSEEK, KIMI_K2, SOLAR_OPEN, HARMONY_CALLS), FUNCTIONARY)

@@ -1,0 +1,115 @@
+"""What a profile says of a model family: the marks of its calls and thoughts, and how calls stand behind the marks."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tunecheck.calls._strict_json import UnreadableError, place
+from tunecheck.formats._collector import CallCollector
+
+_SEPARATOR = re.compile(r"\s*+(?:[;,]\s*+)?")
+
+
+class Shape(Protocol):
+    """How one call, or one list of calls, is written."""
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """Whether calls in this shape begin here, whole or not."""
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """Take the calls that begin here, and say where they end.
+
+        Raises:
+            UnreadableError: they cannot be read; the message says why and where.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """How a family marks its reasoning.
+
+    Where only a closing mark appears, the prompt has opened the thought: all before it is thought, unless `lone` says
+    otherwise. `leading`: the opening counts at the beginning of an answer only.
+    """
+
+    opens: str
+    closes: tuple[str, ...]
+    lone: bool = True
+    leading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How one family writes calls.
+
+    Args:
+        name: by which it is chosen, `format="hermes"`; also what a reading says was recognised.
+        shape: how calls are written.
+        marks: what announces calls; none for a family that writes them bare.
+        closes: closing marks, which are passed over.
+        thoughts: how it marks its reasoning.
+        inner: those marks that are the beginning of a call, which some servers or models leave alone.
+        inside: every mark is the beginning of the call itself (`<function=f>`).
+        sure: nobody writes the mark unless a call follows; else it counts only where a call in this shape begins.
+        several: calls may follow one another behind one mark.
+        closed: what follows the calls must be a closing mark, another call, or nothing.
+    """
+
+    name: str
+    shape: Shape
+    marks: tuple[str, ...] = ()
+    closes: tuple[str, ...] = ()
+    thoughts: tuple[Thought, ...] = ()
+    inner: tuple[str, ...] = ()
+    inside: bool = False
+    sure: bool = True
+    several: bool = True
+    closed: bool = False
+
+    def announces(self, text: str, start: int, mark: str, collector: CallCollector) -> bool:
+        """Whether calls in this family's shape follow a mark that stands here."""
+        return self.shape.begins(text, self._first(text, start, mark), collector)
+
+    def take(self, text: str, start: int, mark: str, collector: CallCollector) -> int:
+        """Take the calls behind the mark that stands here, closing marks included, and say where they end.
+
+        Raises:
+            UnreadableError: what follows is not a call that can be read.
+        """
+        collector.format = collector.format or self.name
+        position = self.shape.read(text, self._first(text, start, mark), mark, collector)
+        while True:
+            following = _after_separator(text, position)
+            close = next((close for close in self.closes if text.startswith(close, following)), None)
+            if close:
+                return following + len(close)
+            if not self.several or not self.shape.begins(text, following, collector):
+                break
+            position = self.shape.read(text, following, mark, collector)
+        if self.closed and following < len(text) and not text.startswith(mark, following):
+            raise UnreadableError(f"{mark} is not closed at {place(text, following)}")
+        return position
+
+    def _first(self, text: str, start: int, mark: str) -> int:
+        inside = self.inside or mark in self.inner
+        return start if inside else _after_space(text, start + len(mark))
+
+
+def first_of(marks: Iterable[str], text: str, position: int) -> tuple[int, str] | None:
+    """The first of these marks from a position on, and where it stands; of several there, the longest."""
+    standing = ((start, mark) for mark in marks if (start := text.find(mark, position)) >= 0)
+    return min(standing, key=lambda pair: (pair[0], -len(pair[1])), default=None)
+
+
+_SPACE = re.compile(r"\s*+")
+
+
+def _after_space(text: str, position: int) -> int:
+    space = _SPACE.match(text, position)
+    return space.end() if space else position
+
+
+def _after_separator(text: str, position: int) -> int:
+    separator = _SEPARATOR.match(text, position)
+    return separator.end() if separator else position

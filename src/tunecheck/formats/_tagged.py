@@ -1,0 +1,272 @@
+"""Shapes of calls whose arguments stand between tags, where a value's type comes from the tool definition."""
+
+import re
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from tunecheck._json import JSON
+from tunecheck.calls._schemas import Schema
+from tunecheck.calls._strict_json import MAX_DEPTH, UnreadableError, decode, place, quoted
+from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._values import typed, untyped
+
+_SPACE = re.compile(r"\s*+")
+_QUOTED_START, _QUOTED_END = "<![CDATA[", "]]>"
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedCalls:
+    r"""`<function=f><parameter=city>Paris</parameter></function>`.
+
+    Args:
+        head: the opening of a call, with the group `name`.
+        last: the closing of a call.
+        argument: the opening of an argument, with the group `key` and, where values are typed by themselves, `kind`:
+            `string` or `true` for text as it stands, anything else for JSON.
+        end: the closing of an argument. A value may hold it: it counts where an argument or the call's end follows.
+        first: how the head begins, for what follows a call.
+        empty: a call without arguments, where that looks different; it counts only where there is such a tool.
+        framed: one line break on each side of a value is not part of it.
+    """
+
+    head: re.Pattern[str]
+    last: re.Pattern[str]
+    argument: re.Pattern[str]
+    end: str
+    first: str = ""
+    empty: re.Pattern[str] | None = None
+    framed: bool = False
+    _end: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        argument = re.sub(r"\?P<\w+>", "?:", self.argument.pattern)
+        following = re.compile(rf"{re.escape(self.end)}(?=\s*+(?:{self.last.pattern}|{argument}))", re.DOTALL)
+        object.__setattr__(self, "_end", following)
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """By its first mark, where it has one."""
+        return (
+            bool(self.first and text.startswith(self.first, position))
+            or self._head(text, position, collector) is not None
+        )
+
+    def _head(self, text: str, position: int, collector: CallCollector) -> re.Match[str] | None:
+        empty = self.empty.match(text, position) if self.empty else None
+        return empty if empty and collector.knows(empty["name"]) else self.head.match(text, position)
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """One call."""
+        head = self._head(text, position, collector)
+        if not head:
+            raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
+        name, position = head["name"].strip(), head.end()
+        schema = collector.schema(name)
+        arguments: dict[str, JSON] = {}
+        while True:
+            position = after_space(text, position)
+            if last := self.last.match(text, position):
+                break
+            opening = self.argument.match(text, position)
+            if not opening:
+                raise UnreadableError(f"the call of {quoted(name)} is not closed at {place(text, position)}")
+            key = opening["key"].strip()
+            if key in arguments:
+                raise UnreadableError(f"the argument {quoted(key)} is given twice at {place(text, position)}")
+            value, position = self._value(text, opening)
+            kind = opening.groupdict().get("kind")
+            arguments[key] = _of_kind(value, kind, key) if kind else typed(value, schema and schema.property(key))
+        collector.add(collector.format, name, arguments)
+        return last.end()
+
+    def _value(self, text: str, opening: re.Match[str]) -> tuple[str, int]:
+        start = opening.end()
+        if text.startswith(_QUOTED_START, start):
+            end = text.find(_QUOTED_END + self.end, start)
+            if end >= 0:
+                return text[start + len(_QUOTED_START) : end], end + len(_QUOTED_END) + len(self.end)
+        closing = self._end.search(text, start)
+        if not closing:
+            raise UnreadableError(f"the argument {quoted(opening['key'])} is not closed at {place(text, start)}")
+        value = text[start : closing.start()]
+        if self.framed:
+            value = value.removeprefix("\n").removesuffix("\n")
+        return value, closing.end()
+
+
+def _of_kind(value: str, kind: str, key: str) -> JSON:
+    if kind in ("string", "true"):
+        return value
+    try:
+        return decode(value)
+    except UnreadableError as error:
+        raise UnreadableError(f"the argument {quoted(key)} is {error}") from None
+
+
+def after_space(text: str, position: int) -> int:
+    """The first position from here on without white space of any kind."""
+    space = _SPACE.match(text, position)
+    return space.end() if space else position
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCalls:
+    """Arguments as elements in elements, keys as tags and lists as `<item>`; `prefix` stands before every tag."""
+
+    prefix: str
+    head: re.Pattern[str]
+    last: str
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """An opening of a call."""
+        return self.head.match(text, position) is not None
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """One call."""
+        head = self.head.match(text, position)
+        if not head:
+            raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
+        value, position = self._inside(text, head.end(), self.last, collector.schema(head["name"]), 0)
+        collector.add(collector.format, head["name"], value if isinstance(value, dict) else {})
+        return position
+
+    def _inside(self, text: str, start: int, last: str, schema: Schema | None, depth: int) -> tuple[JSON, int]:
+        """What stands up to a closing tag: elements, or a text."""
+        if depth > MAX_DEPTH:
+            raise UnreadableError(f"nested deeper than {MAX_DEPTH} levels")
+        made: dict[str, JSON] = {}
+        items: list[JSON] = []
+        position = start
+        while True:
+            tag = text.find(self.prefix, position)
+            close = text.find(">", tag + len(self.prefix))
+            if tag < 0 or close < 0:
+                raise UnreadableError(f"{last} is missing after {place(text, start)}")
+            if text.startswith(last, tag):
+                break
+            key = text[tag + len(self.prefix) + 1 : close]
+            inner = schema and (schema.item(len(items)) if key == "item" else schema.property(key))
+            value, position = self._inside(text, close + 1, f"{self.prefix}</{key}>", inner, depth + 1)
+            if key == "item":
+                items.append(value)
+            else:
+                made[key] = value
+        if not made and not items:
+            return self._leaf(text[start:tag], schema, depth), tag + len(last)
+        return items or made, tag + len(last)
+
+    def _leaf(self, text: str, schema: Schema | None, depth: int) -> JSON:
+        kinds = schema.types() if schema else frozenset[str]()
+        if not text.strip() and (depth == 0 or kinds & {"array", "object"}):
+            return [] if "array" in kinds else {}
+        return typed(text, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class BracedCalls:
+    """`call:f{city:<|"|>Paris<|"|>,days:3}`: bare keys, and texts between quotes of the family's own.
+
+    `textual`: everything stands between quotes, whatever its type.
+    """
+
+    quote: str
+    textual: bool = False
+
+    def begins(self, text: str, position: int, collector: CallCollector) -> bool:
+        """The word `call:`."""
+        return text.startswith("call:", position)
+
+    def read(self, text: str, position: int, mark: str, collector: CallCollector) -> int:
+        """One call."""
+        brace = text.find("{", position)
+        if not self.begins(text, position, collector) or brace < 0:
+            raise UnreadableError(f"{mark} is not followed by a call at {place(text, position)}")
+        name = text[position + len("call:") : brace].strip()
+        scanner = _BracedScanner(text, brace, self)
+        arguments = scanner.object(collector.schema(name), 0)
+        collector.add(collector.format, name, arguments)
+        return scanner.position
+
+
+class _BracedScanner:
+    __slots__ = ("_shape", "_text", "position")
+
+    _BARE = re.compile(r"[^,{}\[\]]*+")
+    _KEY = re.compile(r"[^:{},]*+")
+
+    def __init__(self, text: str, position: int, shape: BracedCalls) -> None:
+        self._text, self.position, self._shape = text, position, shape
+
+    def object(self, schema: Schema | None, depth: int) -> dict[str, JSON]:
+        """From the opening brace to the closing one."""
+        made: dict[str, JSON] = {}
+        self._open("{", depth)
+        while not self._closed("}"):
+            key = self._key()
+            if key in made:
+                self._fail(f"the key {quoted(key)} is given twice")
+            made[key] = self._value(schema and schema.property(key), depth + 1)
+        return made
+
+    def _list(self, schema: Schema | None, depth: int) -> list[JSON]:
+        items: list[JSON] = []
+        self._open("[", depth)
+        while not self._closed("]"):
+            items.append(self._value(schema and schema.item(len(items)), depth + 1))
+        return items
+
+    def _open(self, bracket: str, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            self._fail(f"nested deeper than {MAX_DEPTH} levels")
+        self._expect(bracket)
+
+    def _closed(self, bracket: str) -> bool:
+        self.position = after_space(self._text, self.position)
+        if self._text.startswith(",", self.position):
+            self.position = after_space(self._text, self.position + 1)
+        if not self._text.startswith(bracket, self.position):
+            return False
+        self.position += 1
+        return True
+
+    def _key(self) -> str:
+        if self._text.startswith(self._shape.quote, self.position):
+            key = self._quoted()
+        else:
+            key = self._matched(self._KEY).strip().strip('"')
+        self._expect(":")
+        return key
+
+    def _value(self, schema: Schema | None, depth: int) -> JSON:
+        self.position = after_space(self._text, self.position)
+        if self._text.startswith(self._shape.quote, self.position):
+            said = self._quoted()
+            return typed(said, schema) if self._shape.textual else said
+        if self._text.startswith("{", self.position):
+            return self.object(schema, depth)
+        if self._text.startswith("[", self.position):
+            return self._list(schema, depth)
+        return untyped(self._matched(self._BARE).strip())
+
+    def _quoted(self) -> str:
+        start = self.position + len(self._shape.quote)
+        end = self._text.find(self._shape.quote, start)
+        if end < 0:
+            self._fail("a text that is not closed")
+        self.position = end + len(self._shape.quote)
+        return self._text[start:end]
+
+    def _matched(self, pattern: re.Pattern[str]) -> str:
+        match = pattern.match(self._text, self.position)
+        if not match or not match[0]:
+            self._fail("expected a value")
+        self.position = match.end()
+        return match[0]
+
+    def _expect(self, token: str) -> None:
+        self.position = after_space(self._text, self.position)
+        if not self._text.startswith(token, self.position):
+            self._fail(f"expected {token!r}")
+        self.position += len(token)
+
+    def _fail(self, what: str) -> NoReturn:
+        raise UnreadableError(f"{what} at {place(self._text, self.position)}")

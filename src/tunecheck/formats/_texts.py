@@ -1,0 +1,255 @@
+"""The calls of one text, by its shape, by the marks of model families, or by the names of its tools."""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tunecheck.calls._model import Reading
+from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at
+from tunecheck.formats._bare import take_bare
+from tunecheck.formats._collector import CallCollector, failed, without_end_marks
+from tunecheck.formats._json_shapes import take_shape
+from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
+from tunecheck.formats._profiles import Profile
+
+_CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
+_CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
+_LINE_END = re.compile(r"[ \t\r]*(?:\n|\Z)")
+_NEXT_VALUE = re.compile(r"\s*+[;,]?\s*+(?=[{\[])")
+
+_FENCE = re.compile(r"```[ \t]*+([\w+-]*+)[ \t]*+\r?\n\s*+")
+_FENCE_END = re.compile(r"\s*+```[ \t]*+(?=\r?\n|\Z)")
+_FENCED = frozenset({"", "json", "python", "py", "tool_code", "tool_call", "tool_calls", "text"})
+_USES = re.compile(r"\{\s*[\"']tool_uses[\"']\s*:")
+
+# What a value holds, or how it begins, when it means to be a call and is not even JSON.
+_ANNOUNCING_KEYS = (
+    re.compile(r"[\"'](?:tool_uses|tool_calls|function_call|recipient_name)[\"']\s*:"),
+    re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:function|tool_call|function_call)[\"']"),
+)
+_ANNOUNCING_STARTS = (
+    re.compile(
+        r"\s*(?:\[\s*)?\{\s*[\"']name[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*[\"'](?:arguments|parameters)[\"']\s*:"
+    ),
+    re.compile(r"\s*\[\s*\{\s*\"[^\"\s]+\"\s*:\s*\"\{"),
+)
+_APOSTROPHE_FIRST = re.compile(r"[\s\[{]*+'")
+
+
+@dataclass(frozen=True, slots=True)
+class TextReader:
+    """Reads texts of one row: by its tools where they are known, by one family's profile where one was chosen."""
+
+    tools: ToolDefinitions | None = None
+    profile: Profile | None = None
+
+    def read(self, text: str) -> Reading:
+        """The calls of a text. It never raises."""
+        if not self._may_hold_calls(text):
+            return Reading((), text)
+        collector = CallCollector(self.tools, strict=self.profile is not None)
+        try:
+            held = self._take_text(text, collector)
+        except UnreadableError as error:
+            return failed(text, collector, error)
+        except RecursionError:  # called from very deep in somebody's stack
+            return failed(text, collector, UnreadableError("nested too deeply"))
+        if held and (collector.calls or collector.texts):
+            return collector.reading()
+        return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
+
+    @property
+    def _marks(self) -> Marks:
+        return known_marks() if self.profile is None else Marks((self.profile,), self.profile.thoughts)
+
+    def _may_hold_calls(self, text: str) -> bool:
+        """Nearly all prose ends here: nothing in it begins a call."""
+        if self.profile or "<" in text or "```" in text or "[TOOL_CALLS]" in text or "tool_uses" in text:
+            return True
+        if self.tools and ("{" in text or "(" in text):
+            return True
+        return text.lstrip()[:1] in ("{", "[") or known_marks().stand_in(text)
+
+    def _take_text(self, text: str, collector: CallCollector) -> bool:
+        """Find the calls of a text, and what stands beside them; False where all of it is prose or data."""
+        marks = self._marks
+        if len(text) > MAX_CHARACTERS:
+            if any(mark in text for mark in marks.profiles) or _announces(text, 0) or _CALL_LIST.match(text):
+                check_size(text)
+            return False
+        body = without_end_marks(text).lstrip()
+        body = take_thoughts(body, collector, marks, self._spans)
+        return self._take_body(body, collector, marks)
+
+    def _spans(self, body: str) -> list[tuple[int, int]]:
+        """Where calls stand in a text that is read without looking for thoughts at its beginning."""
+        collector = CallCollector(self.tools, strict=self.profile is not None)
+        with suppress(UnreadableError):  # what was read until there is known
+            self._take_body(body, collector, self._marks)
+        return collector.spans
+
+    def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:
+        if self.profile:
+            return take_marked(body, collector, marks) or _take_unmarked(self.profile, body, collector)
+        if body.startswith(("{", "[")) and not body.startswith("[TOOL_CALLS]"):
+            end = self._take_values(body, collector)
+            if end is not None:
+                collector.spans.append((0, end))
+                collector.add_text(body[end:])
+                return True
+            if _is_json(body):
+                return False  # data, whatever marks its texts hold
+        mark = marks.first(body)
+        unmarked = len(body) if mark is None else mark
+        return (
+            self._take_fence(body, unmarked, collector)
+            or self._take_embedded(body, unmarked, collector)
+            or (collector.gated and take_bare(body, unmarked, collector, self.read))
+            or take_marked(body, collector, marks)
+        )
+
+    def _take_values(self, body: str, collector: CallCollector) -> int | None:
+        """The calls that a text begins with, one value or several; where they end, or None without any."""
+        end = self._take_value(body, 0, collector)
+        while end is not None and (following := _NEXT_VALUE.match(body, end)):
+            further = self._take_value(body, following.end(), collector)
+            if further is None:
+                break
+            end = further
+        return end
+
+    def _take_value(self, body: str, position: int, collector: CallCollector) -> int | None:
+        """The calls in the value at this position, and where it ends; None where it is data or prose."""
+        if not collector.gated:
+            return self._take_any_value(body, position, collector)
+        held = collector.fresh()
+        try:
+            end = self._take_any_value(body, position, held)
+        except UnreadableError:
+            collector.format = collector.format or held.format
+            raise
+        if end is None or (held.ambiguous and not all(held.knows(call.name) for call in held.calls)):
+            return None
+        collector.take_over(held)
+        return end
+
+    def _take_any_value(self, body: str, position: int, collector: CallCollector) -> int | None:
+        if _CALL_LIST.match(body, position):
+            return _take_call_list(body, position, collector)
+        literal = False
+        value: object
+        try:
+            value, end = decode_at(body, position)
+        except UnreadableError as error:
+            if not _announces(body, position):
+                return None
+            value, end = _literal_at(body, position, error)
+            literal = True
+        if not take_shape(value, collector, self.read):
+            return None
+        if literal and collector.format == "tool_uses":
+            collector.format = "tool_uses_text"
+        return end
+
+    def _take_fence(self, body: str, limit: int, collector: CallCollector) -> bool:
+        """One fenced block that holds one value in any format; beside text only what says that it is a call."""
+        opening = _FENCE.search(body, 0, limit)
+        if not opening or opening[1].lower() not in _FENCED:
+            return False
+        before, held = body[: opening.start()], collector.fresh()
+        try:
+            end = self._take_value(body, opening.end(), held) if body.startswith(("{", "["), opening.end()) else None
+        except UnreadableError:
+            if before:
+                return False
+            collector.format = held.format
+            raise
+        closing = _FENCE_END.match(body, end) if end is not None else None
+        after = body[closing.end() :].strip() if closing else ""
+        beside_text = bool(before or after) and held.format in ("bfcl", "bfcl_text")
+        if not closing or "```" in after or beside_text or not held.calls:
+            return False
+        collector.spans.append((opening.start(), closing.end()))
+        collector.add_text(before)
+        collector.add_reading(held.reading())
+        collector.add_text(after)
+        return True
+
+    def _take_embedded(self, body: str, limit: int, collector: CallCollector) -> bool:
+        """`{"tool_uses": …}` inside other text: nobody writes that in passing."""
+        held = collector.fresh()
+        position = 0
+        opening = _USES.search(body, 0, limit)
+        while opening:
+            held.add_text(body[position : opening.start()])
+            try:
+                end = self._take_value(body, opening.start(), held)
+            except UnreadableError:
+                collector.format = "tool_uses"
+                raise
+            if end is None:
+                return False
+            collector.spans.append((opening.start(), end))
+            position = end
+            opening = _USES.search(body, position)
+        if not held.calls:
+            return False
+        held.add_text(body[position:])
+        collector.add_reading(held.reading())
+        return True
+
+
+def _announces(body: str, position: int) -> bool:
+    keys = any(key.search(body, position) for key in _ANNOUNCING_KEYS)
+    return keys or any(start.match(body, position) for start in _ANNOUNCING_STARTS)
+
+
+def _literal_at(body: str, position: int, error: UnreadableError) -> tuple[object, int]:
+    """A dict or list as Python writes it; for what is neither this nor JSON, the problem of what it looks like."""
+    scanner = PythonScanner(body, position)
+    try:
+        return scanner.value(), scanner.position
+    except UnreadableError as python_error:
+        raise (python_error if _APOSTROPHE_FIRST.match(body, position) else error) from None
+
+
+def _is_json(body: str) -> bool:
+    try:
+        decode(body)
+    except UnreadableError:
+        return False
+    return True
+
+
+def _take_call_list(body: str, position: int, collector: CallCollector) -> int | None:
+    """`[f(a=1)]`, alone or before further lines; a link in Markdown or a remark in brackets is prose."""
+    name = _CALL_LIST.match(body, position)
+    if collector.gated and name and not collector.knows(name[1]):
+        return None
+    collector.ambiguous = True
+    scanner = PythonScanner(body, position)
+    try:
+        calls = scanner.calls()
+    except UnreadableError:
+        ends_like_calls = body.endswith("]") and body[:-1].rstrip(", \t\r\n").endswith(")")
+        if ends_like_calls or _CERTAIN_CALL_LIST.match(body, position):
+            collector.format = collector.format or "bfcl_text"
+            raise
+        return None
+    if not _LINE_END.match(body, scanner.position):
+        return None
+    for call in calls:
+        collector.add("bfcl_text", call.name, call.arguments)
+    return scanner.position
+
+
+def _take_unmarked(profile: Profile, body: str, collector: CallCollector) -> bool:
+    """The calls of a family that was chosen and writes them without a mark, or has forgotten it."""
+    if (profile.marks and profile.sure and not profile.inside) or not profile.shape.begins(body, 0, collector):
+        return False
+    end = profile.take(body, 0, "", collector)
+    collector.spans.append((0, end))
+    collector.add_text(body[end:])
+    return True

@@ -1,0 +1,212 @@
+"""What model families emit when no server parses it, read as calls by their marks and the row's tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
+from tunecheck.calls import FunctionCall
+from tunecheck.formats import JsonCalls, Profile
+
+
+def tool(name: str, **properties: str) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in properties.items()}}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+TOOLS = [
+    tool("get_weather", city="string", days="integer"),
+    tool("stop"),
+    tool("set_code", code="string", on="boolean"),
+]
+WEATHER = FunctionCall("get_weather", {"city": "Paris", "days": 3})
+STOP = FunctionCall("stop")
+JSON = '{"city": "Paris", "days": 3}'
+
+BOTH = {
+    "qwen3_coder": "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n"
+    "</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=stop>\n</function>\n</tool_call>",
+    "seed_oss": "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n<parameter=days>3"
+    "</parameter>\n</function>\n<function=stop>\n</function>\n</seed:tool_call>",
+    "glm": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>days</arg_key>\n"
+    "<arg_value>3</arg_value>\n</tool_call>\n<tool_call>stop\n</tool_call>",
+    "minimax_m2": '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n'
+    '<parameter name="days">3</parameter>\n</invoke>\n<invoke name="stop">\n</invoke>\n</minimax:tool_call>',
+    "deepseek_v3": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{JSON}\n```"
+    "<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>stop\n```json\n{}\n```<｜tool▁call▁end｜>"
+    "<｜tool▁calls▁end｜>",
+    "deepseek_v32": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" '
+    'string="true">Paris</｜DSML｜parameter>\n<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>\n'
+    '</｜DSML｜invoke>\n<｜DSML｜invoke name="stop">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+    "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+    f"{JSON}<|tool_call_end|><|tool_call_begin|>functions.stop:1<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+    "<|tool_calls_section_end|>",
+    "harmony": f"<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{JSON}<|call|>"
+    "<|start|>assistant<|channel|>commentary to=functions.stop <|constrain|>json<|message|>{}<|call|>",
+    "command_r7b": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": '
+    f'{JSON}}}, {{"tool_call_id": "1", "tool_name": "stop", "parameters": {{}}}}]<|END_ACTION|>',
+    "lfm2": "<|tool_call_start|>[get_weather(city='Paris', days=3), stop()]<|tool_call_end|>",
+    "olmo3": "<function_calls>get_weather(city='Paris', days=3)\nstop()</function_calls>",
+    "gemma4": '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|>'
+    "<|tool_call>call:stop{}<tool_call|>",
+    "minimax_m3": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Paris]<]minimax'
+    '[>[</city>]<]minimax[>[<days>3]<]minimax[>[</days>]<]minimax[>[</invoke>\n]<]minimax[>[<invoke name="stop">'
+    "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", BOTH)
+def test_two_calls_of_a_family_are_read_by_its_marks_and_by_its_name(family: str) -> None:
+    assert read_calls(BOTH[family], tools=TOOLS).calls == (WEATHER, STOP)
+    assert read_calls(BOTH[family], tools=TOOLS, format=family).calls == (WEATHER, STOP)
+
+
+def test_a_chosen_family_reads_no_other_form() -> None:
+    assert read_calls(BOTH["kimi_k2"], tools=TOOLS, format="hermes").calls == ()
+    assert read_calls(f'{{"name": "get_weather", "arguments": {JSON}}}', tools=TOOLS, format="hermes").calls == ()
+    assert read_calls(f'{{"name": "get_weather", "arguments": {JSON}}}', tools=TOOLS, format="json").calls == (WEATHER,)
+    with pytest.raises(PluginError, match="there is no plugin 'hermess' among the formats; did you mean 'hermes'"):
+        read_calls("x", format="hermess")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("00123", "00123"), ("true", "true"), ("a </parameter> b", "a </parameter> b"), ("", "")]
+)
+def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: str) -> None:
+    rest = "<parameter=on>\nTrue\n</parameter>\n</function>"
+    text = f"<function=set_code>\n<parameter=code>\n{written}\n</parameter>\n{rest}"
+    assert read_calls(text, tools=TOOLS).calls == (FunctionCall("set_code", {"code": meant, "on": True}),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"name": "get_weather", "parameters": {JSON}}}',
+        f'I will look. {{"name": "get_weather", "arguments": {JSON}}}',
+        f'Sure:\n```json\n[{{"name": "get_weather", "arguments": {JSON}}}]\n```\nDone.',
+        "I will look.\n[get_weather(city='Paris', days=3)]",
+        "get_weather(city='Paris', days=3)",
+        "```python\nget_weather(city='Paris', days=3)\n```",
+        f"get_weather{JSON}",
+        f"get_weatherabcdefgh0{JSON}",
+        f"get_weather\n{JSON}",
+        f"functions.get_weather:0{JSON}",
+        f"functionget_weather\n```json\n{JSON}\n```",
+        f"analysisI think.assistantcommentary to=functions.get_weather json{JSON}",
+        f"Thought: I look.\nAction: get_weather\nAction Input: {JSON}\nObservation: sun",
+    ],
+)
+def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_tool(text: str) -> None:
+    assert read_calls(text, tools=TOOLS).calls == (WEATHER,)
+    assert read_calls(text.replace("get_weather", "get_water"), tools=TOOLS).calls in ((), unknown(text))
+
+
+def unknown(text: str) -> tuple[FunctionCall, ...]:
+    """Harmony's recipient is unmistakable whatever its name."""
+    return (FunctionCall("get_water", WEATHER.arguments),) if "to=functions" in text else ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"paris": {"weather": "sunny"}}]',
+        '{"answer": {"text": "sunny"}}',
+        '```json\n[{"paris": {"weather": "sunny"}}]\n```',
+        '{"name": "Paris", "parameters": {"size": 3}}',
+        "[see get_water(x='y')]",
+        "Call get_weather(city='Paris') to know.",
+        json.dumps(TOOLS),
+    ],
+)
+def test_data_and_prose_are_no_calls(text: str) -> None:
+    reading = read_calls(text, tools=TOOLS)
+    assert (reading.calls, reading.problem) == ((), None)
+
+
+THOUGHT = 'Maybe <tool_call>{"name": "stop"}</tool_call>? No.'
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("<think>", "</think>"),
+        ("", "</think>"),
+        ("[THINK]", "[/THINK]"),
+        ("<seed:think>", "</seed:think>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|channel|>analysis<|message|>", "<|end|>"),
+    ],
+)
+def test_a_call_in_a_thought_is_no_call(opening: str, closing: str) -> None:
+    reading = read_calls(f"{opening}{THOUGHT}{closing}\n\n{BOTH['qwen3_coder']}", tools=TOOLS)
+    assert (reading.calls, reading.reasoning) == ((WEATHER, STOP), THOUGHT)
+    assert read_calls(f"{opening}{THOUGHT}{closing}Sunny.", tools=TOOLS).calls == ()
+
+
+def test_a_closing_mark_inside_a_call_ends_no_thought() -> None:
+    text = '<tool_call>{"name": "set_code", "arguments": {"code": "a </think> b"}}</tool_call>'
+    assert read_calls(text, tools=TOOLS).calls == (FunctionCall("set_code", {"code": "a </think> b"}),)
+
+
+@pytest.mark.parametrize("family", BOTH)
+def test_a_call_that_is_cut_off_is_unreadable_and_says_where(family: str) -> None:
+    text = BOTH[family]
+    reading = read_calls(text[: text.index("Paris") + 3], tools=TOOLS)
+    assert reading.calls == ()
+    assert reading.problem
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "tool_use", "id": "t",
+         "name": "get_weather", "input": WEATHER.arguments}]},
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hm.", "thought": True},
+         {"functionCall": {"name": "get_weather", "args": WEATHER.arguments}}]}}]},
+        {"output": {"message": {"role": "assistant", "content": [
+         {"reasoningContent": {"reasoningText": {"text": "Hm."}}},
+         {"toolUse": {"toolUseId": "t", "name": "get_weather", "input": WEATHER.arguments}}]}}},
+        {"message": {"role": "assistant", "tool_plan": "Hm.", "tool_calls": [
+         {"id": "t", "type": "function", "function": {"name": "get_weather", "arguments": JSON}}]}},
+        {"output": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
+         {"type": "function_call", "call_id": "t", "name": "get_weather", "arguments": JSON}]},
+        {"role": "assistant", "reasoning_content": "Hm.", "tool_calls": [
+         {"id": "t", "type": "function", "function": {"name": "get_weather", "arguments": JSON}}]},
+    ],
+)  # fmt: skip
+def test_replies_of_other_apis_are_read_with_what_was_thought(reply: object) -> None:
+    for value in (reply, json.dumps(reply)):
+        reading = read_calls(value)
+        assert (reading.calls, reading.reasoning) == ((WEATHER,), "Hm.")
+
+
+def test_a_family_of_the_workspace_is_chosen_by_the_name_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "formats").mkdir()
+    (tmp_path / "formats" / "acme.py").write_text(
+        "from tunecheck.formats import JsonCalls, Profile\n"
+        'acme = Profile("acme", JsonCalls(), marks=("<call>",), closes=("</call>",))\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    text = f'So: <call>{{"name": "get_weather", "arguments": {JSON}}}</call>'
+    assert read_calls(text, format="acme").calls == (WEATHER,)
+    assert read_calls(text, format=Profile("mine", JsonCalls(), marks=("<call>",))).calls == (WEATHER,)
+    assert read_calls(text).calls == ()
+    verdict = FunctionCallMatchEvaluator(format="acme")(response=text, ground_truth=[{"get_weather": JSON}])
+    assert verdict["function_call_match"] == 1.0
+
+
+def test_an_evaluator_reads_a_familys_text_by_the_tools_of_the_row() -> None:
+    wanted = [{"name": "set_code", "arguments": {"code": "00123", "on": True}}]
+    code, on = (
+        "<arg_key>code</arg_key><arg_value>00123</arg_value>",
+        "<arg_key>on</arg_key><arg_value>true</arg_value>",
+    )
+    text = f"<tool_call>set_code{code}{on}</tool_call>"
+    evaluator = FunctionCallMatchEvaluator()
+    assert evaluator(response=text, ground_truth=wanted, tool_definitions=TOOLS)["function_call_match"] == 1.0
