@@ -15,19 +15,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    Self,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -42,7 +30,7 @@ SCORING, RUNNING, GATING, SHOWING = "Evaluators", "The run", "Gates", "Output"
 _PANELS = (SCORING, RUNNING, GATING, SHOWING)
 
 
-Acts: TypeAlias = Literal["asks", "loads", "sends", "sets", "writes"]
+Acts = Literal["asks", "loads", "sends", "sets", "writes"]
 """What an option's value does: it names an endpoint, a file that may name code, where to send, parameters, a file."""
 
 
