@@ -36,7 +36,7 @@ def test_the_main_job_needs_nothing_but_data(small: Path) -> None:
     assert "the embedded simulated endpoint" in said.out
     assert "datasets/small.jsonl · 6 rows" in said.out
     assert {path.name for path in only_run(small).iterdir()} == {
-        "run.json", "journal.jsonl", "eval_results.jsonl", "eval_results.csv", "metrics.json",
+        "run.json", "journal.jsonl", "journal.synced", "eval_results.jsonl", "eval_results.csv", "metrics.json",
     }  # fmt: skip
 
 

@@ -86,7 +86,8 @@ def test_a_service_that_is_busy_is_asked_again_after_the_time_that_it_names(
     clock = HandClock()
     fake.failures[step] = Failure(429, times=2, headers={"Retry-After": "7"})
     uploader(place(fake, kind), clock=clock).upload(run)
-    assert [7 <= wait < 8 for wait in clock.waits] == [True, True]
+    jitter = [0.8 * 2**failures / 2 for failures in (1, 2)]
+    assert [7 <= wait <= 7 + most for wait, most in zip(clock.waits, jitter, strict=True)] == [True, True]
     assert len(fake.runs) == 1
 
 
