@@ -83,8 +83,7 @@ def run_memory(
         definitions: the folder of the tests' definitions; by default `datasets/memory/<run name>/definitions`.
         mode: `reuse` takes the definitions that are there, `regenerate` makes new ones; see `make_definitions`.
         texts: where kinds find the texts that they need (states for chapter break).
-        filler: a file that takes the place of the one that ships.
-        wording: likewise.
+        filler: a file that takes the place of the one that ships; `wording`: likewise.
         tokenizer: what tokens are counted with, by name (`tunecheck.memory._tokens`), or something that counts them.
         isolated: each test in a conversation of its own, without filler.
         seed: of definitions and filler; by default the configuration's, and 0.

@@ -302,7 +302,7 @@ class Engine:
             self.tally.simulated |= target.makes_simulated(columns)
         except RunError as error:  # the target, or a journal that cannot be written, ends the run
             self.stop(error)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a target may raise anything; what is our own goes on
             if is_our_own(error):
                 raise
             self._note_error(state, "target", failure(error))

@@ -205,7 +205,7 @@ async def call_async(evaluator: Scorer, arguments: dict[str, object], calls: Mod
         return as_output(result, evaluator.name)
     except RunError:
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - an evaluator may raise anything; what is our own goes on
         end_if_forked(process)
         if is_our_own(error):
             raise

@@ -20,8 +20,7 @@ from tunecheck.calls._schemas import Schema, ToolDefinitions
 
 _Cost = TypeVar("_Cost", int, int | None)
 
-_MOST_DIFFERENCES = 50  # of one call; a hostile argument could have a million
-_MOST_PROBLEMS = 5
+_MOST_DIFFERENCES, _MOST_PROBLEMS = 50, 5  # of one call; a hostile argument could have a million
 
 
 @dataclass(frozen=True, slots=True)
