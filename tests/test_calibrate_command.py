@@ -164,7 +164,7 @@ def test_a_deterministic_evaluator_is_calibrated_with_settings_and_mapping(
         (("--labels", "labels.jsonl", "--evaluator", "match", "--label-column", "lable"), "did you mean 'label'"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--label-kind", "x"), "one of pass_fail, score, class"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--set", "macth.x=1"), "did you mean 'match'"),
-        (("--labels", "labels.jsonl", "--evaluator", "match", "--mapping", "target.a=1"), "no answers are asked for here"),
+        (("--labels", "labels.jsonl", "--evaluator", "match", "--mapping", "target.a=1"), "no answers are asked for"),
         (("--labels", "labels.jsonl", "--evaluator", "match", "--out", "no/such/x.json"), "--out no/such/x.json"),
         (("--labels", "labels.jsonl", "--evaluator", "match"), "needs 'ground_truth'"),
         (("--labels", "labels.jsonl", "--evaluator", "strict"), "evaluator 'strict' needs model_config"),
