@@ -80,6 +80,7 @@ def test_the_run_folder_holds_what_the_design_says(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         "run.json",
         "journal.jsonl",
+        "journal.synced",
         "eval_results.jsonl",
         "eval_results.csv",
         "metrics.json",

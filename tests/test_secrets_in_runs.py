@@ -15,7 +15,7 @@ from tests.judge_parts import chat, judgement
 from tests.pipeline_parts import only_run, questions, rows_of, run
 
 from tunecheck._errors import RunError
-from tunecheck.endpoints._base import Price
+from tunecheck.endpoints._base import ChatRequest, Price
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._masking import Redactor, Secret
 from tunecheck.endpoints._prices import Prices
@@ -180,6 +180,35 @@ def test_a_secret_is_masked_in_every_way_of_writing_it(secret: str, way: str) ->
         assert each.strip('="') not in masked
     assert masked.startswith("before ")
     assert masked.endswith(" after")
+
+
+@pytest.mark.parametrize("secret", ["4929123456781234", "0049291234", "12345678901234567890123", "-12345678", "1234.5678"])
+def test_a_secret_of_digits_is_masked_as_a_number_too(secret: str) -> None:
+    redactor = Redactor()
+    redactor.add(Secret(secret))
+    number = json.loads(secret.lstrip("0"))
+    said = [number, float(number), {"pin": number}, True, None, 17, 0.5, 2**70]
+    assert redactor.answer(said) == ["***", "***", {"pin": "***"}, True, None, 17, 0.5, 2**70]
+
+
+def test_a_secret_that_is_part_of_a_number_is_masked_with_all_of_it() -> None:
+    redactor = Redactor()
+    redactor.add(Secret("12345678"))
+    assert redactor.answer([9_123_456_789, 12345678.25]) == ["***", "***"]
+
+
+async def test_a_call_whose_structured_arguments_repeat_a_secret_as_a_number_is_masked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TC_KEY", "4929123456781234")
+    call = {"type": "function", "function": {"name": "pay", "arguments": {"card": 4929123456781234, "amount": 20}}}
+    reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
+    with FaultServer(lambda *_: answer(reply)) as server:
+        endpoint = load_endpoint({"kind": "azure_ml", "url": server.url, "auth": {"value": "${env:TC_KEY}"}})
+        done = await endpoint.complete(ChatRequest([{"role": "user", "content": "pay"}]))
+        await endpoint.close()
+    assert done.masked
+    assert done.tool_calls[0]["function"] == {"name": "pay", "arguments": {"card": "***", "amount": 20}}
 
 
 def test_what_stands_around_a_secret_stays_as_it_was_written() -> None:

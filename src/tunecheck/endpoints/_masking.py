@@ -50,6 +50,8 @@ WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that envi
 _LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, where they occur by chance; no real key is that short."""
 
+_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]+)?")
+
 _ASCII = "".join(map(chr, range(128)))
 
 _ESCAPE = re.compile(
@@ -116,9 +118,11 @@ class Redactor:
         return clean(self.text(printable(text)), most)  # a secret may stand there with invisible marks inside
 
     def answer(self, value: JSON, depth: int = 0) -> JSON:
-        """An answer's data with long-enough secrets masked in all its texts, keys included."""
+        """An answer's data with long-enough secrets masked in all its texts and numbers, keys included."""
         if isinstance(value, str):
             return _masked(value, self._echoes)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return MASK if any(_is_in_number(form, value) for form in self._echoes) else value
         if depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
         if isinstance(value, list):
@@ -159,6 +163,11 @@ def _masked(text: str, forms: frozenset[str]) -> str:
         assert end <= after
         text, after = text[:start] + MASK + text[end:], start
     return text
+
+
+def _is_in_number(form: str, value: float) -> bool:
+    """Whether a number holds a secret of digits, without its leading zeros or rounded as it may be."""
+    return _NUMBER.fullmatch(form) is not None and (form in str(value) or float(form) == value)
 
 
 def _found(read: str, forms: frozenset[str]) -> Iterator[tuple[int, int]]:
