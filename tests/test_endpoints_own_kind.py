@@ -11,7 +11,8 @@ from tests.cli_parts import here
 from tests.endpoint_parts import user
 
 from tunecheck._errors import ConfigurationError, PluginError
-from tunecheck.endpoints import EndpointTarget, check_endpoint, load_endpoint
+from tunecheck.endpoints import ChatRequest, EndpointTarget, check_endpoint, load_endpoint
+from tunecheck.prompts._loading import load_prompt
 
 PAGE = (Path(__file__).parent.parent / "docs" / "endpoints.md").read_text("utf-8")
 
@@ -20,7 +21,7 @@ PAGE = (Path(__file__).parent.parent / "docs" / "endpoints.md").read_text("utf-8
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "endpoints"
     folder.mkdir()
-    for name, text in re.findall(r"```\w+\n# endpoints/(keyword_bot\.py|bot\.yaml)\n(.*?)```\n", PAGE, re.DOTALL):
+    for name, text in re.findall(r"```\w+\n# endpoints/(keyword_bot\.py|bot\.yaml|mirror\.py)\n(.*?)```\n", PAGE, re.DOTALL):
         (folder / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -33,6 +34,19 @@ async def test_the_example_of_the_page_answers(workspace: Path) -> None:
     assert (await endpoint.complete(user("Who are you?"))).text == "I do not know."
     assert endpoint.settings() == {"kind": "keyword_bot", "answers": {"capital": "Lisbon", "weather": "sunny"}}
     assert (await check_endpoint(endpoint)).ok
+
+
+async def test_the_pages_example_masks_what_a_prompt_takes_from_the_environment(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TC_USER", "ann-4f3G9a8B")
+    file = workspace / "asked.prompty"
+    file.write_text('---\nmodel: {parameters: {user: "${env:TC_USER}"}}\n---\nuser:\nWho am I?\n')
+    prompt = load_prompt(file)
+    endpoint = load_endpoint({"kind": "mirror"})
+    endpoint.hide(prompt.secrets)
+    answer = await endpoint.complete(ChatRequest(prompt.render({}), parameters=prompt.parameters))
+    assert (answer.text, answer.masked) == ("*** asked: Who am I?", True)
 
 
 def test_the_workspace_may_lie_elsewhere(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
