@@ -21,7 +21,8 @@ PAGE = (Path(__file__).parent.parent / "docs" / "endpoints.md").read_text("utf-8
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "endpoints"
     folder.mkdir()
-    for name, text in re.findall(r"```\w+\n# endpoints/(keyword_bot\.py|bot\.yaml|mirror\.py)\n(.*?)```\n", PAGE, re.DOTALL):
+    files = r"```\w+\n# endpoints/(keyword_bot\.py|bot\.yaml|mirror\.py)\n(.*?)```\n"
+    for name, text in re.findall(files, PAGE, re.DOTALL):
         (folder / name).write_text(text, "utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fault_server import FaultServer, Step
 from tests.pipeline_parts import Answering, column, journal_of, metrics_of, questions, records, run, strict_json
 
-from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, RunError, StopRunError
+from tunecheck._errors import ConfigurationError, EndpointError, RefusedError, ReplyError, RunError, StopRunError
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls, Price, Usage
+from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.pipeline._model_calls import call_key
 
@@ -224,6 +226,45 @@ def test_so_are_the_answers_of_a_target(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="max-cost"):
         run(tmp_path, data, target=EndpointTarget(model), evaluators={"n": lambda response: 1}, max_cost=0.02)
     assert 8 <= len(model.asked) <= 30  # about 1,000 tokens each, at 1 a million
+
+
+def test_a_reply_that_stays_unreadable_is_charged_by_estimate_and_shown_as_unknown(tmp_path: Path) -> None:
+    broken = Step(200, {"Content-Type": "application/json"}, b'{"choices": [{"message"')
+    with FaultServer(lambda *_: broken) as server:
+        endpoint = load_endpoint(
+            {
+                "kind": "openai",
+                "url": f"{server.url}/v1",
+                "model": "m",
+                "retries": 1,
+                "price": {"input_per_million": 1.0, "output_per_million": 10.0},
+                "parameters": {"max_tokens": 10},
+            }
+        )
+        judge: Any = Judge(endpoint)  # type: ignore[arg-type]
+        arguments: Any = {"max_cost": 0.001, "concurrency": 1}
+        with pytest.raises(RunError, match="max-cost"):
+            judged(tmp_path, judge, rows(*(f"{n:0800}" for n in range(50))), **arguments)
+        # 800 characters are about 210 tokens, at 1 a million, and an answer has ten at most, at 10: 0.0003 a call.
+        assert 2 <= len(server.requests) / 2 <= 6
+        before = len(server.requests)
+        with pytest.raises(RunError, match="max-cost"):  # what was spent before the run stopped is still spent
+            judged(tmp_path, judge, rows(*(f"{n:0800}" for n in range(50))), **arguments, resume="last")
+        assert len(server.requests) - before <= 2
+
+
+def test_so_is_one_of_a_target(tmp_path: Path) -> None:
+    model = Model(price=CHEAP, failing={"bb": ReplyError("not JSON", status=200)})
+    data = [{"id": text, "messages": text} for text in ("a", "bb", "ccc")]
+    result = run(tmp_path, data, target=EndpointTarget(model), evaluators={"n": lambda response: 1}, max_cost=1)
+    spent: Any = result.usage["target"]
+    assert (spent["calls"], spent["uncounted_calls"], spent["cost"]) == (3, 1, None)
+
+
+def test_a_call_that_failed_otherwise_costs_nothing(tmp_path: Path) -> None:
+    model = Model(price=CHEAP, failing={"bb": EndpointError("busy", status=503)})
+    result = judged(tmp_path, Judge(model), rows("a", "bb"))
+    assert (result.usage["judge"]["calls"], result.usage["judge"]["cost"]) == (1, pytest.approx(0.0002))
 
 
 def test_a_dear_limit_of_tokens_does_not_keep_a_cheap_call_from_being_made(tmp_path: Path) -> None:

@@ -182,7 +182,9 @@ def test_a_secret_is_masked_in_every_way_of_writing_it(secret: str, way: str) ->
     assert masked.endswith(" after")
 
 
-@pytest.mark.parametrize("secret", ["4929123456781234", "0049291234", "12345678901234567890123", "-12345678", "1234.5678"])
+@pytest.mark.parametrize(
+    "secret", ["4929123456781234", "0049291234", "12345678901234567890123", "-12345678", "1234.5678"]
+)
 def test_a_secret_of_digits_is_masked_as_a_number_too(secret: str) -> None:
     redactor = Redactor()
     redactor.add(Secret(secret))

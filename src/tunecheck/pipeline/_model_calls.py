@@ -13,12 +13,14 @@ import asyncio
 import contextlib
 import functools
 import hashlib
+import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from tunecheck._errors import ReplyError
 from tunecheck._json import JSON, content_hash, dumps, loads
 from tunecheck._targets import Row, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
@@ -113,7 +115,11 @@ class RunCalls:
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         async with self._budget.reserved(evaluator, expected) as reservation:
-            completion = await endpoint.complete(replace(request, idempotency_key=digest))
+            try:
+                completion = await endpoint.complete(replace(request, idempotency_key=digest))
+            except ReplyError:
+                reservation.cost = self._charge_unread(evaluator, endpoint.price, expected_usage(asked, limit))
+                raise
             columns = completion.columns()
             cost, currency = _cost(completion.usage, endpoint.price, expected_usage(asked, limit, _length(columns)))
             self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, columns))
@@ -125,6 +131,14 @@ class RunCalls:
     def _count(self, evaluator: str, usage: Usage, cost: float | None, currency: str | None, calls: int = 1) -> None:
         self.spending[evaluator].add(usage, cost, currency, calls)
         self._budget.count(cost)
+
+    def _charge_unread(self, name: str, price: Price | None, expected: Usage) -> float | None:
+        """Charge a call whose answer nobody could read: the service has done its work. A later resume knows of it."""
+        cost, currency = _cost(Usage(), price, expected)
+        if cost is not None:
+            self._journal.call(name, uuid.uuid4().hex, cost, currency, {})
+            self._count(name, Usage(), cost, currency)
+        return cost
 
     # -- the target's calls
 
@@ -150,13 +164,17 @@ class RunCalls:
         if price is None or target.tracks_each_call:  # it cannot be held to a budget, or is held to it already
             yield functools.partial(self.count_target, target, row)
             return
-        expected = cost_of(_expected_answer(target, row), price)
-        async with self._budget.reserved("target", expected) as reservation:
+        expected = _expected_answer(target, row)
+        async with self._budget.reserved("target", cost_of(expected, price)) as reservation:
 
             def count(answer: Mapping[str, JSON]) -> None:
                 reservation.cost = self.count_target(target, row, answer)
 
-            yield count
+            try:
+                yield count
+            except ReplyError:
+                reservation.cost = self._charge_unread("target", price, expected)
+                raise
 
     def count_target(self, target: Target, row: Row, answer: Mapping[str, JSON]) -> float | None:
         """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
