@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,60 @@ def test_an_evaluator_reads_a_familys_text_by_the_tools_of_the_row() -> None:
     text = f"<tool_call>set_code{code}{on}</tool_call>"
     evaluator = FunctionCallMatchEvaluator()
     assert evaluator(response=text, ground_truth=wanted, tool_definitions=TOOLS)["function_call_match"] == 1.0
+
+
+def test_mutated_texts_of_all_families_raise_nothing_and_never_give_calls_beside_a_problem() -> None:
+    chance = random.Random(13)
+    pieces = [
+        "<think>",
+        "</think>",
+        "{",
+        "]",
+        "</parameter>",
+        "<tool_call>",
+        "[f(",
+        '"',
+        "'",
+        ">",
+        "get_weather",
+        "\n",
+        "",
+    ]
+    for _ in range(4_000):
+        text = chance.choice(list(BOTH.values()))
+        for _ in range(chance.randint(1, 4)):
+            start = chance.randint(0, len(text))
+            text = text[:start] + chance.choice(pieces) + text[start + chance.randint(0, 12) :]
+        reading = read_calls(text, tools=TOOLS)
+        assert not (reading.calls and reading.problem)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<think></think>", "</think>", "<tool_call><function=stop><parameter=city>", "</parameter> ", "[get_weather(",
+        '{"name": "stop", "arguments": {"city": ', 'get_weather{"city": ', "<|channel|>analysis<|message|><|end|>",
+        "<|tool_call>call:get_weather{city:[", "]<]minimax[>[<a>", "Action: get_weather\n", "functools", "f.",
+    ],
+)  # fmt: skip
+def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(piece: str) -> None:
+    read_calls(piece * (900_000 // len(piece)), tools=TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"Let me look.functions.get_weather:0{JSON}functions.stop:1{{}}", None),
+        ('<tool_call>{"name": "set_code", "arguments": {"code": "a </think> b', "Unterminated string"),
+        ('{"name": "get_weather", "arguments": {"ci', "Unterminated string"),
+        ("I look. [get_weather(city='Par", "not closed"),
+        ("<tools>\n" + json.dumps(TOOLS[0]) + "\n</tools>", "is defined as a tool, not called"),
+    ],
+)
+def test_what_names_a_tool_and_cannot_be_read_is_unreadable(text: str, reason: str | None) -> None:
+    reading = read_calls(text, tools=TOOLS)
+    if reason is None:
+        assert (reading.calls, reading.text) == ((WEATHER, STOP), "Let me look.")
+    else:
+        assert reading.calls == ()
+        assert reason in str(reading.problem)

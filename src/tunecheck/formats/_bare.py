@@ -8,26 +8,30 @@ import re
 
 from tunecheck._json import JSON
 from tunecheck.calls._python_text import NAME, PythonScanner
-from tunecheck.calls._strict_json import UnreadableError, decode_at
+from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import ReadText, take_shape
 
 _MOST_FAILURES = 30  # values that turn out to be none: each costs a look at the text's rest
 
 _CANDIDATE = re.compile(
-    rf"\bAction[ \t]*:[ \t]*(?P<action>[^\s()]++)[ \t]*\n+\s*Action[ _]Input[ \t]*:\s*+"
+    rf"(?P<result><tool_response>(?s:.*?)(?:</tool_response>|\Z))"
+    rf"|\bAction[ \t]*:[ \t]*(?P<action>[^\s()]++)[ \t]*\n+\s*Action[ _]Input[ \t]*:\s*+"
     rf"|(?<!`)(?P<list>\[)\s*+(?P<listed>{NAME})\s*+\("
     rf"|(?P<json>[\[{{])(?=\s*+(?:[\[{{]\s*+)?(?:[\[{{]\s*+)?[\"'])"
-    rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d++)?\s*+(?:```(?:json)?\s*+)?(?=\{{\s*+[\"'}}])"
+    rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d++)?[ \t]*+\n?(?:```(?:json)?\s*+)?"
+    r"(?=[ \t]*+\{\s*+[\"'}])"
 )
 _CLOSING = re.compile(r"\s*+```")
 _BETWEEN = re.compile(r"(?:[ \t\r]*+[;,\n])*+\s*+")
 _FENCE = re.compile(r"\s*+```[\w+-]*+[ \t]*+\r?\n(.*?)\r?\n?[ \t]*+```\s*+", re.DOTALL)
-_ANNOUNCED = re.compile(r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})[\"']\s*,")
+_ANNOUNCED = re.compile(
+    r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
+)
 _LIST_START = re.compile(rf"\s*+(?:{NAME}\s*+=(?!=)|[\"'\d\[{{)]|\Z)")
 _CALL_START = re.compile(rf"\s*+({NAME})\s*+\(")
-_PREFIX = re.compile(r"(?:functions\.|function(?=.)|assistant|commentary|[A-Za-z0-9]{9})")
-_SUFFIX = re.compile(r"(?:commentary|[A-Za-z0-9]{9})")
+_ID_LENGTH = 9  # of Mistral's
+_PREFIX = re.compile(r"functions\.|function|assistant|commentary|[A-Za-z0-9]{9}")
 
 
 def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadText) -> bool:
@@ -43,14 +47,15 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
         if candidate.start() >= limit and not collector.calls:
             break
         held = collector.fresh()
+        held.begun = collector.begun = candidate.start()
         try:
             end = _take_candidate(body, candidate, held, read_text)
         except _NoCallError as error:
-            failures += 1
+            failures += error.costly
             position = max(candidate.start() + 1, error.position)
             continue
-        collector.add_text(body[said : candidate.start()])
-        collector.spans.append((candidate.start(), end))
+        collector.add_text(body[said : held.begun])
+        collector.spans.append((held.begun, end))
         collector.take_over(held)
         said = position = end
         if candidate["action"]:
@@ -62,11 +67,12 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
 
 
 class _NoCallError(Exception):
-    """What looked like a call is none; `position` is where to look on."""
+    """What looked like a call is none; `position` is where to look on, `costly` whether much text was looked at."""
 
-    def __init__(self, position: int) -> None:
+    def __init__(self, position: int, *, costly: bool = False) -> None:
         super().__init__()
         self.position = position
+        self.costly = costly
 
 
 def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, read_text: ReadText) -> int:
@@ -75,11 +81,15 @@ def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, re
     if candidate["json"]:
         return _take_json(body, candidate.start(), held, read_text)
     given = candidate["action"] or candidate["named"]
-    name = _tool_in(given, held)
-    if name is None:
+    tool = _tool_in(given, held) if given else None
+    if tool is None:
         raise _NoCallError(candidate.end())
+    name, first = tool
+    if candidate["named"]:
+        held.begun = candidate.start() + first
     arguments: JSON = None
     end = candidate.end()
+    end = skip_space(body, end)
     if candidate["named"] or body.startswith("{", end):
         arguments, end = decode_at(body, end)
     elif body[end:].strip():
@@ -89,18 +99,21 @@ def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, re
     return closing.end() if closing else end
 
 
-def _tool_in(given: str, held: CallCollector) -> str | None:
-    """The tool whose name this is, without what stripped tokens leave at its ends: an id, a word of the protocol."""
+def _tool_in(given: str, held: CallCollector) -> tuple[str, int] | None:
+    """The tool whose name this is, and where it begins, without what stripped tokens leave around it: the end of a
+    sentence, an id, a word of the protocol.
+    """
     if held.knows(given):
-        return given
-    starts = {0, *(match.end() for match in [_PREFIX.match(given)] if match)}
-    starts |= {len(word) for word in ("functions.", "function", "commentary") if given.startswith(word)}
-    for start in sorted(starts):
-        rest = given[start:]
-        shorter = (rest, rest[:-9], rest.removesuffix("commentary"))
-        name = next((one for one in shorter if one and held.knows(one)), None)
-        if name:
-            return name
+        return given, 0
+    starts = [0, *(match.end() for match in re.finditer(r"\.", given))]
+    for start in starts:
+        prefix = _PREFIX.match(given, start)
+        for first in (start, prefix.end() if prefix else start):
+            rest = given[first:]
+            shorter = (rest, rest[:-_ID_LENGTH], rest.removesuffix("commentary"))
+            name = next((one for one in shorter if one and held.knows(one)), None)
+            if name:
+                return name, start
     return None
 
 
@@ -109,7 +122,14 @@ def _take_list(body: str, candidate: re.Match[str], held: CallCollector) -> int:
         raise _NoCallError(candidate.end())
     held.format = "bfcl_text"
     scanner = PythonScanner(body, candidate.start())
-    for call in scanner.calls():
+    try:
+        calls = scanner.calls()
+    except UnreadableError:
+        begins_line = not body[: candidate.start()].rpartition("\n")[2].strip()
+        if begins_line or body.find("]", candidate.end()) < 0:
+            raise
+        raise _NoCallError(candidate.end(), costly=True) from None
+    for call in calls:
         held.add("bfcl_text", call.name, call.arguments)
     return scanner.position
 
@@ -121,7 +141,7 @@ def _take_json(body: str, start: int, held: CallCollector, read_text: ReadText) 
     except UnreadableError:
         if announced and held.knows(announced[1]):
             raise
-        raise _NoCallError(start + 1) from None
+        raise _NoCallError(start + 1, costly=True) from None
     taken = take_shape(value, held, read_text)
     if not taken or not held.calls or not all(held.knows(call.name) for call in held.calls):
         raise _NoCallError(end)

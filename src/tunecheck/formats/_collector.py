@@ -44,10 +44,11 @@ class CallCollector:
     """The calls and texts read so far; `format` is that of the first call.
 
     `add` and `add_tool_use` raise `UnreadableError`, which says which call it is about.
-    `ambiguous`: a call was read from a shape that data has too. `spans` are the places of the text that hold calls.
+    `ambiguous`: a call was read from a shape that data has too. `spans` are the places of the text that hold calls, and
+    `begun` is where the last of them begins, read or not.
     """
 
-    __slots__ = ("_strict", "_tools", "ambiguous", "calls", "format", "spans", "texts", "thoughts")
+    __slots__ = ("_strict", "_tools", "ambiguous", "begun", "calls", "format", "spans", "texts", "thoughts")
 
     def __init__(self, tools: ToolDefinitions | None = None, *, strict: bool = False) -> None:
         self.calls: list[FunctionCall] = []
@@ -56,6 +57,7 @@ class CallCollector:
         self.spans: list[tuple[int, int]] = []
         self.format: str | None = None
         self.ambiguous = False
+        self.begun = 0
         self._tools = tools
         self._strict = strict
 
@@ -67,6 +69,10 @@ class CallCollector:
     def knows(self, name: str) -> bool:
         """Whether there is a tool of that name; where a format was chosen without tools, any may be."""
         return name in self._tools if self._tools else self._strict
+
+    def names_tool(self, text: str) -> bool:
+        """Whether a tool's name stands in the text."""
+        return any(name in text for name in self._tools or ())
 
     def schema(self, name: str) -> Schema | None:
         """The schema of a tool's parameters, if it is known."""

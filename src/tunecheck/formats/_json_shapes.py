@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._strict_json import UnreadableError, kind_of
+from tunecheck.calls._strict_json import UnreadableError, kind_of, quoted
 from tunecheck.formats._api_shapes import content_of, is_call_part, message_of, take_part, take_thoughts_of
 from tunecheck.formats._collector import CallCollector
 
@@ -20,6 +20,7 @@ _Taker: TypeAlias = Callable[[_Object, CallCollector], None]
 _SPEAKERS = frozenset({"assistant", "model"})
 _ROLES = _SPEAKERS | {"user", "system", "developer", "tool", "function"}
 _BARE_KEYS = frozenset({"name", "arguments", "parameters", "id", "type", "call_id", "tool_call_id", "index", "status"})
+_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
 _ANSWERING = frozenset({"directly-answer", "directly_answer"})
 _NAMES = ("name", "tool_name", "tool")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
@@ -63,6 +64,8 @@ def take_named(value: object, collector: CallCollector) -> None:
             continue
         inner = item.get("function")
         held = inner if isinstance(inner, dict) and "name" not in item else item
+        if "arguments" not in held and _is_definition(held.get("parameters")):
+            raise UnreadableError(f"{quoted(_first(held, *_NAMES))} is defined as a tool, not called")
         arguments = held.get(next((key for key in _ARGUMENTS if key in held), "arguments"))
         collector.add(collector.format, _first(held, *_NAMES), arguments, _first(item, "id", "tool_call_id"))
 
@@ -241,7 +244,17 @@ def _is_bare(item: _Object) -> bool:
     name, parameters = item["name"], item.get("parameters")
     if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name) or not isinstance(parameters, dict):
         return False
-    return not (parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict))
+    return not _is_definition(parameters)
+
+
+def _is_definition(parameters: object) -> bool:
+    """Whether these are the parameters of a tool's definition rather than arguments of a call."""
+    if not isinstance(parameters, dict):
+        return False
+    if parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict):
+        return True
+    kinds = [value.get("type") if isinstance(value, dict) else None for value in parameters.values()]
+    return bool(kinds) and all(isinstance(kind, str) and kind in _TYPES for kind in kinds)
 
 
 def _take_bare(item: _Object, collector: CallCollector) -> None:

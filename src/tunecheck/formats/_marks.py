@@ -92,6 +92,7 @@ def take_marked(text: str, collector: CallCollector, marks: Marks) -> bool:
             position = start + len(mark)
             continue
         collector.add_text(text[said:start])
+        collector.begun = start
         said = position = profile.take(text, start, mark, collector)
         collector.spans.append((start, position))
         if not found:
@@ -122,6 +123,9 @@ def _take_thought(text: str, start: int, thought: Thought, collector: CallCollec
     return end + len(close)
 
 
+_MOST_LEADING = 20  # thoughts at the beginning, each of which costs a copy of the rest
+
+
 def take_thoughts(
     body: str, collector: CallCollector, marks: Marks, spans: Callable[[str], list[tuple[int, int]]]
 ) -> str:
@@ -130,8 +134,9 @@ def take_thoughts(
     A closing mark without an opening ends a thought that the prompt has opened, unless it stands inside a call; `spans`
     finds where the calls of a text stand.
     """
-    while thought := next((marks.leading[mark] for mark in marks.leading if body.startswith(mark)), None):
-        if thought.leading and not any(close in body for close in thought.closes):
+    for _ in range(_MOST_LEADING):
+        thought = next((marks.leading[mark] for mark in marks.leading if body.startswith(mark)), None)
+        if thought is None or (thought.leading and not any(close in body for close in thought.closes)):
             break
         body = body[_take_thought(body, 0, thought, collector) :].lstrip()
     ending = _Looking(body, marks.endings)

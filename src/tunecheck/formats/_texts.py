@@ -84,10 +84,21 @@ class TextReader:
         return self._take_body(body, collector, marks)
 
     def _spans(self, body: str) -> list[tuple[int, int]]:
-        """Where calls stand in a text that is read without looking for thoughts at its beginning."""
-        collector = CallCollector(self.tools, strict=self.profile is not None)
-        with suppress(UnreadableError):  # what was read until there is known
-            self._take_body(body, collector, self._marks)
+        """Where calls stand in a text that is read without looking for thoughts at its beginning.
+
+        A call of a tool that cannot be read goes on to the text's end, unless a closing mark of a thought has a call
+        after it: then it was thought.
+        """
+        collector, marks = CallCollector(self.tools, strict=self.profile is not None), self._marks
+        try:
+            self._take_body(body, collector, marks)
+        except UnreadableError:
+            last = max((start + len(mark) for mark in marks.endings if (start := body.rfind(mark)) >= 0), default=0)
+            rest, begun = CallCollector(self.tools, strict=self.profile is not None), collector.begun
+            with suppress(UnreadableError):
+                self._take_body(body[last:].lstrip(), rest, marks)
+            if not rest.calls and collector.names_tool(body[begun:last]):
+                collector.spans.append((begun - 1, len(body) + 1))
         return collector.spans
 
     def _take_body(self, body: str, collector: CallCollector, marks: Marks) -> bool:
