@@ -211,3 +211,10 @@ nested_calls = st.recursive(
 def test_calls_written_as_text_are_read_back_as_they_were(calls: list[NestedCall]) -> None:
     written = f"[{', '.join(call.text() for call in calls)}]"
     assert list(decode_step(written, text_mode=True).calls) == calls
+
+
+def test_text_of_a_model_family_is_read_by_the_types_of_the_functions_offered() -> None:
+    text = "<tool_call>\n<function=cd>\n<parameter=folder>\n007\n</parameter>\n</function>\n</tool_call>"
+    functions = [{"name": "cd", "parameters": {"type": "dict", "properties": {"folder": {"type": "string"}}}}]
+    (call,) = decode_step(text, text_mode=True, tools=functions).calls
+    assert (call.name, call.arguments) == ("cd", {"folder": "007"})

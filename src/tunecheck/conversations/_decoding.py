@@ -26,24 +26,25 @@ _CALL_AHEAD = re.compile(rf"\[?\s*{NAME}\s*\(")
 _SURELY_PLAIN = 200  # characters of JSON that hold neither more levels nor longer numbers than any limit of ours
 
 
-def decode_step(step: object, *, text_mode: bool = False, compat: bool = False) -> Decoded:
+def decode_step(step: object, *, text_mode: bool = False, compat: bool = False, tools: object = None) -> Decoded:
     """The calls of one step of a result file.
 
     A step of a function-calling endpoint is `[{"name": "<arguments as JSON>"}, …]`, or the text that it answered
     instead of calling, which holds no call. With `text_mode` a step is text in which calls are looked for; a list is
-    read as calls in that mode too. `compat` decodes as BFCL does, oddities included, for verdicts equal to its own.
+    read as calls in that mode too; `tools` are the definitions by which text gets its types. `compat` decodes as BFCL
+    does, oddities included, for verdicts equal to its own.
 
     It never raises and evaluates nothing.
     """
-    decoded = _decoded(step, text_mode=text_mode, compat=compat)
+    decoded = _decoded(step, text_mode=text_mode, compat=compat, tools=tools)
     if len(decoded.calls) > MAX_CALLS:
         return Decoded(problem=f"{len(decoded.calls)} calls in one answer; up to {MAX_CALLS} are made")
     return decoded
 
 
-def _decoded(step: object, *, text_mode: bool, compat: bool) -> Decoded:
+def _decoded(step: object, *, text_mode: bool, compat: bool, tools: object) -> Decoded:
     if isinstance(step, str) and text_mode:
-        return decode_text_as_bfcl(step) if compat else _decode_text(step)
+        return decode_text_as_bfcl(step) if compat else _decode_text(step, tools)
     if step is None or (isinstance(step, str) and not step.strip()):
         return Decoded(problem=_NO_CALL) if compat and step != "" else Decoded()
     if not isinstance(step, (list, tuple)):
@@ -90,7 +91,7 @@ def _entries(step: object) -> Iterator[tuple[str, object]]:
             yield name, arguments
 
 
-def _decode_text(text: str) -> Decoded:
+def _decode_text(text: str, tools: object) -> Decoded:
     """The calls of a text, in brackets or bare (`cd('docs')`), inside a code fence or not. It never raises."""
     if _NOTHING.fullmatch(text):
         return Decoded()
@@ -104,7 +105,10 @@ def _decode_text(text: str) -> Decoded:
             pass  # another format, or text that only begins like a call: the general reader says what is wrong
         else:
             return Decoded(tuple(calls))
-    reading = read_calls(text)
+    try:
+        reading = read_calls(text, tools=tools)
+    except ValueError:  # definitions of some kind of their own: the model was told of them in its prompt
+        reading = read_calls(text)
     if reading.problem is not None:
         return Decoded(problem=reading.problem)
     if not reading.calls:

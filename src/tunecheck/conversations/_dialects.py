@@ -144,6 +144,10 @@ class ToolsDialect(Dialect):
 
 
 class TextDialect(Dialect):
+    def __init__(self, offer: Offer, wording: Wording, *, compat: bool) -> None:
+        super().__init__(offer, wording, compat=compat)
+        self._functions = list(offer.functions)
+
     def open(self, messages: Sequence[Message]) -> list[Message]:
         """The system prompt before them; a system message that is there already follows in the same one."""
         prompt = self._wording.system(self._offer.functions)
@@ -152,13 +156,14 @@ class TextDialect(Dialect):
         return [{"role": "system", "content": prompt}, *messages]
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
+        self._functions += offer.functions
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
     def step(self, completion: Completion) -> JSON:
         return answer_text(completion.text, completion.tool_calls)
 
     def decode(self, step: JSON) -> Decoded:
-        return decode_step(step, text_mode=True, compat=self._compat)
+        return decode_step(step, text_mode=True, compat=self._compat, tools=self._functions)
 
     def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
         return {"role": "assistant", "content": step}
