@@ -323,7 +323,7 @@ async def test_the_agent_may_adopt_a_suggested_reply(start: Start) -> None:
 async def test_declined_content_is_the_agents_empty_answer(start: Start) -> None:
     _, endpoint = start(always(filtered()))
     reply = await RememberingAgent(endpoint, "c").reply("x", key="k", at_us=NOON_US)
-    assert reply == AgentReply("", declined=True)
+    assert reply == AgentReply("", declined=True, asked=1)
 
 
 async def test_two_conversations_at_once_keep_their_own_names(start: Start) -> None:

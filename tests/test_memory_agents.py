@@ -273,7 +273,8 @@ async def test_a_declined_message_is_answered_with_nothing_and_not_sent_again() 
     endpoint = Asked(Completion("a"), ContentFilterError("declined"))
     agent = EndpointAgent(endpoint, Words())
     replies = await say(agent, "one", "something terrible", "three")
-    assert replies[1] == AgentReply("", declined=True)
+    assert replies[1] == AgentReply("", declined=True, asked=replies[1].asked)
+    assert replies[1].asked > len("oneasomething terrible")
     assert endpoint.last == ["one", "a", "three"]
 
 

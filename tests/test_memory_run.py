@@ -68,6 +68,16 @@ class Uncounted(Recalling):
         return replace(await super().complete(request), usage=Usage())
 
 
+class Counting(Uncounted):
+    """The same, and how many characters it was sent."""
+
+    characters = 0
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.characters += sum(len(str(message["content"])) for message in request.messages)
+        return await super().complete(request)
+
+
 @pytest.fixture(autouse=True)
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -243,6 +253,43 @@ def test_calls_whose_tokens_nobody_counted_are_still_calls_when_a_run_is_taken_u
     spent: Any = whole.result.usage["target"]
     assert spent["calls"] == spent["uncounted_calls"] > 50
     assert had(Uncounted(), resume="last").result.usage == whole.result.usage
+
+
+def test_a_memory_run_s_cached_input_has_its_own_price_also_when_it_is_taken_up_again() -> None:
+    class Caching(Recalling):
+        async def complete(self, request: ChatRequest) -> Completion:
+            return replace(await super().complete(request), usage=Usage(100, 20, 90))
+
+    price = Price(10.0, 1.0, cached_input_per_million=1.0)
+    whole = had(Caching(price=price))
+    spent: Any = whole.result.usage["target"]
+    assert spent["cost"] == pytest.approx(spent["calls"] * (10 * 10 + 90 * 1 + 20 * 1) / 1_000_000)
+    assert had(Caching(price=price), resume="last").result.usage == whole.result.usage
+
+
+def test_an_agent_that_counts_no_tokens_is_charged_by_its_characters() -> None:
+    agent = Counting(price=Price(1.0, 0.0))
+    most = 0.005
+    with pytest.raises(RunError, match="max-cost"):
+        had(agent, max_cost=most)
+    assert 0.7 * most <= agent.characters / 4 / 1_000_000 <= 1.5 * most
+    again = Counting(price=Price(1.0, 0.0))
+    with pytest.raises(RunError, match="max-cost"):  # what was spent before the run stopped is still spent
+        had(again, max_cost=most, resume="last")
+    assert again.calls <= 1
+
+
+def test_replies_of_the_agent_that_are_masked_are_counted_in_the_runs_notes() -> None:
+    class Repeating(Recalling):
+        async def complete(self, request: ChatRequest) -> Completion:
+            return replace(await super().complete(request), masked=self.calls % 10 == 0)
+
+    for resume in (None, "last"):
+        agent = Repeating()
+        whole = had(agent, resume=resume)
+        calls: Any = whole.result.usage["target"]
+        note = f"{calls['calls'] // 10} answers repeated a value from the environment, masked as ***"
+        assert any(note in each for each in whole.result.notes)
 
 
 @pytest.mark.parametrize("fails_at", [40, 105])

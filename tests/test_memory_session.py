@@ -12,6 +12,7 @@ from tests.memory_session_parts import Had, Scripted, have, session_in, some_set
 
 from tunecheck._errors import ConfigurationError, RunError, StopRunError, ThrottledError
 from tunecheck._records import RecordFile
+from tunecheck._targets import CallsMade
 from tunecheck.memory._clock import START_US, RealClock, VirtualClock
 from tunecheck.memory._effects import Consult, Jump, Register, ResetAgent, Send
 from tunecheck.memory._event_log import EventLog, read_events
@@ -345,7 +346,7 @@ def test_the_state_of_a_test_is_those_of_a_calculation_by_hand(tmp_path: Path) -
         len(text) for pair in filler for text in pair
     )
     assert (state.questions, state.responses) == (["what was it"], ["a b"])
-    assert (state.spent.calls, state.spent.input_tokens, state.spent.output_tokens) == (2, 6, 6)
+    assert state.spent.made == CallsMade(2, 6, 6)
     assert state.share == state.spent, "adopted filler takes nothing"
     assert [entry["what"] for entry in state.log] == ["begin", "statement", "wait", "question", "end"]  # type: ignore[index,call-overload]
     assert (had.state.generated_tokens, had.state.generated_ms) == (3, 20.0)
@@ -356,8 +357,8 @@ def test_the_shares_of_all_tests_come_to_what_the_conversation_took(unbroken: Ha
     shares = [state.share for state in unbroken.state.tests.values()]
     asked = [message for _, message in unbroken.agent.asked]
     outcomes = [outcome for effect, outcome in unbroken.stream if isinstance(effect, Send) and not outcome.adopted]
-    assert sum(share.calls for share in shares) == len(outcomes) < len(asked)
-    assert sum(share.input_tokens or 0 for share in shares) == sum(outcome.input_tokens for outcome in outcomes)
+    assert sum(share.made.calls for share in shares) == len(outcomes) < len(asked)
+    assert sum(share.made.input_tokens or 0 for share in shares) == sum(outcome.input_tokens for outcome in outcomes)
 
 
 def test_the_replies_since_a_question_are_all_of_the_conversation_up_to_the_callback_s_end(tmp_path: Path) -> None:

@@ -40,18 +40,35 @@ class Parts(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class CallsMade:
+    """Some calls to a model, and what they took.
+
+    Tokens are as the service counted them, None where it never did. `asked` and `answered` are the characters, sent and
+    received, of calls whose tokens in, or out, it did not count; `masked` replies repeated a secret.
+    """
+
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    asked: int = 0
+    answered: int = 0
+    masked: int = 0
+
+
 class CostTracker(Protocol):
     """Counts the cost of the calls to one endpoint, one by one, within the run's budget."""
 
-    def one_call(self) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
-        """Around one call: waits for the budget; call what it gives with the tokens in and out, if there was a call.
+    def one_call(self) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:
+        """Around one call: waits for the budget; call what it gives with what the call took, if there was one.
 
         Raises:
             StopRunError: the budget is spent.
         """
         ...
 
-    def record(self, input_tokens: int | None, output_tokens: int | None) -> None:
+    def record(self, made: CallsMade) -> None:
         """Count a call that was made before the run was cut off."""
         ...
 
@@ -69,14 +86,12 @@ class CostTracking(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EndpointUsage:
-    """Calls to one endpoint that an answer took, and their tokens; `name` is what they are counted under."""
+    """Calls to one endpoint that an answer took; `name` is what they are counted under."""
 
     name: str
     endpoint: object
     conversation: str
-    calls: int
-    input_tokens: int | None
-    output_tokens: int | None
+    made: CallsMade
 
 
 @dataclass(frozen=True, slots=True)

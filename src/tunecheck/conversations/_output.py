@@ -11,7 +11,7 @@ from tunecheck._whole_files import replacing
 from tunecheck.conversations._driver import Steps
 from tunecheck.conversations._inference_log import was_forced_to_quit
 from tunecheck.datasets._bfcl.categories import CATEGORIES
-from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._base import Completion, Usage
 
 Number = TypeVar("Number", int, float)
 
@@ -45,10 +45,11 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
         "input_token_count": _nested(steps, lambda one: one.usage.input_tokens),
         "output_token_count": _nested(steps, lambda one: one.usage.output_tokens),
         "latency": _nested(steps, _seconds),
-        "usage": {
-            "input_tokens": _sum(one.usage.input_tokens for one in every),
-            "output_tokens": _sum(one.usage.output_tokens for one in every),
-        },
+        "usage": Usage(
+            _sum(one.usage.input_tokens for one in every),
+            _sum(one.usage.output_tokens for one in every),
+            _sum(one.usage.cached_input_tokens for one in every),
+        ).as_json(),
         "latency_ms": _sum(one.latency_ms for one in every),
         "steps": len(every),
         "forced_quit": steps.forced_quit,

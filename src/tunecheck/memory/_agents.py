@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
-from tunecheck._json import JSON
+from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, StatefulEndpoint
 from tunecheck.memory._tokens import CountingOnce, Tokenizer
 
@@ -98,7 +98,8 @@ class AgentReply:
 
     `latency_ms` counts from sending to the last byte; tokens as the service counted them, None where it did not say.
     `adopted`: it took the suggested reply and made none. `declined`: the service declined the content; the text is
-    then empty, and stands for the agent's answer.
+    then empty, and stands for the agent's answer. `asked`: the characters that were sent, where the service did not
+    count their tokens. `masked`: it repeated a secret.
     """
 
     text: str
@@ -108,6 +109,9 @@ class AgentReply:
     adopted: bool = False
     simulated: bool = False
     declined: bool = False
+    cached_input_tokens: int | None = None
+    asked: int = 0
+    masked: bool = False
 
 
 class Agent(Protocol):
@@ -189,10 +193,11 @@ class EndpointAgent:
             reply = AgentReply(suggested, adopted=True, simulated=self.simulated)
         else:
             request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
+            asked = len(dumps(list(request.messages)))
             try:
-                reply = _agent_reply(await self._endpoint.complete(request), self.name)
+                reply = _agent_reply(await self._endpoint.complete(request), self.name, asked)
             except ContentFilterError:
-                reply = AgentReply("", simulated=self.simulated, declined=True)
+                reply = AgentReply("", simulated=self.simulated, declined=True, asked=asked)
             except TunecheckError:
                 raise
             except ValueError as error:  # a request that cannot be made: a template that names a row's column
@@ -230,8 +235,8 @@ class RememberingAgent:
                 message, conversation=self._conversation, key=key, sent_at=_moment(at_us), suggested=suggested
             )
         except ContentFilterError:
-            return AgentReply("", simulated=self.simulated, declined=True)
-        return _agent_reply(remembered.completion, self.name, adopted=remembered.adopted)
+            return AgentReply("", simulated=self.simulated, declined=True, asked=len(message))
+        return _agent_reply(remembered.completion, self.name, len(message), adopted=remembered.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
         await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_moment(at_us))
@@ -247,7 +252,7 @@ class RememberingAgent:
     def resize(self, max_prompt_size: int | None) -> None: ...
 
 
-def _agent_reply(completion: Completion, name: str, *, adopted: bool = False) -> AgentReply:
+def _agent_reply(completion: Completion, name: str, asked: int, *, adopted: bool = False) -> AgentReply:
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
@@ -263,6 +268,9 @@ def _agent_reply(completion: Completion, name: str, *, adopted: bool = False) ->
         usage.output_tokens,
         adopted,
         completion.simulated,
+        cached_input_tokens=usage.cached_input_tokens,
+        asked=asked if usage.input_tokens is None else 0,
+        masked=completion.masked,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tunecheck._json import JSON
+from tunecheck._targets import CallsMade
 from tunecheck.memory._model import AskJudge, Points
 
 
@@ -20,12 +21,19 @@ class Outcome(
     msgspec.Struct,
     frozen=True,
     omit_defaults=True,
-    rename={"at_us": "at", "latency_ms": "ms", "input_tokens": "in", "output_tokens": "out"},
+    rename={
+        "at_us": "at",
+        "latency_ms": "ms",
+        "input_tokens": "in",
+        "output_tokens": "out",
+        "cached_input_tokens": "cached",
+    },
 ):
     """The words that came back (replies and judgements), when (`at_us`, µs since 1970, UTC), and what they cost.
 
     `adopted`: the agent took the suggested reply without being asked. `declined`: the service declined the content; the
-    text is empty, and the agent leaves the exchange out of what it sends next.
+    text is empty, and the agent leaves the exchange out of what it sends next. `asked` characters were sent, where the
+    service did not count the tokens. `masked`: the reply repeated a secret.
     """
 
     at_us: int
@@ -36,6 +44,22 @@ class Outcome(
     adopted: bool = False
     simulated: bool = False
     declined: bool = False
+    cached_input_tokens: int | None = None
+    asked: int = 0
+    masked: bool = False
+
+    @property
+    def made(self) -> CallsMade:
+        """The call behind it, where somebody was asked."""
+        return CallsMade(
+            1,
+            self.input_tokens,
+            self.output_tokens,
+            self.cached_input_tokens,
+            self.asked,
+            len(self.text or "") if self.output_tokens is None else 0,
+            int(self.masked),
+        )
 
     @property
     def judged_by_model(self) -> bool:

@@ -33,12 +33,14 @@ class EndpointJudge:
 
     The file is looked for in `prompts`, by default the folder `prompty` of the workspace, then among the package's own.
     Its inputs are the request's values, lists as lines; `data_mark` is made here. Where there is no valid answer, what
-    comes back is an object whose only key, `error`, says why. `completions` are the calls so far.
+    comes back is an object whose only key, `error`, says why. `completions` are the calls so far,
+    `asked` how many characters each was sent.
     """
 
     def __init__(self, endpoint: Endpoint, prompts: str | os.PathLike[str] | None = None) -> None:
         self.endpoint = endpoint
         self.completions: list[Completion] = []
+        self.asked: list[int] = []
         self._folder = Path(prompts) if prompts is not None else _WORKSPACE
         self._asking: dict[str, tuple[Prompt, Asking]] = {}
 
@@ -51,7 +53,9 @@ class EndpointJudge:
         prompt, asking = self._asking[request.purpose]
         values: Mapping[str, JSON]
         try:
-            judgement = await asking.judge(_Calls(key, self.completions), _messages(prompt, request.values), 0)
+            judgement = await asking.judge(
+                _Calls(key, self.completions, self.asked), _messages(prompt, request.values), 0
+            )
             values = judgement.answer.values
         except (JudgementError, ContentFilterError) as error:
             values = {"error": str(error)}
@@ -77,9 +81,10 @@ class EndpointJudge:
 class _Calls:
     """Gives each call of a judgement an idempotency key of its own."""
 
-    def __init__(self, key: str, completions: list[Completion]) -> None:
+    def __init__(self, key: str, completions: list[Completion], asked: list[int]) -> None:
         self._key = key
         self._completions = completions
+        self._asked = asked
         self._count = 0
 
     async def complete(self, endpoint: Endpoint, request: ChatRequest, *, sample: int = 0) -> Completion:
@@ -87,6 +92,7 @@ class _Calls:
         key = self._key if self._count == 1 else f"{self._key}-{self._count}"
         completion = await endpoint.complete(replace(request, idempotency_key=key))
         self._completions.append(completion)
+        self._asked.append(len(dumps([*request.messages])))
         return completion
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
 from tunecheck._json import JSON, whole_number
-from tunecheck._targets import CostTracker
+from tunecheck._targets import CallsMade, CostTracker
 from tunecheck.endpoints._base import Completion
 from tunecheck.memory._clock import Clock
 from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
@@ -139,10 +139,10 @@ class Session:
         self.clock.set(outcome.at_us)
         if isinstance(effect, Send):
             if self.costs is not None and _was_asked(outcome):
-                self.costs.record(outcome.input_tokens, outcome.output_tokens)
+                self.costs.record(outcome.made)
             self.agent.observe(effect.message, outcome.text or "", declined=outcome.declined)
         elif isinstance(effect, Consult) and self.judge_costs is not None and outcome.judged_by_model:
-            self.judge_costs.record(outcome.input_tokens, outcome.output_tokens)
+            self.judge_costs.record(outcome.made)
         elif isinstance(effect, ResetAgent):
             self.agent.observe_reset()
         return outcome
@@ -177,11 +177,11 @@ class Session:
     async def _asked(self, effect: Effect, key: str, at_us: int) -> Outcome:
         try:
             if isinstance(effect, Send):
-                async with _one_call(self.costs) as count_tokens:
+                async with _one_call(self.costs) as count:
                     reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
                     outcome = Outcome(self.clock.exchanged(), **asdict(reply))
                     if _was_asked(outcome):
-                        count_tokens(outcome.input_tokens, outcome.output_tokens)
+                        count(outcome.made)
                 return outcome
             if isinstance(effect, Consult):
                 return await self._judged(effect, key)
@@ -199,20 +199,27 @@ class Session:
         judge = self._judge = self._judge or self.make_judge()
         completions: Sequence[Completion] = getattr(judge, "completions", ())
         before = len(completions)
-        async with _one_call(self.judge_costs) as count_tokens:
+        async with _one_call(self.judge_costs) as count:
             text = await judge.ask(effect.request, key=key)
-            made = completions[before:]
-            tokens = _sum([each.usage.input_tokens for each in made]), _sum([each.usage.output_tokens for each in made])
-            if made:
-                count_tokens(*tokens)
-        return Outcome(
-            at_us=self.clock.now(),
-            text=text,
-            latency_ms=math.fsum(each.latency_ms or 0.0 for each in made) if made else None,
-            input_tokens=tokens[0],
-            output_tokens=tokens[1],
-            simulated=any(each.simulated for each in made),
-        )
+            outcome = _judgement(self.clock.now(), text, completions[before:], getattr(judge, "asked", ())[before:])
+            if outcome.judged_by_model:
+                count(outcome.made)
+        return outcome
+
+
+def _judgement(at_us: int, text: str, made: Sequence[Completion], asked: Sequence[int]) -> Outcome:
+    pairs = zip(made, asked, strict=True)
+    return Outcome(
+        at_us=at_us,
+        text=text,
+        latency_ms=math.fsum(each.latency_ms or 0.0 for each in made) if made else None,
+        input_tokens=_sum([each.usage.input_tokens for each in made]),
+        output_tokens=_sum([each.usage.output_tokens for each in made]),
+        cached_input_tokens=_sum([each.usage.cached_input_tokens for each in made]),
+        asked=sum(characters for each, characters in pairs if each.usage.input_tokens is None),
+        simulated=any(each.simulated for each in made),
+        masked=any(each.masked for each in made),
+    )
 
 
 _TOO_LONG = re.compile(
@@ -227,8 +234,8 @@ def _is_too_long(error: EndpointError) -> bool:
     return error.status == 413 or (error.status in (400, 422) and _TOO_LONG.search(str(error)) is not None)
 
 
-def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable[[int | None, int | None], None]]:
-    return contextlib.nullcontext(lambda input_tokens, output_tokens: None) if costs is None else costs.one_call()
+def _one_call(costs: CostTracker | None) -> AbstractAsyncContextManager[Callable[[CallsMade], None]]:
+    return contextlib.nullcontext(lambda made: None) if costs is None else costs.one_call()
 
 
 def _was_asked(outcome: Outcome) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from tunecheck._json import JSON
+from tunecheck._targets import CallsMade
 from tunecheck.memory._clock import as_iso
 from tunecheck.memory._effects import Begin, Consult, Deregister, Effect, End, Outcome, Register, Send, Waiting
 from tunecheck.memory._event_log import Event
@@ -26,24 +27,25 @@ class Moment:
 
 @dataclass(slots=True)
 class Spent:
-    """`calls` of the agent, tokens as the service counted them (None where it never said)."""
+    """Calls of the agent, and their time."""
 
-    calls: int = 0
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    made: CallsMade = field(default_factory=CallsMade)
     latency_ms: float | None = None
 
     def add(self, outcome: Outcome) -> None:
         if outcome.adopted:  # nobody was asked
             return
-        self.calls += 1
-        self.input_tokens = _sum(self.input_tokens, outcome.input_tokens)
-        self.output_tokens = _sum(self.output_tokens, outcome.output_tokens)
+        before, more = asdict(self.made), asdict(outcome.made)
+        sums = {name: _sum(before[name], more[name]) for name in before}
+        self.made = CallsMade(**{name: count for name, count in sums.items() if count is not None})
         if outcome.latency_ms is not None:
             self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
 
     def data(self) -> dict[str, JSON]:
-        return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, "calls": self.calls}
+        """Calls, tokens, and of the rest what there is."""
+        counted = asdict(self.made)
+        always: dict[str, JSON] = {name: counted.pop(name) for name in ("input_tokens", "output_tokens", "calls")}
+        return always | {name: value for name, value in counted.items() if value}
 
 
 @dataclass(slots=True)

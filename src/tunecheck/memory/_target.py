@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._json import JSON, content_hash, whole_number
-from tunecheck._targets import CallContext, CostTracker, EndpointUsage, Row, Target, TargetOutput
+from tunecheck._targets import CallContext, CallsMade, CostTracker, EndpointUsage, Row, Target, TargetOutput
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._target import EndpointTarget
@@ -149,12 +149,13 @@ class MemoryTarget(Target):
 
     def usage(self, output: Mapping[str, JSON]) -> tuple[int | None, int | None]:
         """The test's share of what the whole conversation took."""
-        return share_of(output, "share")[1:]
+        made = share_of(output, "share")
+        return made.input_tokens, made.output_tokens
 
     def endpoint_usage(self, output: Mapping[str, JSON]) -> Iterator[EndpointUsage]:
         conversation = str(output.get("session"))
-        yield EndpointUsage("target", self.endpoint, conversation, *share_of(output, "share"))
-        yield EndpointUsage("judge", self._judge_endpoint, conversation, *share_of(output, "judged"))
+        yield EndpointUsage("target", self.endpoint, conversation, share_of(output, "share"))
+        yield EndpointUsage("judge", self._judge_endpoint, conversation, share_of(output, "judged"))
 
     def makes_simulated(self, output: Mapping[str, JSON]) -> bool:
         return output.get("simulated") is True
@@ -317,7 +318,7 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
         "needles": len(definition.script) - sum(definition.is_question[: len(definition.script)]),
         "usage": state.spent.data(),
         "share": state.share.data(),
-        "judged": state.judged.data() if state.judged.calls else None,
+        "judged": state.judged.data() if state.judged.made.calls else None,
         "latency_ms": state.spent.latency_ms,
         "simulated": state.simulated,
     }
@@ -343,9 +344,9 @@ def _own_score(state: TestState, test: Test) -> Score | None:
     return score
 
 
-def share_of(output: Mapping[str, JSON], column: str) -> tuple[int, int | None, int | None]:
-    """Calls, and tokens in and out, by one of the columns `share` and `judged`."""
+def share_of(output: Mapping[str, JSON], column: str) -> CallsMade:
+    """The calls that one of the columns `share` and `judged` tells of."""
     share = output.get(column)
     counts = share if isinstance(share, dict) else {}
-    calls, *tokens = (whole_number(counts.get(name)) for name in ("calls", "input_tokens", "output_tokens"))
-    return calls or 0, tokens[0], tokens[1]
+    told = {each.name: whole_number(counts.get(each.name)) for each in fields(CallsMade)}
+    return CallsMade(**{name: count for name, count in told.items() if count is not None})

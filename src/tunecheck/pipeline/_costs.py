@@ -8,10 +8,11 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from tunecheck._errors import StopRunError
 from tunecheck._json import JSON
+from tunecheck._targets import CallsMade
 from tunecheck.endpoints._base import Price, Usage
 
 CHARACTERS_PER_TOKEN = 4
@@ -189,17 +190,10 @@ class Budget:
         self.spent += cost or 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CountedCalls:
-    """Some calls and their tokens."""
-
-    calls: int
-    usage: Usage
-
-    @property
-    def estimate(self) -> Usage:
-        """What so many calls may take, where nobody counted."""
-        return Usage(*((tokens or 0) * self.calls for tokens in (_USUAL.input_tokens, _USUAL.output_tokens)))
+def charged_usage(made: CallsMade) -> Usage:
+    """What calls are charged for: tokens as they were counted, and by the characters where they were not."""
+    given = (made.input_tokens or 0) + tokens_in(made.asked)
+    return Usage(given, (made.output_tokens or 0) + tokens_in(made.answered), made.cached_input_tokens)
 
 
 @dataclass(slots=True)
@@ -210,24 +204,24 @@ class ReportedUsage:
     the conversation: the larger sum of the two is what counts.
     """
 
-    _by_call: list[int] = field(default_factory=lambda: [0, 0, 0])
-    _by_answer: list[int] = field(default_factory=lambda: [0, 0, 0])
+    _by_call: list[int] = field(default_factory=lambda: [0] * len(fields(CallsMade)))
+    _by_answer: list[int] = field(default_factory=lambda: [0] * len(fields(CallsMade)))
 
-    def add_calls(self, calls: int, usage: Usage) -> CountedCalls:
+    def add_calls(self, made: CallsMade) -> CallsMade:
         """Calls were made; the part that was not counted yet."""
-        return self._add(self._by_call, calls, usage)
+        return self._add(self._by_call, made)
 
-    def add_answer(self, calls: int, usage: Usage) -> CountedCalls:
+    def add_answer(self, made: CallsMade) -> CallsMade:
         """An answer says what it took; the part that was not counted yet."""
-        return self._add(self._by_answer, calls, usage)
+        return self._add(self._by_answer, made)
 
-    def _add(self, side: list[int], calls: int, usage: Usage) -> CountedCalls:
+    def _add(self, side: list[int], made: CallsMade) -> CallsMade:
         before = [*map(max, self._by_call, self._by_answer)]
-        for at, more in enumerate((calls, usage.input_tokens or 0, usage.output_tokens or 0)):
-            side[at] += more
+        told = asdict(made)
+        for at, more in enumerate(told.values()):
+            side[at] += more or 0
         new = [max(pair) - known for *pair, known in zip(self._by_call, self._by_answer, before, strict=True)]
-        tokens = zip(new[1:], (usage.input_tokens, usage.output_tokens), strict=True)
-        return CountedCalls(new[0], Usage(*(None if told is None else counted for counted, told in tokens)))
+        return CallsMade(**{name: counted for name, counted in zip(told, new, strict=True) if told[name] is not None})
 
 
 class EndpointCosts:
@@ -238,7 +232,7 @@ class EndpointCosts:
         name: str,
         price: Price | None,
         budget: Budget,
-        count: Callable[[CountedCalls], object],
+        count: Callable[[CallsMade], object],
         reported: ReportedUsage,
     ) -> None:
         """`count` counts calls as the run's, under `name`."""
@@ -249,8 +243,8 @@ class EndpointCosts:
         self._reported = reported
 
     @contextlib.asynccontextmanager
-    async def one_call(self) -> AsyncIterator[Callable[[int | None, int | None], None]]:
-        """Around one call: waits for the budget; call what it gives with the tokens in and out, if there was a call.
+    async def one_call(self) -> AsyncIterator[Callable[[CallsMade], None]]:
+        """Around one call: waits for the budget; call what it gives with what the call took, if there was one.
 
         Raises:
             StopRunError: the budget is spent.
@@ -261,12 +255,12 @@ class EndpointCosts:
         price = self._price
         async with self._budget.reserved(self._name, 0.0) as reservation:
 
-            def count_tokens(input_tokens: int | None, output_tokens: int | None) -> None:
-                self.record(input_tokens, output_tokens)
-                reservation.cost = charge_of(Usage(input_tokens, output_tokens), price)
+            def count(made: CallsMade) -> None:
+                self.record(made)
+                reservation.cost = cost_of(charged_usage(made), price)
 
-            yield count_tokens
+            yield count
 
-    def record(self, input_tokens: int | None, output_tokens: int | None) -> None:
+    def record(self, made: CallsMade) -> None:
         """Count a call that was made before the run was cut off."""
-        self._count(self._reported.add_calls(1, Usage(input_tokens, output_tokens)))
+        self._count(self._reported.add_calls(made))

@@ -22,15 +22,15 @@ from typing import BinaryIO
 
 from tunecheck._errors import ReplyError
 from tunecheck._json import JSON, content_hash, dumps, loads
-from tunecheck._targets import Row, Target
+from tunecheck._targets import CallsMade, Row, Target
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage, output_limit
 from tunecheck.pipeline._costs import (
     Budget,
-    CountedCalls,
     EndpointCosts,
     ReportedUsage,
     Spending,
     charge_of,
+    charged_usage,
     cost_of,
     expected_usage,
 )
@@ -148,10 +148,12 @@ class RunCalls:
         count = functools.partial(self._count_calls, name, price)
         return EndpointCosts(name, price, self._budget, count, self._reported[name, conversation])
 
-    def _count_calls(self, name: str, price: Price | None, more: CountedCalls) -> None:
-        if more.calls or more.usage.input_tokens or more.usage.output_tokens:
-            cost, currency = _cost(more.usage, price, more.estimate)
-            self._count(name, more.usage, cost, currency, more.calls)
+    def _count_calls(self, name: str, price: Price | None, more: CallsMade) -> None:
+        self.masked += more.masked
+        charged = charged_usage(more)
+        if more.calls or charged.input_tokens or charged.output_tokens:
+            cost, currency = _cost(charged, price, charged)
+            self._count(name, Usage(more.input_tokens, more.output_tokens), cost, currency, more.calls)
 
     @contextlib.asynccontextmanager
     async def of_target(self, target: Target, row: Row) -> AsyncIterator[Callable[[Mapping[str, JSON]], object]]:
@@ -180,8 +182,7 @@ class RunCalls:
         """Count an answer that this run has paid for, now or before it was cut off; its cost where that is known."""
         if target.tracks_each_call:
             for share in target.endpoint_usage(answer):
-                reported = Usage(share.input_tokens, share.output_tokens)
-                more = self._reported[share.name, share.conversation].add_answer(share.calls, reported)
+                more = self._reported[share.name, share.conversation].add_answer(share.made)
                 self._count_calls(share.name, _price(share.endpoint), more)
             return None
         usage = Usage(*target.usage(answer), Usage.of_json(answer.get("usage")).cached_input_tokens)
