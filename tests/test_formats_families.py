@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tunecheck import FunctionCallMatchEvaluator, PluginError, read_calls
+from tunecheck import CallCheckEvaluator, FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
-from tunecheck.formats import JsonCalls, Profile
+from tunecheck.formats import JsonCalls, NamedCalls, Profile
 
 
 def tool(name: str, **properties: str) -> dict[str, Any]:
@@ -149,6 +150,8 @@ def test_a_call_in_a_thought_is_no_call(opening: str, closing: str) -> None:
 
 
 def test_a_closing_mark_inside_a_call_ends_no_thought() -> None:
+    bare = "set_code(code='a </think> b')"
+    assert read_calls(bare, tools=TOOLS).calls == (FunctionCall("set_code", {"code": "a </think> b"}),)
     text = '<tool_call>{"name": "set_code", "arguments": {"code": "a </think> b"}}</tool_call>'
     assert read_calls(text, tools=TOOLS).calls == (FunctionCall("set_code", {"code": "a </think> b"}),)
 
@@ -190,7 +193,7 @@ def test_a_family_of_the_workspace_is_chosen_by_the_name_of_its_file(
 ) -> None:
     (tmp_path / "formats").mkdir()
     (tmp_path / "formats" / "acme.py").write_text(
-        "from tunecheck.formats import JsonCalls, Profile\n"
+        "from tunecheck.formats import JsonCalls, NamedCalls, Profile\n"
         'acme = Profile("acme", JsonCalls(), marks=("<call>",), closes=("</call>",))\n'
     )
     monkeypatch.chdir(tmp_path)
@@ -211,6 +214,14 @@ def test_an_evaluator_reads_a_familys_text_by_the_tools_of_the_row() -> None:
     text = f"<tool_call>set_code{code}{on}</tool_call>"
     evaluator = FunctionCallMatchEvaluator()
     assert evaluator(response=text, ground_truth=wanted, tool_definitions=TOOLS)["function_call_match"] == 1.0
+
+
+def test_a_chosen_family_is_what_call_check_reads() -> None:
+    text = f"<call>get_weather{JSON}</call>"
+    profile = Profile("mine", NamedCalls(re.compile(r"(?P<name>\w+)")), marks=("<call>",), closes=("</call>",))
+    row = {"response": text, "tools": TOOLS, "ground_truth": [{"get_weather": {"city": ["Paris"], "days": [3]}}]}
+    assert CallCheckEvaluator(compat="strict", format=profile)(**row)["call_check"] == 1.0
+    assert CallCheckEvaluator(compat="strict")(**row)["call_check"] == 0.0
 
 
 def test_mutated_texts_of_all_families_raise_nothing_and_never_give_calls_beside_a_problem() -> None:

@@ -170,5 +170,6 @@ def _take_lines(body: str, collector: CallCollector) -> bool:
             return False
         collector.format = "bfcl_text"
         raise
+    collector.spans.append((0, len(body)))
     collector.take_over(held)
     return True

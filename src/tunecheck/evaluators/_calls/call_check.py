@@ -6,8 +6,11 @@ from typing import ClassVar, Literal
 from tunecheck._json import JSON
 from tunecheck.bfcl._decoding import Mode
 from tunecheck.bfcl._single_turn import check_single_turn
+from tunecheck.calls._model import Reading
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 from tunecheck.evaluators._multi_turn_state import Compat, chosen, compat_for, scored
+from tunecheck.formats._choosing import AUTO, chosen as profile_of
+from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import read_calls
 
 _METRIC = "call_check"
@@ -24,19 +27,24 @@ class CallCheckEvaluator(Evaluator):
         compat: "bfcl" gives the leaderboard's verdicts, quirks included; "strict" compares by type and assigns several
             calls optimally; "auto" is "bfcl" for BFCL's own rows, else "strict".
         mode: how the model was asked, "tools" or "text"; "auto" tells it from the answer.
+        format: the profile of a model family by which text is read strictly, or its name; "auto" leaves it to `mode`.
 
     Raises:
         ConfigurationError: `compat` or `mode` is none of these.
+        PluginError: there is no format of that name.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_METRIC, kind="binary"),)
     primary: ClassVar[str] = _METRIC
     cpu_bound: ClassVar[bool] = True
 
-    def __init__(self, *, compat: Compat = "auto", mode: Literal["auto", "tools", "text"] = "auto") -> None:
+    def __init__(
+        self, *, compat: Compat = "auto", mode: Literal["auto", "tools", "text"] = "auto", format: str | Profile = AUTO
+    ) -> None:
         self._compat = chosen("compat", compat, ("auto", "bfcl", "strict"))
         self._mode = chosen("mode", mode, ("auto", "tools", "text"))
-        super().__init__(compat=compat, mode=mode)
+        self._profile = profile_of(format)
+        super().__init__(compat=compat, mode=mode, **({"format": self._profile.name} if self._profile else {}))
 
     def __call__(
         self,
@@ -78,6 +86,8 @@ class CallCheckEvaluator(Evaluator):
             "language": language,
         }
         answer = _as_result(response, result, error)
+        if self._profile and isinstance(answer, str):
+            answer = _as_entries(read_calls(answer, tools=row["functions"], format=self._profile)) or answer
         mode: Mode | None = None if self._mode == "auto" else "text" if self._mode == "text" else "tools"
         compat = compat_for(self._compat, category, check)
         return scored(_METRIC, check_single_turn(row, answer, compat=compat, mode=mode))
@@ -97,8 +107,11 @@ def _as_result(response: object, result: object, error: object) -> object:
     entries = _entries(response if isinstance(response, list) else [response])
     if entries is not None:
         return entries
-    reading = read_calls(response)
-    return [{call.name: call.arguments} for call in reading.calls] if reading.calls else response
+    return _as_entries(read_calls(response)) or response
+
+
+def _as_entries(reading: Reading) -> list[JSON]:
+    return [{call.name: call.arguments} for call in reading.calls]
 
 
 def _entries(calls: list[JSON]) -> list[JSON] | None:
