@@ -1,7 +1,6 @@
 """What a profile says of a model family: the marks of its calls and thoughts, and how calls stand behind the marks."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -94,12 +93,6 @@ class Profile:
     def _first(self, text: str, start: int, mark: str) -> int:
         inside = self.inside or mark in self.inner
         return start if inside else _after_space(text, start + len(mark))
-
-
-def first_of(marks: Iterable[str], text: str, position: int) -> tuple[int, str] | None:
-    """The first of these marks from a position on, and where it stands; of several there, the longest."""
-    standing = ((start, mark) for mark in marks if (start := text.find(mark, position)) >= 0)
-    return min(standing, key=lambda pair: (pair[0], -len(pair[1])), default=None)
 
 
 _SPACE = re.compile(r"\s*+")

@@ -1,7 +1,7 @@
 """Reads the calls out of any value: finds its format, and says why where a call cannot be read.
 
-    read_calls('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>')
-    Reading(calls=(FunctionCall(name='f', arguments={'a': 1}, id=None),), text='', format='hermes', problem=None)
+    read_calls('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>').calls
+    (FunctionCall(name='f', arguments={'a': 1}, id=None),)
 
 A text is looked at in this order, and the first that fits decides:
 
