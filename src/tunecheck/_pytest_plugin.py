@@ -38,8 +38,8 @@ def assert_no_regression(
     """Assert that a run is no worse than a base, row by row, and give the comparison.
 
     Args:
-        run: the run in question: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
-        base: the run that it is held against; also Azure's evaluation_results.json, or BFCL's scores.
+        run: the run to test: its folder, id, the beginning of its id, `last`, or what `evaluate()` returned.
+        base: the run that it is compared with; also Azure's evaluation_results.json, or BFCL's scores.
         metric: an evaluator, or a metric as metrics.json names it, or several; by default all evaluators. An evaluator
             stands for its pass rate, if it has one, as in every gate; else for its main metric.
         margin: how much worse is still accepted, in the metric's unit (0.02: two points of a pass rate). The run must
@@ -51,7 +51,7 @@ def assert_no_regression(
         results_dir: where runs are looked for.
 
     Raises:
-        AssertionError: it is worse, or nothing can be said; names each metric, its figures, and rows that regressed.
+        AssertionError: it is worse, or there are too few rows; names each metric, its figures, and rows that regressed.
         ConfigurationError: the runs cannot be compared.
         DataError: the files of one are damaged.
     """

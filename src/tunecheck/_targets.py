@@ -220,7 +220,7 @@ class Target(ABC):
         return {"name": self.name}
 
     def load(self) -> Load | None:
-        """How far the service behind it lets itself be asked; None where nobody counts."""
+        """The concurrency that the service behind it allows now; None where that is not counted."""
         return None
 
     def stop(self) -> None:

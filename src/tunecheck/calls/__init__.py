@@ -1,6 +1,6 @@
 """Function calls as data: one shape for all of them, the matching of calls, and the wire formats they are written in.
 
-How calls are read stands in `tunecheck.formats`, one floor up; `read_calls` and `read_python_calls` are found here too.
+`tunecheck.formats`, one layer up, reads calls; `read_calls` and `read_python_calls` are found here too.
 """
 
 from importlib import import_module

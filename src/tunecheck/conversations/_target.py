@@ -49,10 +49,10 @@ class ConversationTarget(Target):
             of its own rows always is.
         include_input_log: keep each request's messages and tools in the inference log.
         include_state_log: keep the simulators' states in it.
-        user: makes who speaks for the user in a row's conversation; by default its turns are said one by one.
+        user: makes the simulated user of a row's conversation; by default its turns are sent one by one.
         wording: the system prompt and such; by default BFCL's own for its rows, from the user's copy, else ours.
         parameters: laid over the endpoint's own in every request.
-        time_limit_s: after how long a call of a simulator is given up.
+        time_limit_s: seconds after which a call of a simulator is abandoned.
         bfcl_data: the copy of BFCL to read prompts and long-context constants from, if not the usual one.
 
     The output columns:

@@ -170,7 +170,7 @@ def deciding(settings: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 class Endpoint(ABC):
-    """A model somewhere that answers chat requests. Safe for many calls at once within one event loop.
+    """A model that answers chat requests. Safe for many concurrent calls within one event loop.
 
     `config_type`: what a definition of this kind holds; None where it is not made from one.
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
@@ -226,14 +226,14 @@ class Endpoint(ABC):
         return None
 
     def load(self) -> Load | None:
-        """How many calls at once it is asked now, and what it refused; None where nobody counts."""
+        """How many concurrent calls it gets now, and how many it refused; None where that is not counted."""
         return None
 
     def allow(self, concurrency: int) -> None:
-        """Take so many calls at once, where the definition does not say how many."""
+        """Set how many concurrent calls to take, where the definition does not say."""
 
     def hide(self, secrets: Redactor) -> None:
-        """Mask these too, which later requests will carry, in answers and errors: kinds that ask somebody do."""
+        """Mask these, too, which later requests will carry, in answers and errors; kinds that make calls do."""
 
     def sign(self, user_agent: str) -> None:
         """Append to the User-Agent of later calls; an endpoint without HTTP ignores it."""

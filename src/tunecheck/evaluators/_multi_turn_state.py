@@ -34,7 +34,7 @@ class MultiTurnStateEvaluator(Evaluator):
             none and a conversation that was ended by force; "auto" is "bfcl" for BFCL's own rows, else "strict".
         mode: how the model was asked, "tools" or "text"; "auto" tells it from the result.
         data: the copy of BFCL to read long-context constants from, where not the usual one.
-        time_limit_s: after how long a call of a simulator is given up.
+        time_limit_s: seconds after which a call of a simulator is abandoned.
 
     Raises:
         ConfigurationError: `compat` or `mode` is none of these.

@@ -1,6 +1,6 @@
 """Long-term memory: many tests interleaved in one long conversation, by a scheduler, on a clock of its own.
 
-What a kind of test of one's own is made of is imported from here; `docs/memory-kinds.md` shows how.
+Your own kinds of tests import what they need from here; `docs/memory-kinds.md` shows how.
 """
 
 from tunecheck.memory._kind import Kind, Making, Scene

@@ -42,7 +42,7 @@ class Making:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a test at work may look at: the clock (µs since 1970, UTC), its own random numbers, and the wording."""
+    """What an active test may look at: the clock (µs since 1970, UTC), its own random numbers, and the wording."""
 
     now_us: Callable[[], int]
     random: random.Random
@@ -53,7 +53,7 @@ class Kind:
     """Base of all kinds. Made with the arguments of its data set in the configuration, as keywords.
 
     `name` is what configurations say ("colours"), `title` the folder name and the ids' beginning ("Colours").
-    Two kinds that share a topic are never at work at once; one of its own is implied. `resets` says that the wording
+    Two kinds that share a topic are never active at once; each kind is its own topic. `resets` says that the wording
     has a message that makes the agent forget the test when it is over.
     """
 
@@ -89,7 +89,7 @@ class Kind:
         """
 
     def steps(self, definition: Definition, scene: Scene) -> Steps:
-        """The test at work: by default each line of its script and its wait; a temporal one asks its question last."""
+        """The running test: by default each line of its script and its wait; a temporal one asks its question last."""
         said_us: list[int] = []
         for message, question, wait in zip(definition.script, definition.is_question, definition.waits, strict=False):
             replied = yield Say(message, question=question, register=question and definition.uses_callback)
@@ -112,7 +112,7 @@ class Kind:
         return True
 
     def score(self, given: Given, *, compat: bool = False) -> Score | None:
-        """Score a finished test by words alone; None where only a judge can."""
+        """Score a finished test by rules alone; None where only a judge can."""
         from tunecheck.memory._scoring.by_words import score_by_words
 
         return score_by_words(given, compat=compat)

@@ -55,7 +55,7 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What a test that decides as it goes has given: points of at most `most`, and a reason for each."""
+    """The result of a test that decides as it goes: points of at most `most`, and a reason for each."""
 
     points: int | float  # as given: an event log keeps what is an integer one
     most: int | float
@@ -115,7 +115,7 @@ class Given:
 class Score:
     """A test's score, from 0 to 1 (the compatible mode may exceed it, as its reference does), and the reasons.
 
-    `sure` is False where words hardly suffice: of the kinds that ship, a judge is then asked, where there is one.
+    `sure` is False where rules hardly suffice: for the shipped kinds a judge is then asked, where there is one.
     """
 
     score: float

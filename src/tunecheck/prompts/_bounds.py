@@ -36,7 +36,7 @@ _SCALARS = (str, int, float, type(None))
 
 
 class TooMuchError(PromptRenderError):
-    """A template that asks for too much."""
+    """A template that exceeds its limits of time or memory."""
 
 
 class Budget:

@@ -1,4 +1,4 @@
-"""Stateful services that a model's calls run against, the eight of BFCL and anyone's own."""
+"""Stateful services that a model's calls run against, BFCL's eight and your own."""
 
 from tunecheck.simulators._backend import Backend, Result, find_simulator
 from tunecheck.simulators._base import Simulator, SimulatorError, tool

@@ -70,7 +70,7 @@ _LONGEST_GUESS = 100
 
 
 class Backend:
-    """One attempt's simulators, by class name, loaded already.
+    """The loaded simulators of one attempt, by class name.
 
     Args:
         simulators: instances that belong to this attempt alone.
@@ -176,7 +176,7 @@ class Backends:
     Args:
         classes: simulators by name that are not plugins; they go before plugins of the same name.
         workspace: whose `simulators/` folder is looked in too.
-        time_limit_s: after how long a call of a simulator is given up.
+        time_limit_s: seconds after which a call of a simulator is abandoned.
         trust: who names simulators; without it, somebody who may.
     """
 

@@ -33,7 +33,7 @@ def calibrate(
     limit: int | None = None,
     **arguments: Unpack[RunArguments],
 ) -> Calibration:
-    """Run an evaluator over labelled rows, as `evaluate()` does, and see how far it agrees with the labels.
+    """Run an evaluator over labelled rows, as `evaluate()` does, and measure how well it agrees with the labels.
 
     Args:
         labels: the rows: what the evaluator judges, and what people said of it.

@@ -56,7 +56,7 @@ class ClassFigures(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration(Result):
-    """How far an evaluator's verdicts agree with labels: what `tunecheck judge calibrate --out FILE` writes.
+    """How well an evaluator's verdicts agree with labels: what `tunecheck judge calibrate --out FILE` writes.
 
     Of `rows` rows, `compared` are in the figures; left out are those `unlabelled`, `not_applicable` and in `errors`.
     `confusion` counts them: `{label: {verdict: rows}}`. `by_class` has, with verdicts of pass and fail, an entry for

@@ -150,7 +150,7 @@ class CallEvaluator(Evaluator):
         format: how the model writes calls in text: "auto", or the name of a family's profile, read strictly.
 
     Raises:
-        ConfigurationError: there is no policy of that name, or its value is not of its kind.
+        ConfigurationError: there is no policy of that name, or its value is invalid.
         PluginError: there is no format of that name.
     """
 
@@ -259,7 +259,7 @@ class FunctionCallMatchEvaluator(CallEvaluator):
     Keyword arguments are the policies of `tunecheck.calls._matching.values.MatchPolicy`.
 
     Raises:
-        ConfigurationError: there is no policy of that name, or its value is not of its kind.
+        ConfigurationError: there is no policy of that name, or its value is invalid.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_FUNCTIONS, kind="binary"),)
@@ -357,7 +357,7 @@ FAULTS = (*KINDS, "missing", "unexpected")
 
 
 class ArgumentMatchEvaluator(CallEvaluator):
-    """Right arguments: every call has its partner on the other side, and their arguments match.
+    """Right arguments: every call has its counterpart on the other side, and their arguments match.
 
     Not applicable where neither side has a call; fails where a call on either side has no partner (an extra one does
     no harm with `allow_extra_calls`). The score is 1.0 or 0.0. `argument_match_properties` holds, for calls with a
@@ -367,7 +367,7 @@ class ArgumentMatchEvaluator(CallEvaluator):
     Keyword arguments are the policies of `tunecheck.calls._matching.values.MatchPolicy`.
 
     Raises:
-        ConfigurationError: there is no policy of that name, or its value is not of its kind.
+        ConfigurationError: there is no policy of that name, or its value is invalid.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(_ARGUMENTS, kind="binary"),)

@@ -31,11 +31,11 @@ class JudgeOutput:
     metric: the metric's name, under which the verdict's keys stand.
     score: the key of the answer that is the score: a number, true or false, or one of `labels`.
     reason: the key of the answer that says why.
-    range: lowest and highest score; one outside of it is not a verdict.
-    threshold: from where on a row passes; by default the middle of the range.
+    range: lowest and highest score; a score outside of it is not a verdict.
+    threshold: the score from which a row passes; by default the middle of the range.
     higher_is_better: else a row passes up to the threshold.
     kind: "score", "binary" (0 or 1) or "count".
-    labels: what each word is worth, where the score is a word.
+    labels: the score of each word, where the answer's score is a word.
     """
 
     metric: str | None = None

@@ -49,7 +49,7 @@ class PromptyEvaluator(Evaluator):
             the prompt itself configures. `model` is another name of it.
         output: the metric's name, or a `JudgeOutput`; what it leaves open, the prompt's `judge:` section and its
             `outputs:` say, and last the file's name.
-        threshold: from where on a row passes, in place of the output's.
+        threshold: the score from which a row passes, in place of the output's.
         samples: how often each row is judged; the verdict's properties then have the `spread`.
         combine: "mean" or "majority" of the samples; by default the majority where the score is binary or a word.
         parameters: laid over the prompt's; None takes one away (`{"max_tokens": None}`).

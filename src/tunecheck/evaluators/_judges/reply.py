@@ -51,7 +51,7 @@ _decode = json.JSONDecoder(strict=False, parse_constant=lambda _: None).raw_deco
 
 
 class JudgementError(ReplyError):
-    """A judge's reply in which there is no valid verdict, after one attempt to have it repaired."""
+    """A judge's reply without a valid verdict, after one attempt to have it repaired."""
 
 
 class JudgeRefusalError(JudgementError):

@@ -32,10 +32,10 @@ class FoundryUploader(Uploader):
         credential: any object with `get_token`, of azure-identity or not; by default `DefaultAzureCredential`.
         allow_simulated: upload runs that no model answered; they are tagged as such.
         user_agent: appended to ours.
-        clock, rng: the time and the chance of waits, for tests.
+        clock, rng: the time and the random numbers of waits, for tests.
 
     Raises:
-        ConfigurationError: the project is none.
+        ConfigurationError: the project cannot be read.
         MissingExtraError: a package is missing.
     """
 

@@ -87,7 +87,7 @@ class MlflowUploader(Uploader):
         uri: the server's address. `experiment`: by default what MLFLOW_EXPERIMENT_NAME says, else `tunecheck`; it is
             created where it does not exist.
         allow_simulated: log runs that no model answered; they are tagged as such.
-        clock, rng: the time and the chance of waits, for tests.
+        clock, rng: the time and the random numbers of waits, for tests.
 
     Raises:
         ConfigurationError: that is not a server's address, or a password would go over a plain line.
