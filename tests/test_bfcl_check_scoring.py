@@ -313,7 +313,7 @@ def test_old_and_new_names_of_categories_and_rows_are_the_same(tmp_path: Path) -
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"id": line, "result": "no call"}) + "\n", "utf-8")
         ((name, verdict),) = score_one(tmp_path / folder).categories["simple_java"].verdicts
-        assert (name, verdict.error_type) == (row["id"], "ast_decoder:decoder_failed")
+        assert (name, verdict.error_type) == (row["id"], "ast_decoder:decoder_wrong_output_format")
 
 
 def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:

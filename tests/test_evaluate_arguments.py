@@ -245,8 +245,11 @@ def test_nobody_else_can_take_the_folder_before_the_last_file_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[str] = []
-    monkeypatch.setattr(
-        "tunecheck.evaluation._execution.write_table", lambda *_: held.append(only_run(tmp_path).status())
-    )
+
+    def write(path: Path, *_: object) -> None:
+        held.append(only_run(tmp_path).status())
+        path.touch()
+
+    monkeypatch.setattr("tunecheck.evaluation._execution.write_table", write)
     run(tmp_path, DATA, evaluators={"e": length})
     assert held == ["running"]

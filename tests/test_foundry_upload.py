@@ -12,7 +12,7 @@ from msgspec import structs
 from tests.foundry_fake import SCOPE, Fake
 from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_run, run, uploader
 
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, RunError
 from tunecheck.runs._store import Run
 from tunecheck.upload._foundry import blobs as foundry_blobs
 from tunecheck.upload._foundry.upload import FoundryUploader
@@ -281,7 +281,7 @@ def test_a_run_that_has_not_finished_is_refused(fake: Fake, run: Run) -> None:
 def test_another_process_that_uploads_the_same_run_is_waited_for_by_the_user(fake: Fake, run: Run) -> None:
     from tunecheck.upload._record import one_at_a_time
 
-    with one_at_a_time(run), pytest.raises(ConfigurationError, match="another process"):
+    with one_at_a_time(run), pytest.raises(RunError, match="another process"):
         uploader(fake.project).upload(run)
 
 

@@ -225,7 +225,7 @@ def test_the_call_judge_accepts_what_means_the_same() -> None:
         (calls(WEATHER, NYC), calls(WEATHER), "fail", "extra call"),
         ("It is sunny.", calls(WEATHER), "fail", "answered when it should have called"),
         (calls(NYC), "It is sunny.", "fail", "when it should have answered"),
-        ("It rains.", "It is sunny.", "not_applicable", "no function call"),
+        ("It rains.", "It is sunny.", "not_applicable", "not a function call"),
     ],
 )
 def test_the_call_judge_asks_only_about_arguments(response: Any, ground_truth: Any, result: str, reason: str) -> None:

@@ -316,9 +316,9 @@ def test_whatever_an_evaluator_raises_is_an_error_of_that_row_alone(
 
 def test_a_failing_row_is_noted_in_the_journal_for_people(tmp_path: Path) -> None:
     result = run(tmp_path, DATA[:1], evaluators={"e": fails(ValueError("no"))})
-    assert records(result, "error") == [
-        {"k": "error", "i": 0, "id": "row-1", "stage": "e", "type": "ValueError", "message": "no"}
-    ]
+    (noted,) = records(result, "error")
+    noted.pop("c")  # its number and checksum
+    assert noted == {"k": "error", "i": 0, "id": "row-1", "stage": "e", "type": "ValueError", "message": "no"}
 
 
 def test_all_rows_in_error_is_still_a_result(tmp_path: Path) -> None:

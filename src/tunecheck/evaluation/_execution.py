@@ -105,13 +105,15 @@ class Execution:
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
             reuses_answers = self.target is None or self.target.answers_can_be_reused
+            before = folder.manifest()
             manifest = resumed(
                 folder.id,
-                folder.manifest(),
+                before,
                 described,
                 reuses_answers=reuses_answers,
                 evaluators_may_change=self.target is not None and self.target.evaluators_may_change,
             )
+            manifest = signed(manifest) if began_here(before) else manifest  # what was changed was typed
         else:
             source = None
             if reuse is not None:  # what cannot be read is said before a folder is made
