@@ -14,6 +14,7 @@ __all__ = ["MLFLOW", "mlflow_server"]
 MLFLOW = (
     "mlflow==3.17.2",
     "aiohttp",
+    "filelock",
     "msgspec",
     "pyyaml",
     "rapidfuzz",
