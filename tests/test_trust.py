@@ -369,7 +369,8 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
     run = by_somebody_else(begun(home))
     manifest = json.loads((run / "run.json").read_text("utf-8"))
     (run / "run.json").write_text(json.dumps({**manifest, "parent": str(other)}), "utf-8")
-    assert process(home, "evaluate", "--resume", run.name).out.count("somebody else's run names it") == 1
+    said = process(home, "evaluate", "--resume", run.name).out
+    assert " ".join(said.split()).count("somebody else's run names it") == 1  # a long path breaks the line anywhere
 
 
 @pytest.mark.parametrize("kind", ["definitions", "config"])
