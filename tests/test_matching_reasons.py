@@ -11,7 +11,7 @@ from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.evaluators._calls.evaluators import argument_faults, call_faults, schema_faults
+from tunecheck.evaluators._calls.comparison import argument_faults, call_faults, schema_faults
 
 
 def reason(

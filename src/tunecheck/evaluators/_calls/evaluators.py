@@ -1,146 +1,20 @@
 """The evaluators of function calls: right functions, right arguments, and both in one verdict."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Unpack
 
-from msgspec import UNSET
-
-from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
-from tunecheck._faults import MOST_VALUE, Fault, cut
+from tunecheck._faults import Fault
 from tunecheck._json import JSON
 from tunecheck.calls._matching.kinds import KINDS
-from tunecheck.calls._matching.match import Match, Pair, match_calls
-from tunecheck.calls._matching.values import Difference, MatchPolicy, PolicyOptions
-from tunecheck.calls._model import FunctionCall, Reading
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._matching.match import Match, Pair
+from tunecheck.calls._matching.values import MatchPolicy, PolicyOptions
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._calls.comparison import CallComparison, compare_calls
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import once, read_calls, read_once
-
-_MOST_SHOWN = 200
-
-
-@dataclass(frozen=True)
-class CallComparison:
-    """A response beside its ground truth: what was read, and how the calls match; evaluators of one row share it."""
-
-    policy: MatchPolicy
-    response: Reading
-    ground_truth: Reading
-    match: Match
-
-    @property
-    def expects_call(self) -> bool:
-        """Whether the ground truth is a call (else an answer)."""
-        return bool(self.ground_truth.calls)
-
-    @property
-    def has_call(self) -> bool:
-        """Whether a call was made, readable or not."""
-        return bool(self.response.calls) or self.response.problem is not None
-
-    @property
-    def functions_match(self) -> bool:
-        """Whether the right functions were called: all, in order and nothing else where the policy wants that."""
-        if self.has_call != self.expects_call or self.response.problem is not None:
-            return False
-        if self.match.extra and not self.policy.allow_extra_calls:
-            return False
-        return self.match.complete and not (self.policy.validate_schema and self.match.unknown)
-
-    @property
-    def arguments_match(self) -> bool:
-        """Whether each call has a partner whose arguments are right."""
-        if self.policy.validate_schema and self.match.violations:
-            return False
-        return self.functions_match and self.match.arguments_right
-
-    @cached_property
-    def function_faults(self) -> list[Fault]:
-        """What is wrong with which functions were called."""
-        return self._plain_faults() or [*call_faults(self.match, self.policy), *self._schema_faults()]
-
-    @cached_property
-    def faults(self) -> list[Fault]:
-        """What is wrong with the calls, arguments included."""
-        listed = (*call_faults(self.match, self.policy), *argument_faults(self.match), *self._schema_faults())
-        return self._plain_faults() or [*listed]
-
-    def _schema_faults(self) -> Iterator[Fault]:
-        return schema_faults(self.match) if self.policy.validate_schema else iter(())
-
-    def _plain_faults(self) -> list[Fault]:
-        """What is wrong where the two are not of a sort, or there is nothing to match."""
-        if self.response.problem is not None:
-            words = f"the response's call cannot be read: {self.response.problem}"
-            return [Fault(code="unreadable_call", message=words)]
-        if self.has_call and not self.expects_call:
-            return [
-                Fault(code="called_instead_of_answering", call=call.name, actual=call.arguments)
-                for call in self.response.calls
-            ]
-        if self.expects_call and not self.has_call:
-            any_of = self.policy.alternatives
-            return [
-                Fault(code="answered_instead_of_calling", call=call.name, expected=call.arguments, any_of=any_of)
-                for call in self.ground_truth.calls
-            ]
-        return []
-
-
-def call_faults(match: Match, policy: MatchPolicy) -> Iterator[Fault]:
-    """What is wrong with which functions were called: missing, extra, misnamed calls and those out of order."""
-    any_of = policy.alternatives
-    for pair in match.misnamed:
-        wanted, made = (_as_value(call) for call in (pair.expected, pair.actual))
-        yield Fault(code="misnamed_call", call=pair.expected.name, expected=wanted, actual=made, any_of=any_of)
-    for pair in match.moved:
-        yield Fault(code="call_out_of_order", call=pair.actual.name, actual=pair.actual.arguments)
-    for call in match.missing:
-        yield Fault(code="missing_call", call=call.name, expected=call.arguments, any_of=any_of)
-    if not policy.allow_extra_calls:
-        for call in match.extra:
-            yield Fault(code="extra_call", call=call.name, actual=call.arguments)
-
-
-def argument_faults(match: Match) -> Iterator[Fault]:
-    """What is wrong with the arguments of calls that have a partner."""
-    for pair in (*match.pairs, *match.moved):
-        for difference in pair.differences:
-            yield _of_argument(pair.expected.name, difference)
-
-
-def schema_faults(match: Match) -> Iterator[Fault]:
-    """What breaks the tool definitions, and what could not be held against them."""
-    for call in match.unknown:
-        yield Fault(code="unknown_function", call=call.name)
-    for violation in match.violations:
-        for message in violation.messages:
-            name = violation.call.name
-            words = f"{cut(name, MOST_VALUE)} breaks its schema: {message}"
-            yield Fault(code="schema_violation", call=name, message=words)
-    for note in match.notes:
-        yield Fault(code="unchecked_call", message=note)
-
-
-def _of_argument(call: str, one: Difference) -> Fault:
-    return Fault(
-        code=f"wrong_argument.{one.kind}" if one.fault == "wrong" else f"{one.fault}_argument",
-        call=call,
-        path=one.path,
-        expected=UNSET if one.fault == "unexpected" else one.expected,
-        actual=UNSET if one.fault == "missing" else one.actual,
-        any_of=one.any_of,
-    )
-
-
-def _as_value(call: FunctionCall) -> JSON:
-    return {"name": call.name, "arguments": call.arguments}
+from tunecheck.formats._reading import once
 
 
 class CallEvaluator(Evaluator):
@@ -176,68 +50,7 @@ class CallEvaluator(Evaluator):
             ValueError: the ground truth or the tool definitions cannot be read.
         """
         values = (response, ground_truth, tool_definitions)
-        return once(self._task, values, lambda: self._compare(*values))
-
-    def _compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
-        definitions = ToolDefinitions.read(_given(tool_definitions))
-        made = _read(response, definitions, self._format)
-        wanted = _read_ground_truth(ground_truth, alternatives=self._policy.alternatives)
-        match = match_calls(made.calls, wanted.calls, self._policy, definitions)
-        return CallComparison(self._policy, made, wanted, match)
-
-
-def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
-    value = _given(value)
-    reading = read_calls(value, tools=tools, format=format) if tools or format != AUTO else read_once(value)
-    if isinstance(value, dict) and not reading.calls and reading.problem is None and _is_single(value):
-        return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
-    return reading
-
-
-def _read_ground_truth(value: object, *, alternatives: bool) -> Reading:
-    value = _given(value)
-    if alternatives and (answers := _possible_answers(_as_data(value))):
-        return Reading(calls=answers, format="bfcl")
-    reading = _read(value)
-    if reading.problem is not None:
-        raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
-    if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == _json(value):
-        raise ValueError(f"the ground truth is data in which there is no call: {reading.text[:_MOST_SHOWN]}")
-    return reading
-
-
-def _as_data(value: object) -> object:
-    """The value, or the data whose JSON text it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return jsontext.loads(value)
-    except ValueError:
-        return None
-
-
-def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
-    """The calls of `[{"f": {…}}, …]` or of one such object, as they stand; empty where it is anything else."""
-    items = value if isinstance(value, list) else [value]
-    calls = [FunctionCall(*next(iter(item.items()))) for item in items if isinstance(item, dict) and _is_single(item)]
-    return tuple(calls) if len(calls) == len(items) else ()
-
-
-def _is_single(value: dict[str, JSON]) -> bool:
-    return len(value) == 1 and all(isinstance(key, str) and isinstance(item, dict) for key, item in value.items())
-
-
-def _json(value: object) -> str:
-    try:
-        return jsontext.dumps(value).decode("utf-8")
-    except (TypeError, ValueError):
-        return ""
-
-
-def _given(value: object) -> object:
-    """The value; None for an empty list or object, and for the NaN that pandas puts where a column has nothing."""
-    empty = isinstance(value, (list, tuple, dict)) and not value
-    return None if empty or (isinstance(value, float) and value != value) else value
+        return once(self._task, values, lambda: compare_calls(*values, policy=self._policy, format=self._format))
 
 
 _FUNCTIONS = "function_call_match"
