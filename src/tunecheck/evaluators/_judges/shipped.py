@@ -8,11 +8,12 @@ from typing import ClassVar, Literal
 
 from tunecheck._faults import Fault, sentence, to_json
 from tunecheck._json import JSON
+from tunecheck.calls._matching.faults import schema_faults
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.evaluators._base import Verdict, verdict
-from tunecheck.evaluators._calls.comparison import CallComparison, schema_faults
+from tunecheck.evaluators._calls.comparison import CallComparison
 from tunecheck.evaluators._calls.evaluators import CallEvaluator
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator, Settled
