@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from tunecheck.evaluators._judges.reply import JudgementError, ReplyKeys, is_refusal, read_reply, shortened
+from tunecheck.evaluators._judges.reply import JudgementError, ReplyKeys, read_reply, shortened
+from tunecheck.pipeline._answer_wording import refuses
 
 KEYS = ReplyKeys("score", "reason", ("reason", "score"))
 VERDICT = {"reason": "too short", "score": 2}
@@ -99,12 +100,12 @@ def test_what_is_no_verdict_is_an_error_that_says_why(text: str, problem: str) -
     ],
 )
 def test_refusals_are_recognised(text: str) -> None:
-    assert is_refusal(text)
+    assert refuses(text)
 
 
 @pytest.mark.parametrize("text", ["The response is sorry and I can't say why", "Score four", "", "{"])
 def test_other_texts_are_no_refusals(text: str) -> None:
-    assert not is_refusal(text)
+    assert not refuses(text)
 
 
 def test_a_long_reply_is_shown_by_its_beginning_and_its_end() -> None:

@@ -10,14 +10,8 @@ from typing import Literal, TypeAlias
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
-from tunecheck.evaluators._judges.reply import (
-    AnswerForm,
-    JudgeAnswer,
-    JudgementError,
-    JudgeRefusalError,
-    is_refusal,
-    shortened,
-)
+from tunecheck.evaluators._judges.reply import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError, shortened
+from tunecheck.pipeline._answer_wording import refuses
 
 _OF_FORMAT = re.compile(
     r"response.?format|json.?schema|json.?object|json.?mode|structured.?output|grammar|schema", re.I
@@ -78,7 +72,7 @@ class Asking:
         if answer is not None:
             return Judgement(answer, (first,))
         text = first.text or ""
-        if is_refusal(text):
+        if refuses(text):
             raise JudgeRefusalError(f"the judge declined: {shortened(text)}", request_id=first.request_id)
         second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
         answer, still = self._read(second)

@@ -29,13 +29,6 @@ _THOUGHTS = ("<think>", "</think>")
 _TAGS_OF_AZURE = {"score": "S2", "reason": "S1"}
 """How the prompts of older releases of Azure AI Evaluation ask for thoughts, explanation and score."""
 
-_REFUSAL = re.compile(
-    r"(?:i['’]?m |i am )?(?:very )?(?:sorry|afraid|unable|not able)\b"
-    r".{0,80}\b(?:can(?:['’]t|not)|unable|not able|won['’]t|to )"
-    r"|(?:i |we )(?:can(?:['’]t|not| not)|won['’]t|am unable to|must decline)\b",
-    re.IGNORECASE,
-)
-
 _REFUSED_KEYWORDS = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems
     uniqueItems default examples""".split()
@@ -99,11 +92,6 @@ def read_reply(text: str, keys: ReplyKeys) -> dict[str, JSON]:
         raise JudgementError(f"it holds what cannot be kept: {error}") from None
     assert isinstance(values, dict)
     return values
-
-
-def is_refusal(text: str) -> bool:
-    """Whether a reply without a verdict begins as refusals do. Services do not mark them reliably."""
-    return _REFUSAL.match(text.lstrip()[:300]) is not None
 
 
 def shortened(text: str) -> str:
