@@ -22,6 +22,7 @@ from tests.bfcl_check_parts import (
     simulators,
 )
 
+from tunecheck.bfcl._decoding import Names
 from tunecheck.bfcl._entries import CheckRow
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._single_turn import check_single_turn
@@ -64,7 +65,8 @@ def test_answers_to_single_questions_have_the_references_verdicts(seed: int, tmp
     cases = [_question(chance, *chance.choice(rows)) for _ in range(10_000)]
     for case, expected in zip(cases, judged_by_the_reference(cases, tmp_path), strict=True):
         row = entries(case["category"])[case["id"]]
-        verdict = check_single_turn(row, case["result"], compat=True, mode=case["mode"])
+        names: Names = "underscored" if case["mode"] == "tools" else "dotted"
+        verdict = check_single_turn(row, case["result"], compat=True, mode=case["mode"], names=names)
         assert plain(verdict) == expected, (case["id"], case["mode"], case["result"], verdict)
 
 
@@ -80,7 +82,8 @@ def test_java_and_javascript_that_is_hardly_any_has_the_references_verdicts(seed
         case = {"id": row["id"], "category": category, "mode": "text", "function": row["functions"], "answer": truth}
         cases.append({**case, "result": _mistyped(chance, written)})
     for case, expected in zip(cases, judged_by_the_reference(cases, tmp_path), strict=True):
-        verdict = check_single_turn(entries(case["category"])[case["id"]], case["result"], compat=True, mode="text")
+        row = entries(case["category"])[case["id"]]
+        verdict = check_single_turn(row, case["result"], compat=True, mode="text", names="dotted")
         assert plain(verdict) == expected, (case["id"], case["result"], verdict)
 
 

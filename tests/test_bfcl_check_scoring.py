@@ -250,7 +250,7 @@ def test_a_log_of_any_shape_says_nothing(log: object, tmp_path: Path) -> None:
 
 @cache
 def scorer(compat: bool) -> Scorer:
-    return Scorer(files(), compat=compat)
+    return Scorer(files(), compat=compat, names="auto")
 
 
 json_values = st.recursive(

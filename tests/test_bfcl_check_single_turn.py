@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from tests.bfcl_check_parts import Row, plain
 
+from tunecheck.bfcl._decoding import Names
 from tunecheck.bfcl._single_turn import check_single_turn
 
 WEATHER: Row = {
@@ -135,13 +137,31 @@ def test_of_several_functions_the_answers_must_be_called() -> None:
     assert plain(counted) == (False, "multiple_function_checker:wrong_count")
 
 
-def test_tools_have_underscores_for_dots_and_call_text_has_not() -> None:
-    answer = row("simple", PARIS)
-    assert plain(check_single_turn(answer, "[weather.get(city='Paris')]", compat=True)) == VALID
-    for result in ("[weather_get(city='Paris')]", [call("weather.get", city="Paris")]):
-        found = plain(check_single_turn(answer, result, compat=True))
-        assert found == (False, "simple_function_checker:wrong_func_name")
-        assert plain(check_single_turn(answer, result, compat=False)) == VALID
+DOTTED = ("[weather.get(city='Paris')]", [call("weather.get", city="Paris")])
+UNDERSCORED = ("[weather_get(city='Paris')]", [call("weather_get", city="Paris")])
+
+
+@pytest.mark.parametrize("result", [*DOTTED, *UNDERSCORED])
+def test_dots_in_a_name_may_be_underscores_where_nothing_says_how_the_model_was_told_to_call(result: object) -> None:
+    for compat in (True, False):
+        assert plain(check_single_turn(row("simple", PARIS), result, compat=compat)) == VALID
+
+
+@pytest.mark.parametrize(("names", "wrong"), [("dotted", UNDERSCORED), ("underscored", DOTTED)])
+def test_a_name_spelt_otherwise_than_the_model_was_told_is_wrong_to_the_leaderboard(
+    names: Names, wrong: Sequence[object]
+) -> None:
+    for result in wrong:
+        found = check_single_turn(row("simple", PARIS), result, compat=True, names=names)
+        assert plain(found) == (False, "simple_function_checker:wrong_func_name")
+        assert plain(check_single_turn(row("simple", PARIS), result, compat=False, names=names)) == VALID
+
+
+def test_all_calls_of_a_row_are_spelt_as_its_first_one_is() -> None:
+    both = row("parallel", {"city": ["Paris"]}, {"city": ["Rome"]})
+    mixed = [call("weather.get", city="Paris"), call("weather_get", city="Rome")]
+    found = check_single_turn(both, mixed, compat=True)
+    assert plain(found) == (False, "parallel_function_checker_no_order:cannot_find_match")
 
 
 @both_modes

@@ -128,7 +128,7 @@ def test_rows_are_picked_by_id_and_the_scores_come_as_json(workspace: Path) -> N
         (("--categories", "multi_turn_base"), "no endpoint: give --endpoint FILE, or --resume RUN"),
         (("--endpoint", "right", "--categories", "multi_turn_bass"), "no category 'multi_turn_bass'"),
         (("--endpoint", "right", "--ids", "multi_turn_base_900"), "there is no row 'multi_turn_base_900'"),
-        (("--endpoint", "right", "--mode", "prompt"), "there is no mode 'prompt'"),
+        (("--endpoint", "right", "--mode", "prompt"), "mode: there is no 'prompt'"),
         (("--endpoint", "wrong"), "no endpoint definition 'wrong'"),
         (("--resume", "nothing"), "nothing"),
         (("--endpoint", "right", "--step-limit", "0"), "--step-limit"),

@@ -10,7 +10,7 @@ mistake, its value and a near miss of an unknown key stand in the error, and the
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -83,6 +83,18 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
             break
         value = _replaced(value, path, {} if problem.startswith("must be a mapping") else _GONE)
     return read_as(value, kind, where)
+
+
+def one_of(value: T, known: Sequence[T], name: str) -> T:
+    """The value of a parameter that takes one of several words.
+
+    Raises:
+        ConfigurationError: it is none of them.
+    """
+    if value in known:
+        return value
+    given = str(value)[:100]
+    raise ConfigurationError(f"{name}: there is no {given!r}{did_you_mean(given, map(str, known))}")
 
 
 def shown_value(value: object) -> str:

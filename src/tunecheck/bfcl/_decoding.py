@@ -10,6 +10,9 @@ from tunecheck.conversations._bfcl_text import UndecodableError, decode_text
 Mode = Literal["tools", "text"]
 """How a model was asked: with tools, for calls as data, or in the prompt, for calls as text."""
 
+Names = Literal["auto", "dotted", "underscored"]
+"""How the leaderboard expects a function `a.b` to be called: by that name, or as `a_b`, where an API takes no dots."""
+
 
 def mode_of(results: Iterable[object], *, named: str = "") -> Mode:
     """How the model of these results was asked: any that is a list, or holds one among its steps, comes from tools.

@@ -68,12 +68,8 @@ class Signature:
 class Rules(ABC):
     """What makes a call right, in one of the two modes; `language` is that of the arguments' values."""
 
-    def __init__(self, language: str, *, dots_as_underscores: bool) -> None:
+    def __init__(self, language: str) -> None:
         self.language = language
-        self._dots_as_underscores = dots_as_underscores
-
-    def called_name(self, name: str) -> str:
-        return name.replace(".", "_") if self._dots_as_underscores else name
 
     def failure(self, call: Call, answer: ExpectedCall, signature: Signature) -> Verdict | None:
         """Why the call is not the one that the answer asks for; None where it is."""

@@ -28,9 +28,14 @@ _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
 class LeaderboardRules(Rules):
+    def __init__(self, language: str, *, dotted: bool) -> None:
+        """`dotted` says that a function's name is called with its dots, not with underscores in their place."""
+        super().__init__(language)
+        self._dotted = dotted
+
     def arguments(self, call: Call, answer: ExpectedCall) -> Mapping[str, object] | Verdict:
         """Only the expected name is looked at; a call with several names is decoded with its first."""
-        name = self.called_name(answer.name)
+        name = answer.name if self._dotted else answer.name.replace(".", "_")
         if name not in call:
             called = ", ".join(call)
             return failed("simple_function_checker:wrong_func_name", f"called {shown(called)}; expected {name}")

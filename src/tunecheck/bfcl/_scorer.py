@@ -12,7 +12,7 @@ from msgspec import structs
 
 from tunecheck._errors import TunecheckError
 from tunecheck._json import JSON, dumps_line, loads
-from tunecheck.bfcl._decoding import Mode
+from tunecheck.bfcl._decoding import Mode, Names
 from tunecheck.bfcl._entries import CheckRow, read_entries
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Simulators
@@ -30,9 +30,10 @@ _UNREADABLE = "unreadable_row"
 class Scorer:
     """Scores result files against one copy of BFCL; each category's entries are read once."""
 
-    def __init__(self, files: BfclFiles, *, compat: bool) -> None:
+    def __init__(self, files: BfclFiles, *, compat: bool, names: Names) -> None:
         self._files = files
         self._compat = compat
+        self._names = names
         self._entries: dict[str, dict[str, CheckRow]] = {}
 
     def score(self, file: ResultFile, mode: Mode) -> CategoryScore:
@@ -50,7 +51,7 @@ class Scorer:
             return Verdict(None, "unknown_id", None, f"BFCL's data has no entry of this id in {file.category.name}")
         try:
             if not file.category.multi_turn:
-                return check_single_turn(row, record.result, compat=self._compat, mode=mode)
+                return check_single_turn(row, record.result, compat=self._compat, mode=mode, names=self._names)
             return check_multi_turn(
                 row,
                 record.result,
@@ -76,7 +77,7 @@ def main() -> None:
     """Score the files that standard input names, a task a line, and answer each with a line, until it ends."""
     settings = cast("dict[str, str]", loads(sys.stdin.buffer.readline()))
     files = BfclFiles(Path(settings["package"]), Path(settings["data"]))
-    scorer = Scorer(files, compat=bool(settings["compat"]))
+    scorer = Scorer(files, compat=bool(settings["compat"]), names=cast("Names", settings["names"]))
     for line in sys.stdin.buffer:
         sys.stdout.buffer.write(dumps_line(_scored(scorer, cast("dict[str, str]", loads(line)))))
         sys.stdout.buffer.flush()

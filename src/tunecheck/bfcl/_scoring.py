@@ -11,16 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import cast
+from typing import cast, get_args
 
+from tunecheck._describe import one_of
 from tunecheck._errors import DataError, RunError
 from tunecheck._json import JSON, dumps_line, loads
-from tunecheck.bfcl._decoding import Mode
+from tunecheck.bfcl._decoding import Mode, Names
 from tunecheck.bfcl._result_files import ResultFile, asked_in_mode, find_results
 from tunecheck.bfcl._scorer import Scorer
 from tunecheck.bfcl._summary import CategoryScore, ModelScore
 from tunecheck.bfcl._verdicts import Verdict
-from tunecheck.datasets._bfcl.files import BfclFiles, find_bfcl
+from tunecheck.datasets._bfcl.files import find_bfcl
 
 _START_S = 0.5
 # Seconds that a byte of a result file takes, in conversations and in single answers, on an ordinary machine.
@@ -37,7 +38,13 @@ class Scores:
 
 
 def score_results(
-    path: Path, *, compat: bool = True, mode: Mode | None = None, data: Path | None = None, workers: int | None = None
+    path: Path,
+    *,
+    compat: bool = True,
+    mode: Mode | None = None,
+    names: Names = "auto",
+    data: Path | None = None,
+    workers: int | None = None,
 ) -> Scores:
     """Score a result file or a tree of them.
 
@@ -45,20 +52,25 @@ def score_results(
         path: a file `BFCL_v4_<category>_result.json`, or a folder above some.
         compat: judge exactly as the leaderboard does; else strictly.
         mode: how the models were asked, where that is known; by default their results tell.
+        names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto", as
+            each row's calls spell them; strictly, either way is right.
         data: the copy of BFCL, where not the usual one.
         workers: how many processes; by default as many as pay for their start.
 
     Raises:
+        ConfigurationError: `names` is none of these.
         DataError: there are no result files, or the data is not there.
     """
+    one_of(names, get_args(Names), "names")
     tree = find_results(path)
     files = find_bfcl(data)
     tasks = [(file, mode or asked_in_mode(group)) for group in tree.models.values() for file in group]
     count = _worker_count([file for file, _ in tasks]) if workers is None else workers
     if count > 1:
-        scored = _score_in_processes(tasks, files, compat=compat, workers=count)
+        settings: JSON = {"package": str(files.package), "data": str(files.data), "compat": compat, "names": names}
+        scored = _score_in_processes(tasks, settings, workers=count)
     else:
-        scorer = Scorer(files, compat=compat)
+        scorer = Scorer(files, compat=compat, names=names)
         scored = {file.path: scorer.score(file, file_mode) for file, file_mode in tasks}
     models = {
         name: ModelScore(name, {file.category.name: scored[file.path] for file in group})
@@ -74,12 +86,11 @@ def _worker_count(files: Sequence[ResultFile]) -> int:
 
 
 def _score_in_processes(
-    tasks: Sequence[tuple[ResultFile, Mode]], files: BfclFiles, *, compat: bool, workers: int
+    tasks: Sequence[tuple[ResultFile, Mode]], settings: JSON, *, workers: int
 ) -> dict[Path, CategoryScore]:
     waiting: SimpleQueue[tuple[ResultFile, Mode]] = SimpleQueue()
     for task in sorted(tasks, key=lambda task: -task[0].path.stat().st_size):
         waiting.put(task)
-    settings: JSON = {"package": str(files.package), "data": str(files.data), "compat": compat}
     with ThreadPoolExecutor(workers) as pool:
         done = [pool.submit(_drive_worker, waiting, settings) for _ in range(workers)]
         return {path: score for each in done for path, score in each.result().items()}

@@ -3,9 +3,9 @@
 As the leaderboard judges (`compat`), or strictly: with none of its quirks, and rows that nobody could pass not scored.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tunecheck.bfcl._decoding import Mode, as_calls, decode_answer, mode_of
+from tunecheck.bfcl._decoding import Mode, Names, as_calls, decode_answer, mode_of
 from tunecheck.bfcl._function_rules import Call, ExpectedCall, Rules, Signature, UnusableAnswerError
 from tunecheck.bfcl._leaderboard_answers import LeaderboardRules
 from tunecheck.bfcl._source_literals import source_calls
@@ -25,7 +25,9 @@ _ERROR_RESULT = "Error during inference"  # how the result of a row begins that 
 _ABSTAINING = ("irrelevance", "relevance")
 
 
-def check_single_turn(row: Mapping[str, object], result: object, *, compat: bool, mode: Mode | None = None) -> Verdict:
+def check_single_turn(
+    row: Mapping[str, object], result: object, *, compat: bool, mode: Mode | None = None, names: Names = "auto"
+) -> Verdict:
     """The verdict of one row.
 
     Args:
@@ -36,15 +38,17 @@ def check_single_turn(row: Mapping[str, object], result: object, *, compat: bool
         compat: judge exactly as the leaderboard does, error types included; else strictly.
         mode: how the model was asked, where the result alone does not say: calls in the text of a model that was given
             tools are not calls to the leaderboard.
+        names: how the model was told to call functions with dots in their names; strictly, either way is right.
+            "auto" goes by the calls of the row: the first that is one of its functions, with or without its dots.
     """
     mode = mode or mode_of([result])
     try:
-        return _as_leaderboard(row, result, mode) if compat else _strictly(row, result, mode)
+        return _as_leaderboard(row, result, mode, names) if compat else _strictly(row, result, mode)
     except RecursionError:
         return failed("ast_decoder:decoder_failed", "the result is nested too deeply")
 
 
-def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
+def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode, names: Names) -> Verdict:
     check, language = row.get("check"), _language(row)
     if check in _ABSTAINING:
         return _abstention(result, mode, language, calls_wanted=check == "relevance")
@@ -55,11 +59,19 @@ def _as_leaderboard(row: Mapping[str, object], result: object, mode: Mode) -> Ve
     calls = as_calls(decoded)
     if calls is None:
         return failed("ast_decoder:decoder_wrong_output_format", f"no list of calls: {shown(decoded)}")
-    rules = LeaderboardRules(language, dots_as_underscores=mode == "tools")
     try:
+        rules = LeaderboardRules(language, dotted=_dotted(names, mode, calls, _documents(row)))
         return _failure(check, calls, row, rules) or _PASSED
     except UnusableAnswerError as error:
         return failed("checker_crash", f"the leaderboard's checker fails on this row: {error}")
+
+
+def _dotted(names: Names, mode: Mode, calls: Sequence[Call], offered: Iterable[str]) -> bool:
+    if names != "auto":
+        return names == "dotted"
+    with_dots = [name for name in offered if "." in name]
+    spelt = {plain_name(name): False for name in with_dots} | dict.fromkeys(with_dots, True)
+    return next((spelt[name] for call in calls for name in call if name in spelt), mode == "text")
 
 
 def _language(row: Mapping[str, object]) -> str:
@@ -144,7 +156,7 @@ def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
         if decoded.problem is not None:
             return failed("ast_decoder:decoder_failed", f"no call can be read: {decoded.problem}")
         signatures = [_signature(answer, documents) for answer in answers]
-        return _strict_failure(decoded, answers, signatures, StrictRules(language, dots_as_underscores=True)) or _PASSED
+        return _strict_failure(decoded, answers, signatures, StrictRules(language)) or _PASSED
     except UnusableAnswerError as error:
         return Verdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
 

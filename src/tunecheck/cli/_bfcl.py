@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
+from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._json import dumps_line
 from tunecheck._messages import clean, counted, did_you_mean, printable
@@ -20,10 +21,11 @@ from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
 from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_errors, run_summary
-from tunecheck.cli._shared_options import JsonOptions, ResumableOptions
+from tunecheck.cli._shared_options import JsonOptions, NamesOptions, ResumableOptions
 
 if TYPE_CHECKING:
     from tunecheck._files import ModelsSummary, ModelSummary
+    from tunecheck.bfcl._decoding import Names
     from tunecheck.bfcl._entries import CheckRow
     from tunecheck.bfcl._scoring import Scores
     from tunecheck.bfcl._summary import CategoryScore, ModelScore
@@ -38,7 +40,7 @@ _ASKING = "What is asked, and how"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BfclRunOptions(ResumableOptions):
+class BfclRunOptions(ResumableOptions, NamesOptions):
     command: ClassVar[str] = "bfcl run"
     fixed: ClassVar[bool] = True
 
@@ -97,6 +99,7 @@ def run(options: BfclRunOptions, invocation: Invocation) -> int:
         categories=options.categories,
         ids=_ids(options.ids),
         limit=options.limit,
+        names=_names(options),
         data=options.bfcl_data,
         name=options.name,
         **run_arguments(options, "bfcl", reuse=options.reuse, trust=trust),
@@ -110,6 +113,10 @@ def _ids(option: str | None) -> list[str]:
     if option is not None and not ids:  # all rows is the last thing that was meant
         raise ConfigurationError("--ids: names no row; ids are such as multi_turn_base_0")
     return ids
+
+
+def _names(options: NamesOptions) -> Names:
+    return cast("Names", options.names or "auto")
 
 
 def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
@@ -136,7 +143,8 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     if not outcome.files:  # nothing but errors, in categories where not calling is right
         print(f"error: every row ended in an error: {next(run_errors(result.run_dir, 'row'), '')}", file=sys.stderr)
         return FAILED
-    scores = score_results(outcome.folder, compat=True, mode=outcome.asked, data=options.bfcl_data)
+    names = _names(options)
+    scores = score_results(outcome.folder, compat=True, mode=outcome.asked, names=names, data=options.bfcl_data)
     summary = write_scores(scores, result.run_dir / SCORES)
     if options.json:
         print_json({**run_summary(result), "scores": to_builtins(summary)})
@@ -148,11 +156,8 @@ def _report_run(options: BfclRunOptions, outcome: BfclOutcome) -> int:
     return FAILED if every_row_failed(result, "row") else DONE
 
 
-_MODES = ("bfcl", "strict")
-
-
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(JsonOptions):
+class ScoreOptions(JsonOptions, NamesOptions):
     path: Path = argument("A file BFCL_v4_<category>_result.json, or a folder above some.", "PATH")
     compat: str = option("bfcl: the leaderboard's verdicts; strict: without its gaps.", "MODE", default="bfcl")
     out: Path | None = option("Where the verdicts go; by default bfcl_score.", "DIR")
@@ -169,10 +174,10 @@ def score(options: ScoreOptions, invocation: Invocation) -> int:
     """
     from tunecheck.bfcl._scoring import score_results
 
-    compat = options.compat
-    if compat not in _MODES:
-        raise ConfigurationError(f"--compat: there is no mode {compat!r}{did_you_mean(compat, _MODES)}")
-    scores = score_results(options.path, compat=compat == "bfcl", data=options.data, workers=options.workers)
+    compat = one_of(options.compat, ("bfcl", "strict"), "--compat") == "bfcl"
+    scores = score_results(
+        options.path, compat=compat, names=_names(options), data=options.data, workers=options.workers
+    )
     folder = options.out or Path(SCORES)
     summary = write_scores(scores, folder)
     if options.json:

@@ -101,6 +101,18 @@ class ModelOptions(CommandOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamesOptions(CommandOptions):
+    """Of commands that compare calls with BFCL's possible answers."""
+
+    names: str | None = option(
+        "How BFCL's functions with dots in their names are to be called: dotted, underscored, or as each row's calls "
+        "spell them (auto, the default). Strictly, either way is right.",
+        "HOW",
+        SCORING,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvaluatorOptions(ModelOptions):
     """Of commands that make evaluators."""
 

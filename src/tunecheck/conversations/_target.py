@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
+from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._fingerprints import fingerprint, package_source_hash
 from tunecheck._json import JSON, content_hash
-from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
 from tunecheck._trust import Trust
 from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
@@ -83,8 +83,7 @@ class ConversationTarget(Target):
         time_limit_s: float = 10,
         bfcl_data: Path | None = None,
     ) -> None:
-        if mode not in ("tools", "text"):
-            raise ConfigurationError(f"there is no mode {mode!r}{did_you_mean(str(mode), ('tools', 'text'))}")
+        one_of(mode, get_args(Mode), "mode")
         if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
             raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
         self.endpoint = endpoint

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Unpack
 
 from tunecheck._errors import RunError
+from tunecheck.bfcl._decoding import Names
 from tunecheck.conversations._output import write_result_files
 from tunecheck.conversations._target import ConversationTarget, Mode
 from tunecheck.datasets._bfcl.loader import select_rows
@@ -13,7 +14,7 @@ from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evaluate
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
-from tunecheck.evaluators._multi_turn_state import Compat, MultiTurnStateEvaluator
+from tunecheck.evaluators._multi_turn_state import AnyMode, Compat, MultiTurnStateEvaluator
 from tunecheck.runs._store import Run
 
 FOLDER = "bfcl"
@@ -40,6 +41,7 @@ def run_bfcl(
     categories: str | None = None,
     ids: Sequence[str] = (),
     limit: int | None = None,
+    names: Names = "auto",
     data: Path | None = None,
     name: str | None = None,
     **arguments: Unpack[RunArguments],
@@ -51,6 +53,7 @@ def run_bfcl(
         categories: names of categories and groups between commas; by default all that the leaderboard scores.
         ids: only these rows.
         limit: only the first rows of each category.
+        names: how functions with dots in their names are expected; see `score_results`.
         data: a copy of BFCL, if not the usual one.
         name: the run's.
         arguments: see `evaluate`.
@@ -64,7 +67,7 @@ def run_bfcl(
     result = evaluate(
         data=dataset,
         target=target,
-        evaluators=_evaluators(dataset, target.compat, asked or "auto", data),
+        evaluators=_evaluators(dataset, target.compat, asked or "auto", names, data),
         evaluation_name=name or f"bfcl-{target.name}",
         group_by="category",
         **arguments,
@@ -77,9 +80,7 @@ def run_bfcl(
     return BfclOutcome(result, folder, target.name, files, asked)
 
 
-def _evaluators(
-    dataset: Dataset, compat: bool, mode: Literal["tools", "text", "auto"], data: Path | None
-) -> dict[str, object]:
+def _evaluators(dataset: Dataset, compat: bool, mode: AnyMode, names: Names, data: Path | None) -> dict[str, object]:
     """Those that the rows need: for conversations, for single calls, or both."""
     columns = dataset.scan().columns
     how: Compat = "bfcl" if compat else "auto"
@@ -89,5 +90,5 @@ def _evaluators(
             compat=how, mode=mode, data=str(data) if data else None
         )
     if "messages" in columns:
-        evaluators["call_check"] = CallCheckEvaluator(compat=how, mode=mode)
+        evaluators["call_check"] = CallCheckEvaluator(compat=how, mode=mode, names=names)
     return evaluators

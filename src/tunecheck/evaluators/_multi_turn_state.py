@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
-from tunecheck._errors import ConfigurationError
-from tunecheck._messages import did_you_mean
+from tunecheck._describe import one_of
 from tunecheck._trust import Trust
-from tunecheck.bfcl._decoding import Mode
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._verdicts import Verdict as RowVerdict
@@ -19,6 +17,11 @@ _METRIC = "multi_turn_state"
 
 Compat: TypeAlias = Literal["auto", "bfcl", "strict"]
 """How to judge: `bfcl` as the leaderboard does, `strict` without its gaps, `auto` the first for BFCL's own rows."""
+
+AnyMode: TypeAlias = Literal["auto", "tools", "text"]
+
+COMPATS: tuple[Compat, ...] = get_args(Compat)
+MODES: tuple[AnyMode, ...] = get_args(AnyMode)
 
 
 class MultiTurnStateEvaluator(Evaluator):
@@ -46,15 +49,10 @@ class MultiTurnStateEvaluator(Evaluator):
     _trust: Trust | None = None
 
     def __init__(
-        self,
-        *,
-        compat: Compat = "auto",
-        mode: Literal["auto", "tools", "text"] = "auto",
-        data: str | None = None,
-        time_limit_s: float = 10,
+        self, *, compat: Compat = "auto", mode: AnyMode = "auto", data: str | None = None, time_limit_s: float = 10
     ) -> None:
-        self._compat = chosen("compat", compat, ("auto", "bfcl", "strict"))
-        self._mode = chosen("mode", mode, ("auto", "tools", "text"))
+        self._compat = one_of(compat, COMPATS, "compat")
+        self._mode = one_of(mode, MODES, "mode")
         self._data = data
         self._time_limit_s = time_limit_s
         super().__init__(compat=compat, mode=mode, data=data, time_limit_s=time_limit_s)
@@ -111,7 +109,7 @@ class MultiTurnStateEvaluator(Evaluator):
             error if result is None else result,
             compat=compat_for(self._compat, category, check),
             simulators=self._padded if long_context is True else self._plain,
-            mode=None if self._mode == "auto" else self._as_mode,
+            mode=None if self._mode == "auto" else self._mode,
             forced_quit=forced_quit is True,
         )
         return scored(_METRIC, outcome)
@@ -130,10 +128,6 @@ class MultiTurnStateEvaluator(Evaluator):
 
         constants = BfclCopy(Path(self._data) if self._data else None).long_context
         return Simulators(long_context=constants, time_limit_s=self._time_limit_s, trust=self._trust)
-
-    @property
-    def _as_mode(self) -> Mode:
-        return "text" if self._mode == "text" else "tools"
 
 
 def compat_for(compat: str, category: object, check: object) -> bool:
@@ -158,14 +152,3 @@ def scored(metric: str, outcome: RowVerdict) -> Verdict:
         faults=(outcome.fault,) if outcome.fault else (),
         not_applicable=outcome.valid is None,
     )
-
-
-def chosen(name: str, value: object, known: tuple[str, ...]) -> str:
-    """The value of an option that takes one of several words.
-
-    Raises:
-        ConfigurationError: it is none of them.
-    """
-    if isinstance(value, str) and value in known:
-        return value
-    raise ConfigurationError(f"{name} must be one of {', '.join(known)}{did_you_mean(str(value)[:100], known)}")

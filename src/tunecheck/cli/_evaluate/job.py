@@ -217,7 +217,9 @@ def _prices(options: Options) -> Prices:
 def _evaluators(options: Options, names: Sequence[str], trust: Trust, naming: Trust) -> dict[str, object]:
     """The evaluators, made, `naming` saying who names them; the models that they ask have their prices."""
     judge = None if options.judge is None else load_named(options.judge, trust)
-    evaluators = make_evaluators(names, settings_by_evaluator(options.set or {}, names), judge, naming)
+    given = {} if options.names is None else {"call_check.names": options.names}
+    settings = settings_by_evaluator({**given, **(options.set or {})}, names)
+    evaluators = make_evaluators(names, settings, judge, naming)
     give_prices(evaluators, _prices(options))
     return evaluators
 
@@ -233,7 +235,7 @@ def _with_evaluators(options: Options, name: str, trust: Trust, invocation: Invo
         how = "was not started from the command line" if begun is None else f"was started by `tunecheck {begun}`"
         names = ",".join(known) if begun else "a,b"
         raise ConfigurationError(f"run {run.id} {how}: name the judges, --evaluators {names}")
-    before = options_of_run(options, run, trust, invocation, among=("set", "mapping", "judge", "prices"))
+    before = options_of_run(options, run, trust, invocation, among=("set", "names", "mapping", "judge", "prices"))
     return options.over(replace(before, evaluators=list(known)))
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, argument, flag, option
-from tunecheck.cli._shared_options import EvaluatorOptions, ResumableOptions, RunOptions
+from tunecheck.cli._shared_options import EvaluatorOptions, NamesOptions, ResumableOptions, RunOptions
 from tunecheck.cli._upload import DestinationOptions
 
 _DATA = "Data and answers"
@@ -13,7 +13,7 @@ _EXCLUSIVE = (("endpoint", "response_column"), ("dataset", "run"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(EvaluatorOptions, RunOptions):
+class ScoreOptions(EvaluatorOptions, NamesOptions, RunOptions):
     """The options of `score`; `evaluate` has them, too, but for the run."""
 
     command: ClassVar[str] = "evaluate"  # its runs go on by `evaluate --resume`

@@ -1,15 +1,16 @@
 """Whether an answer's calls are among the possible ones: `CallCheckEvaluator`."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, get_args
 
+from tunecheck._describe import one_of
 from tunecheck._json import JSON
-from tunecheck.bfcl._decoding import Mode
+from tunecheck.bfcl._decoding import Names
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.calls._model import Reading
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
-from tunecheck.evaluators._multi_turn_state import Compat, chosen, compat_for, scored
-from tunecheck.formats._choosing import AUTO, chosen as profile_of
+from tunecheck.evaluators._multi_turn_state import COMPATS, MODES, AnyMode, Compat, compat_for, scored
+from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import read_calls
 
@@ -27,10 +28,12 @@ class CallCheckEvaluator(Evaluator):
         compat: "bfcl" gives the leaderboard's verdicts, quirks included; "strict" compares by type and assigns several
             calls optimally; "auto" is "bfcl" for BFCL's own rows, else "strict".
         mode: how the model was asked, "tools" or "text"; "auto" tells it from the answer.
+        names: how the leaderboard expects functions with dots in their names: "dotted", "underscored", or "auto", as
+            the row's calls spell them; strictly, either way is right.
         format: the profile of a model family by which text is read strictly, or its name; "auto" leaves it to `mode`.
 
     Raises:
-        ConfigurationError: `compat` or `mode` is none of these.
+        ConfigurationError: `compat`, `mode` or `names` is none of these.
         PluginError: there is no format of that name.
     """
 
@@ -39,12 +42,14 @@ class CallCheckEvaluator(Evaluator):
     cpu_bound: ClassVar[bool] = True
 
     def __init__(
-        self, *, compat: Compat = "auto", mode: Literal["auto", "tools", "text"] = "auto", format: str | Profile = AUTO
+        self, *, compat: Compat = "auto", mode: AnyMode = "auto", names: Names = "auto", format: str | Profile = AUTO
     ) -> None:
-        self._compat = chosen("compat", compat, ("auto", "bfcl", "strict"))
-        self._mode = chosen("mode", mode, ("auto", "tools", "text"))
-        self._profile = profile_of(format)
-        super().__init__(compat=compat, mode=mode, **({"format": self._profile.name} if self._profile else {}))
+        self._compat = one_of(compat, COMPATS, "compat")
+        self._mode = one_of(mode, MODES, "mode")
+        self._names = one_of(names, get_args(Names), "names")
+        self._profile = chosen(format)
+        format_name = {"format": self._profile.name} if self._profile else {}
+        super().__init__(compat=compat, mode=mode, names=names, **format_name)
 
     def __call__(
         self,
@@ -88,9 +93,9 @@ class CallCheckEvaluator(Evaluator):
         answer = _as_result(response, result, error)
         if self._profile and isinstance(answer, str):
             answer = _as_entries(read_calls(answer, tools=row["functions"], format=self._profile)) or answer
-        mode: Mode | None = None if self._mode == "auto" else "text" if self._mode == "text" else "tools"
+        mode = None if self._mode == "auto" else self._mode
         compat = compat_for(self._compat, category, check)
-        return scored(_METRIC, check_single_turn(row, answer, compat=compat, mode=mode))
+        return scored(_METRIC, check_single_turn(row, answer, compat=compat, mode=mode, names=self._names))
 
 
 def _check_of(ground_truth: object) -> str:
