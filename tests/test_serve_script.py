@@ -300,7 +300,7 @@ def test_all_any_and_none_are_what_they_say(text: str, words: tuple[str, ...]) -
         ("rules:\n  - x\n", "line 2: rules[0]: must be a mapping"),
         ("rules:\n  - answer: x\n  - anser: x\n", "line 3: rules[1].anser: unknown key; did you mean 'answer'?"),
         ("rules:\n  - answer: x\n    time: 2\n", "line 3: rules[0].time: unknown key; did you mean 'times'?"),
-        ("rules:\n  - when: {user: x}\n", "line 2: rules[0]: a rule needs one of answer, answers, refusal"),
+        ("rules:\n  - when: {user: x}\n", "line 2: rules[0]: a rule needs one of answer, answers, calls, refusal"),
         ("rules:\n  - answer: x\n    status: 500\n",
          "line 3: rules[0].status: a rule does one thing, and this one has answer"),
         ("rules:\n  - status: 500\n    fenced: true\n",

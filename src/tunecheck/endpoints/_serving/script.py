@@ -16,12 +16,14 @@ from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps
 from tunecheck._yaml import read
+from tunecheck.calls._model import FunctionCall
 from tunecheck.endpoints._answers import content_parts
 from tunecheck.endpoints._base import ChatRequest, Completion, Usage
 from tunecheck.endpoints._config import Place, Text
 from tunecheck.endpoints._recorded import NoAnswerError, content_key
+from tunecheck.endpoints._serving.behaviour import TOKEN, Behaviour, Said, ServerConfig
 from tunecheck.endpoints._serving.sources import AnswerSource
-from tunecheck.endpoints._serving.wire import Problem, ProblemError, Refusal
+from tunecheck.endpoints._serving.wire import Problem, ProblemError
 
 MAX_TURNS = 10_000
 """Questions whose turn is remembered, for rules with several answers; the oldest are dropped."""
@@ -29,15 +31,19 @@ MAX_TURNS = 10_000
 MAX_WAIT_S = 3_600
 _SHOWN = 80
 
-_ACTIONS = ("answer", "answers", "refusal", "content_filter", "status", "reject")
+_ACTIONS = ("answer", "answers", "calls", "refusal", "content_filter", "status", "reject")
 _OF_TEXTS = ("answer", "answers")
+_SAID = (*_OF_TEXTS, "calls", "refusal")
 _GOES_WITH: Mapping[str, tuple[str, ...]] = {
     "fenced": _OF_TEXTS,
     "around": _OF_TEXTS,
     "truncate_at": _OF_TEXTS,
-    "usage": (*_OF_TEXTS, "refusal", "content_filter"),
+    "reasoning": _SAID,
+    "behaviour": _SAID,
+    "usage": (*_SAID, "content_filter"),
     "retry_after": ("status",),
     "message": ("status", "reject"),
+    "code": ("status", "reject"),
 }
 """Which key goes with which actions."""
 
@@ -53,11 +59,12 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The texts of one request that rules look into. `parameters` are those beside messages; `tools` counts as one."""
+    """What rules look into: a request's texts, who spoke last, the parameters beside messages (tools count as one)."""
 
     user: str
     system: str
     request: str
+    last: JSON
     parameters: Mapping[str, JSON]
 
 
@@ -82,10 +89,15 @@ class Condition(Written, frozen=True):
     user: Texts | Words | None = None
     system: Texts | Words | None = None
     request: Texts | Words | None = None
+    last: Literal["user", "tool"] | None = None
+    tools: bool | None = None
     response_format: bool | None = None
 
     def holds(self, question: Question) -> bool:
-        if self.response_format is not None and ("response_format" in question.parameters) != self.response_format:
+        given = (("tools", self.tools), ("response_format", self.response_format))
+        if any(wanted is not None and (name in question.parameters) != wanted for name, wanted in given):
+            return False
+        if self.last is not None and question.last != self.last:
             return False
         texts = ((self.user, question.user), (self.system, question.system), (self.request, question.request))
         return all((words if isinstance(words, Words) else Words(words)).hold(text) for words, text in texts)
@@ -98,6 +110,13 @@ class UsageConfig(Written, frozen=True):
     output_tokens: Count | None = None
 
 
+class CallConfig(Written, frozen=True):
+    """A call that the model makes."""
+
+    name: Text
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
 class RuleConfig(Written, frozen=True, kw_only=True):
     """One rule as it is written: which requests (`times`: only so many of them), and what they get."""
 
@@ -107,6 +126,9 @@ class RuleConfig(Written, frozen=True, kw_only=True):
     latency_ms: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S * 1000)] = 0.0
     answer: Any = None
     answers: Annotated[list[Any], msgspec.Meta(min_length=1)] | None = None
+    calls: Annotated[list[CallConfig], msgspec.Meta(min_length=1)] | None = None
+    reasoning: Text | None = None
+    behaviour: Behaviour | None = None
     refusal: Text | None = None
     content_filter: bool | Literal["prompt", "answer"] | None = None
     status: Annotated[int, msgspec.Meta(ge=400, le=599)] | None = None
@@ -117,22 +139,26 @@ class RuleConfig(Written, frozen=True, kw_only=True):
     usage: UsageConfig | None = None
     retry_after: Annotated[float, msgspec.Meta(ge=0, le=MAX_WAIT_S)] | None = None
     message: Text | None = None
+    code: Text | None = None
 
 
 class ScriptFile(Written, frozen=True):
-    """A script as it is written; `name` is offered as the model's name."""
+    """A script as it is written; `name` is offered as the model's name, `behaviour` is that of rules without one."""
 
     rules: Annotated[list[RuleConfig], msgspec.Meta(min_length=1)]
     name: Text | None = None
+    server: ServerConfig = ServerConfig()
+    behaviour: Behaviour = Behaviour()
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, checked: completions that are given in turn, or an error reply."""
+    """One rule, checked: what the model says, in turn, and what becomes of it; or an error reply."""
 
     name: str
     config: RuleConfig
-    outcome: tuple[Completion, ...] | Problem
+    behaviour: Behaviour
+    outcome: tuple[Said, ...] | Problem
 
     def holds(self, question: Question) -> bool:
         if not self.config.when.holds(question):
@@ -151,6 +177,7 @@ class Script:
     name: str
     file: str
     rules: tuple[Rule, ...]
+    server: ServerConfig
 
 
 def read_script(path: Path | str) -> Script:
@@ -165,16 +192,21 @@ def read_script(path: Path | str) -> Script:
         place = Place(document, ("rules", index))
         if name in rules:
             raise place.at("name").error(f"there is already a rule {name!r}")
-        rules[name] = Rule(name, config, _outcome(config, place))
-    return Script(file.name or Path(path).stem, str(path), tuple(rules.values()))
+        if config.behaviour is not None:
+            config.behaviour.check(place.at("behaviour"))
+        rules[name] = Rule(name, config, config.behaviour or file.behaviour, _outcome(config, place))
+    file.behaviour.check(Place(document, ("behaviour",)))
+    return Script(file.name or Path(path).stem, str(path), tuple(rules.values()), file.server)
 
 
-def _outcome(config: RuleConfig, place: Place) -> tuple[Completion, ...] | Problem:
+def _outcome(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
     match _action(config, place):
         case "answer" | "answers":
-            return _completions(config, place)
+            return _texts(config, place)
+        case "calls":
+            return (Said(calls=_calls(config), thought=config.reasoning),)
         case "refusal":
-            return (Refusal(finish_reason="stop", simulated=True, refusal=config.refusal or ""),)
+            return (Said(thought=config.reasoning, refusal=config.refusal),)
         case "content_filter":
             return _filtered(config, place)
         case "status":
@@ -183,14 +215,14 @@ def _outcome(config: RuleConfig, place: Place) -> tuple[Completion, ...] | Probl
             name, kind = _rejected(config.reject or "")
             of_type = f" of type '{kind}'" if kind is not None else ""
             text = f"Invalid parameter: '{name}'{of_type} is not supported with this model."
-            return Problem(400, config.message or text, param=name)
+            return Problem(400, config.message or text, code=config.code, param=name)
 
 
 def _action(config: RuleConfig, place: Place) -> str:
     actions = [key for key in _ACTIONS if getattr(config, key) is not None]
     if not actions:
         raise place.error(f"a rule needs one of {', '.join(_ACTIONS)}")
-    if len(actions) > 1:
+    if len(actions) > 1 and actions != ["answer", "calls"]:
         raise place.at(actions[1]).error(f"a rule does one thing, and this one has {actions[0]} already")
     for key, goes_with in _GOES_WITH.items():
         if getattr(config, key) is not None and actions[0] not in goes_with:
@@ -198,17 +230,20 @@ def _action(config: RuleConfig, place: Place) -> str:
     return actions[0]
 
 
-def _completions(config: RuleConfig, place: Place) -> tuple[Completion, ...]:
+def _texts(config: RuleConfig, place: Place) -> tuple[Said, ...]:
     answers = [config.answer] if config.answers is None else config.answers
     if None in answers:
         raise place.at("answers").error("must be a list of answers, which are given in turn")
     texts = [_answer_text(config, answer, place) for answer in answers]
     cut, shortest = config.truncate_at, min(map(len, texts))
-    if cut is None:
-        return tuple(Completion(text, finish_reason="stop", simulated=True) for text in texts)
-    if cut >= shortest:
+    if cut is not None and cut >= shortest:
         raise place.at("truncate_at").error(f"must be less than {shortest}, the length of the answer")
-    return tuple(Completion(text[:cut], finish_reason="length", simulated=True) for text in texts)
+    end = None if cut is None else "length"
+    return tuple(Said(text[:cut], _calls(config), config.reasoning, finish_reason=end) for text in texts)
+
+
+def _calls(config: RuleConfig) -> tuple[FunctionCall, ...]:
+    return tuple(FunctionCall(call.name, call.arguments) for call in config.calls or ())
 
 
 def _answer_text(config: RuleConfig, value: JSON, place: Place) -> str:
@@ -224,12 +259,12 @@ def _answer_text(config: RuleConfig, value: JSON, place: Place) -> str:
     return f"{before}{text}{after}"
 
 
-def _filtered(config: RuleConfig, place: Place) -> tuple[Completion, ...] | Problem:
+def _filtered(config: RuleConfig, place: Place) -> tuple[Said, ...] | Problem:
     """As Azure OpenAI does it: a prompt that it declines is a 400, an answer that it declines a finish reason."""
     if config.content_filter is False:
         raise place.at("content_filter").error("must be prompt (or true) or answer")
     if config.content_filter == "answer":
-        return (Completion(None, finish_reason="content_filter", simulated=True),)
+        return (Said(finish_reason="content_filter"),)
     verdicts: dict[str, JSON] = {name: {"filtered": False, "severity": "safe"} for name in _CATEGORIES}
     verdicts["violence"] = {"filtered": True, "severity": "high"}
     inner: dict[str, JSON] = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": verdicts}
@@ -240,9 +275,12 @@ def _failing(config: RuleConfig) -> Problem:
     status = config.status or 500
     if status == 429:
         text = config.message or "rate limit reached (scripted)"
-        return Problem(status, text, "requests", "rate_limit_exceeded", retry_after_s=config.retry_after)
+        code = config.code or "rate_limit_exceeded"
+        return Problem(status, text, "requests", code, retry_after_s=config.retry_after)
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    return Problem(status, config.message or f"a scripted {status}", kind, retry_after_s=config.retry_after)
+    return Problem(
+        status, config.message or f"a scripted {status}", kind, config.code, retry_after_s=config.retry_after
+    )
 
 
 def _rejected(reject: str | Mapping[str, str]) -> tuple[str, str | None]:
@@ -262,6 +300,8 @@ class ScriptSource(AnswerSource):
 
     def __init__(self, script: Script) -> None:
         self.name = script.name
+        self.streaming = script.server.streaming
+        self.headers = script.server.headers
         self._script = script
         self._counts = [0] * len(script.rules)
         self._unmatched = 0
@@ -269,18 +309,22 @@ class ScriptSource(AnswerSource):
 
     async def answer(self, request: ChatRequest) -> Completion:
         """What the first rule that holds says."""
+        server = self._script.server
+        request = server.seen(request)
         question = _question(request)
+        asked = len(question.request) // TOKEN + 1
+        server.check_length(asked)
         rule = self._rule(question)
         if rule.config.latency_ms:
             await asyncio.sleep(rule.config.latency_ms / 1000)
         if isinstance(rule.outcome, Problem):
             raise ProblemError(rule.outcome)
-        completion = rule.outcome[self._turn(rule, request.messages) % len(rule.outcome)]
-        told = rule.config.usage
+        rounds, turn = divmod(self._turn(rule, request.messages), len(rule.outcome))
+        completion = rule.behaviour.served(rule.outcome[turn], rounds)
+        told = rule.config.usage if server.usage else UsageConfig()
         if told is not None:
             return replace(completion, usage=Usage(told.input_tokens, told.output_tokens))
-        # Tokens as a quarter of the characters, the usual rule of thumb for English.
-        return replace(completion, usage=Usage(len(question.request) // 4 + 1, len(completion.text or "") // 4 + 1))
+        return replace(completion, usage=replace(completion.usage, input_tokens=asked))
 
     def health(self) -> dict[str, JSON]:
         counts = zip(self._script.rules, self._counts, strict=True)
@@ -300,7 +344,7 @@ class ScriptSource(AnswerSource):
     def _turn(self, rule: Rule, messages: Sequence[Mapping[str, JSON]]) -> int:
         """How often this rule has answered these messages before."""
         assert isinstance(rule.outcome, tuple)
-        if len(rule.outcome) == 1:
+        if len(rule.outcome) == 1 and not rule.behaviour.varies:
             return 0
         key = (rule.name, content_key(messages))
         turn = self._turns.pop(key, 0)
@@ -318,7 +362,8 @@ def _question(request: ChatRequest) -> Question:
     users = [message for message in messages if message.get("role") == "user"]
     systems = [_text_of(message) for message in messages if message.get("role") in ("system", "developer")]
     everything = [*map(_text_of, messages), *(dumps([name, value]).decode() for name, value in given.items())]
-    return Question(_text_of(users[-1]) if users else "", "\n".join(systems), "\n".join(everything), given)
+    user = _text_of(users[-1]) if users else ""
+    return Question(user, "\n".join(systems), "\n".join(everything), messages[-1].get("role"), given)
 
 
 def _text_of(message: Mapping[str, JSON]) -> str:

@@ -136,6 +136,7 @@ class _ModelServer:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         asked = wire.chat_question(await request.read())
+        self._check_streaming(asked.stream)
         completion, headers = await self._completion(request, asked)
         model = request.match_info.get("deployment") or asked.model or self._source.name
         id_ = headers[REQUEST_ID]
@@ -143,6 +144,12 @@ class _ModelServer:
             return json_reply(wire.chat_completion(completion, model=model, request_id=id_), headers=headers)
         pieces = wire.chat_pieces(completion, model=model, request_id=id_, with_usage=asked.with_usage)
         return await _streamed(request, pieces, headers)
+
+    def _check_streaming(self, asked: bool) -> None:
+        if self._source.streaming == ("refused" if asked else "only"):
+            only = "This model only supports streaming: set stream to true."
+            text = "Streaming is not supported." if asked else only
+            raise wire.ProblemError(wire.Problem(400, text, code="unsupported_value", param="stream"))
 
     async def close(self, _: web.Application) -> None:
         await self._source.close()
@@ -153,7 +160,7 @@ class _ModelServer:
         # A recorded id, as a header can carry it.
         recorded = (completion.request_id or "")[:200]
         id_ = "".join(letter for letter in recorded if letter.isascii() and letter.isprintable()).strip()
-        return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **headers}
+        return completion, {REQUEST_ID: id_ or uuid.uuid4().hex, **self._source.headers, **headers}
 
 
 async def _streamed(

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from tunecheck._json import JSON
 from tunecheck._targets import Row
@@ -12,9 +13,15 @@ from tunecheck.endpoints._target import EndpointTarget
 
 
 class AnswerSource(ABC):
-    """What the server asks. `name` is offered as the model's name."""
+    """What the server asks.
+
+    `name` is offered as the model's name; `headers` go with every answer; `streaming` says whether chat completions
+    are given as streams only, or never so.
+    """
 
     name: str
+    headers: Mapping[str, str] = {}
+    streaming: Literal["only", "refused"] | None = None
 
     @abstractmethod
     async def answer(self, request: ChatRequest) -> Completion:

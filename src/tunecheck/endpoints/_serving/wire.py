@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from tunecheck._json import JSON, canonical, loads
@@ -141,10 +141,10 @@ class BadRequestError(ProblemError):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(Completion):
-    """A model's refusal in its own words, which chat completions have a place for beside the text."""
+class Scripted(Completion):
+    """An answer with more texts beside its own: `refusal`, `reasoning_content`."""
 
-    refusal: str = ""
+    beside: Mapping[str, JSON] = field(default_factory=dict)
 
 
 def model_list(name: str) -> dict[str, JSON]:
@@ -160,8 +160,8 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
     message: dict[str, JSON] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         message["tool_calls"] = [dict(call) for call in completion.tool_calls]
-    if isinstance(completion, Refusal):
-        message["refusal"] = completion.refusal
+    if isinstance(completion, Scripted):
+        message |= completion.beside
     choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
     body = _envelope("chat.completion", model, request_id)
     return {**body, "choices": [choice], "usage": _usage(completion), **_marked(completion)}
@@ -181,10 +181,11 @@ def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usa
 
 def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
     yield {"role": "assistant", "content": None if completion.text is None else ""}
+    if isinstance(completion, Scripted):
+        for name, text in completion.beside.items():
+            yield {name: text}
     for match in _WORD.finditer(completion.text or ""):
         yield {"content": match[0]}
-    if isinstance(completion, Refusal):
-        yield {"refusal": completion.refusal}
     for index, call in enumerate(completion.tool_calls):
         function = call.get("function")
         parts = dict(function) if isinstance(function, dict) else {}
