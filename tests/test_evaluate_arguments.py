@@ -101,7 +101,7 @@ def test_an_unknown_argument_says_what_was_meant() -> None:
     with pytest.raises(
         ConfigurationError, match="has no argument 'evaluator_configs'; did you mean 'evaluator_config'"
     ):
-        evaluate(data=DATA, evaluators={"e": length}, evaluator_configs={})
+        evaluate(data=DATA, evaluators={"e": length}, evaluator_configs={})  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

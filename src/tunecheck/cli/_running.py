@@ -17,7 +17,8 @@ from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
 
 if TYPE_CHECKING:
     from tunecheck._json import JSON
-    from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments
+    from tunecheck.evaluation._arguments import RunArguments
+    from tunecheck.evaluation._evaluate import EvaluationResult
 
 T = TypeVar("T", bound=ResumableOptions)
 

@@ -1,15 +1,49 @@
 """Arguments of `evaluate()` and `score()` that say how a run goes and what is kept of it, checked."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
+from typing import TypeAlias, TypedDict
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
+from tunecheck._trust import Trust
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
+
+RunLike: TypeAlias = "str | PathLike[str]"
+
+RESULTS_DIR = "eval_results"
+"""Where run folders are, by default."""
+
+
+class RunArguments(TypedDict, total=False):
+    """Arguments of `evaluate` that whatever runs a benchmark by it hands on as they are."""
+
+    concurrency: int | None
+    max_cost: float | None
+    resume: RunLike | None
+    reuse: RunLike | None
+    results_dir: str | PathLike[str]
+    progress: bool | ProgressCallback
+    command: Mapping[str, JSON] | None
+    accept_damage: bool
+    trust: Trust | None
+
+
+class EvaluateArguments(RunArguments, total=False):
+    """Arguments of `evaluate` that Azure's function of that name has not; their defaults are below."""
+
+    workers: int | None
+    limit: int | None
+    repeat: int
+    group_by: str | Sequence[str]
+    evaluator_timeout: float
+    target_timeout: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +62,12 @@ class Pace:
     accept_damage: bool = False
     evaluator_timeout: float = DEFAULT_TIMEOUT_S
     target_timeout: float = DEFAULT_TIMEOUT_S
+
+    @classmethod
+    def of(cls, arguments: EvaluateArguments, *, fail_on_evaluator_errors: bool) -> Pace:
+        """Those of the arguments that say how a run goes."""
+        own = {field.name: arguments[field.name] for field in fields(cls) if field.name in arguments}  # type: ignore[literal-required]
+        return cls(**own, fail_on_evaluator_errors=fail_on_evaluator_errors)
 
     def __post_init__(self) -> None:
         for least, name, value in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
@@ -52,9 +92,20 @@ class Keeping:
 
     name: str | None
     tags: Mapping[str, str] | None = None
-    command: Mapping[str, JSON] | None
-    group_by: str | Sequence[str]
-    results_dir: str | PathLike[str]
+    command: Mapping[str, JSON] | None = None
+    group_by: str | Sequence[str] = ()
+    results_dir: str | PathLike[str] = RESULTS_DIR
+
+    @classmethod
+    def of(cls, arguments: EvaluateArguments, *, name: str | None, tags: Mapping[str, str] | None) -> Keeping:
+        """Those of the arguments that say what is kept."""
+        return cls(
+            name=name,
+            tags=tags,
+            command=arguments.get("command"),
+            group_by=arguments.get("group_by", ()),
+            results_dir=arguments.get("results_dir", RESULTS_DIR),
+        )
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):

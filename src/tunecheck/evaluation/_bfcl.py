@@ -12,7 +12,8 @@ from tunecheck.conversations._target import ConversationTarget, Mode
 from tunecheck.datasets._bfcl.loader import select_rows
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
-from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evaluate
+from tunecheck.evaluation._arguments import RunArguments
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import AnyMode, Compat, MultiTurnStateEvaluator
 from tunecheck.runs._store import Run

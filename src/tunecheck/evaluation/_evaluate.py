@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from tunecheck._errors import ConfigurationError, MissingExtraError
 from tunecheck._json import JSON
@@ -20,7 +20,7 @@ from tunecheck.datasets._repeated import repeated
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.evaluation._arguments import Keeping, Pace
+from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, Pace, RunLike
 from tunecheck.evaluation._drivers import drive, entrust, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tunecheck.upload._foundry.upload import FoundryUploader
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
-RunLike: TypeAlias = "str | os.PathLike[str]"
 
 ROWS_IN_MEMORY = 100_000
 """Up to so many rows `result["rows"]` is a plain list; above, a sequence that reads the run folder."""
@@ -83,20 +82,6 @@ class EvaluationResult(dict[str, object]):
         return pandas.DataFrame(list(self._rows))
 
 
-class RunArguments(TypedDict, total=False):
-    """Arguments of `evaluate` that whatever runs a benchmark by it hands on as they are."""
-
-    concurrency: int | None
-    max_cost: float | None
-    resume: RunLike | None
-    reuse: RunLike | None
-    results_dir: str | os.PathLike[str]
-    progress: bool | ProgressCallback
-    command: Mapping[str, JSON] | None
-    accept_damage: bool
-    trust: Trust | None
-
-
 def evaluate(
     *,
     data: Data | None = None,
@@ -111,22 +96,7 @@ def evaluate(
     credential: object = None,
     allow_simulated: bool = False,
     user_agent: str | None = None,
-    concurrency: int | None = None,
-    workers: int | None = None,
-    resume: RunLike | None = None,
-    reuse: RunLike | None = None,
-    progress: bool | ProgressCallback = False,
-    results_dir: str | os.PathLike[str] = "eval_results",
-    limit: int | None = None,
-    repeat: int = 1,
-    group_by: str | Sequence[str] = (),
-    max_cost: float | None = None,
-    evaluator_timeout: float = DEFAULT_TIMEOUT_S,
-    target_timeout: float = DEFAULT_TIMEOUT_S,
-    command: Mapping[str, JSON] | None = None,
-    accept_damage: bool = False,
-    trust: Trust | None = None,
-    **unknown: object,
+    **arguments: Unpack[EvaluateArguments],
 ) -> EvaluationResult:
     """Run a target and evaluators over a data set; keep everything in a run folder.
 
@@ -138,28 +108,37 @@ def evaluate(
         evaluator_config: `{"default": {"column_mapping": {…}}, "<evaluator>": {…}}`; `target` may have one, too.
         azure_ai_project: upload to this Foundry project (its endpoint) or hub project (a dict of its three names).
         output_path: also write Azure's one JSON file there; run folders are in `results_dir`.
-        fail_on_evaluator_errors: stop at the first one; `progress`: show a bar, or call this with each `Progress`.
-        credential: signs the upload in, by `get_token`; `allow_simulated`: upload what no model answered, tagged so.
+        fail_on_evaluator_errors: stop at the first one.
+        tags: texts by name, which the run's manifest keeps.
+        credential: signs the upload in, by `get_token`.
+        allow_simulated: upload what no model answered, tagged so.
+        user_agent: appended to that of calls.
+
+    Keyword Args:
         concurrency: calls under way at once, within the endpoint's `limits.concurrency`; by default that, else 10.
         workers: processes for evaluators, 0 for none; by default for those that burn CPU, and workspace files.
+        max_cost: stop before it costs more.
         resume: finish this run; `reuse`: a new one with what is unchanged of it; `accept_damage`: a damaged run, too.
-        limit: only the first rows, each `repeat` times, which adds `pass_at_k`; `max_cost`: stop before it costs more.
-        group_by: columns by whose values the metrics are reported, too; `user_agent`: appended to that of calls.
+        results_dir: the folder of run folders.
+        progress: show a bar, or call this with each `Progress`.
+        limit: only the first rows, each `repeat` times, which adds `pass_at_k`.
+        group_by: columns by whose values the metrics are reported, too.
         evaluator_timeout: seconds one call may take; `target_timeout`: the same for a synchronous function as target.
+        command: what the manifest keeps for resuming.
         trust: what a command line allows; without it, data names what docs/security.md says.
 
     Raises:
         ConfigurationError: an argument is wrong; the text says which, and what was meant.
         RunError, UploadError: it was stopped, or finished and not uploaded; the text says how to go on.
     """
-    _refuse_unknown(unknown)
+    _refuse_unknown(arguments)
     uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
-    own = max_cost, progress, fail_on_evaluator_errors, accept_damage, evaluator_timeout, target_timeout
-    pace = Pace(concurrency, workers, *own)
-    keeping = Keeping(name=evaluation_name, tags=tags, command=command, group_by=group_by, results_dir=results_dir)
-    rows, trust = _rows(data, limit, repeat), trust or Trust()
+    pace = Pace.of(arguments, fail_on_evaluator_errors=fail_on_evaluator_errors)
+    keeping = Keeping.of(arguments, name=evaluation_name, tags=tags)
+    rows = _rows(data, arguments.get("limit"), arguments.get("repeat", 1))
+    trust = arguments.get("trust") or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
-    return _run(execution, uploader, output_path, resume=resume, reuse=reuse)
+    return _run(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
 
 
 def score(
@@ -171,7 +150,7 @@ def score(
     workers: int | None = None,
     concurrency: int | None = None,
     progress: bool | ProgressCallback = False,
-    results_dir: str | os.PathLike[str] = "eval_results",
+    results_dir: str | os.PathLike[str] = RESULTS_DIR,
     group_by: str | Sequence[str] = (),
     max_cost: float | None = None,
     evaluator_timeout: float = DEFAULT_TIMEOUT_S,
@@ -262,11 +241,12 @@ def _run(
     return result
 
 
-def _refuse_unknown(unknown: Mapping[str, object]) -> None:
-    if unknown:
-        name = next(iter(unknown))
-        known = [parameter for parameter in inspect.signature(evaluate).parameters if parameter != "unknown"]
-        raise ConfigurationError(f"evaluate() has no argument {name!r}{did_you_mean(name, known)}")
+def _refuse_unknown(arguments: Mapping[str, object]) -> None:
+    known = EvaluateArguments.__annotations__.keys()
+    if unknown := arguments.keys() - known:
+        name = min(unknown)
+        named = [each for each in inspect.signature(evaluate).parameters if each != "arguments"]
+        raise ConfigurationError(f"evaluate() has no argument {name!r}{did_you_mean(name, [*named, *known])}")
 
 
 def _uploader(

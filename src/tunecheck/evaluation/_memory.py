@@ -13,7 +13,8 @@ from tunecheck._locks import is_held
 from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.evaluation._evaluate import EvaluationResult, RunArguments, evaluate
+from tunecheck.evaluation._arguments import RESULTS_DIR, RunArguments
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
 from tunecheck.memory._clock import ClockName
 from tunecheck.memory._configuration import Configuration, read_configuration
 from tunecheck.memory._definitions import definition_data
@@ -211,7 +212,7 @@ def _refuse_damaged_logs(arguments: RunArguments) -> list[str]:
     resume = arguments.get("resume")
     if resume is None:
         return []
-    run = find_run(resume, Path(arguments.get("results_dir", "eval_results")))
+    run = find_run(resume, Path(arguments.get("results_dir", RESULTS_DIR)))
     run.manifest()  # refuses a folder that leads elsewhere
     accept = arguments.get("accept_damage", False)
     logs = [path for path in sorted(run.folder.glob("memory/session-*/events.jsonl")) if not is_held(path)]
@@ -223,7 +224,7 @@ def _kept(read: Configuration, arguments: RunArguments, isolated: bool) -> Path 
     resume = arguments.get("resume")
     if resume is None:
         return None
-    results = Path(arguments.get("results_dir", "eval_results"))
+    results = Path(arguments.get("results_dir", RESULTS_DIR))
     folder = benchmark_folder(find_run(resume, results).folder, read, isolated=isolated) / "definitions"
     return folder if folder.is_dir() else None
 

@@ -10,9 +10,10 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck.datasets._reading import Data, Dataset, open_dataset
+from tunecheck.evaluation._arguments import RunArguments
 from tunecheck.evaluation._calibration.labelled_run import Calibration, Labels, read_calibration
 from tunecheck.evaluation._calibration.labels import KINDS, LabelKind, is_empty, kind_of
-from tunecheck.evaluation._evaluate import RunArguments, evaluate
+from tunecheck.evaluation._evaluate import evaluate
 from tunecheck.runs._store import Run
 from tunecheck.statistics._proportions import CONFIDENCE
 
