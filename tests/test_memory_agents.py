@@ -88,6 +88,13 @@ async def say(agent: EndpointAgent, *messages: str) -> list[AgentReply]:
     return [await agent.reply(text, key=f"k{index}", at_us=NOON_US) for index, text in enumerate(messages)]
 
 
+async def test_what_the_model_thought_is_kept_and_is_no_part_of_the_conversation() -> None:
+    endpoint = Asked(Completion("one it is", reasoning="one?"))
+    replies = await say(EndpointAgent(endpoint, Words()), "one", "two")
+    assert (replies[0].text, replies[0].reasoning) == ("one it is", "one?")
+    assert endpoint.last == ["one", "one it is", "two"]
+
+
 # -- the window -------------------------------------------------------------------------------------------------------
 
 

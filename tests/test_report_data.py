@@ -27,6 +27,7 @@ from tunecheck.report._changes import paired_rows
 from tunecheck.report._charts import histogram
 from tunecheck.report._details import DetailReader
 from tunecheck.report._reading import ShapeReader, read_run
+from tunecheck.report._session_log import shown_log
 from tunecheck.report._texts import as_json, changed_part, cut, line
 from tunecheck.report._turns import TruthStates, shown_turns
 from tunecheck.report._writing import write_report
@@ -349,6 +350,14 @@ def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     run = make_run(tmp_path, small_rows())
     with pytest.raises(ConfigurationError, match="cannot be written: No such file or directory"):
         write_report(run, tmp_path / "nowhere" / "x.html")
+
+
+def test_a_step_shows_what_the_model_thought_and_a_test_log_too() -> None:
+    step: JSON = [{"role": "assistant", "content": "Done.", "reasoning_content": "All is made."}]
+    turns: Any = shown_turns([[]], None, [{"step_0": step}], None)
+    assert (turns[0]["steps"][0]["text"], turns[0]["steps"][0]["reasoning"]) == ("Done.", "All is made.")
+    log: Any = shown_log([{"what": "question", "said": "Where?", "reply": "Here.", "reasoning": "It was here."}])
+    assert log[0][2] == [["test", "Where?"], ["reasoning", "It was here."], ["agent", "Here."]]
 
 
 def conversation_states(**columns: JSON) -> list[Any]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.report_parts import browser_at_work, looking_at, make_run, report_of, row, tool_call
@@ -68,11 +68,16 @@ def hostile_judge(*, note: str) -> dict[str, object]:
     }
 
 
+def thinking(*, note: str) -> dict[str, object]:
+    return {"reasoning": note}
+
+
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("attacked")
     names = {"__proto__": hostile_judge, "</script><script>alert(1)</script>": hostile_judge}
-    run = make_run(folder, attacked_rows(), "<b>x", evaluators=names, group_by=["note"], tags={"<i>": "</i>"})
+    given: dict[str, Any] = {"evaluators": names, "target": thinking, "group_by": ["note"], "tags": {"<i>": "</i>"}}
+    run = make_run(folder, attacked_rows(), "<b>x", **given)
     return report_of(run, folder, against=run)
 
 
@@ -101,6 +106,7 @@ def test_what_is_hostile_is_shown_to_the_letter(browser: Browser, attacked: Path
         assert "<img src=x onerror='window.hacked = 2'>" in looked.ids()
         looked.open_row("<img src=x onerror='window.hacked = 2'>")
         assert "<img src=x onerror='window.hacked = 2'>" in looked.texts("dialog .message pre")
+        assert "<img src=x onerror='window.hacked = 2'>" in looked.texts("dialog details.reasoning pre")
         looked.page.keyboard.press("Escape")
         looked.page.get_by_role("searchbox").fill("</script><script>window")
         looked.page.keyboard.press("Enter")

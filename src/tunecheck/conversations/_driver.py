@@ -99,7 +99,7 @@ class Conversation:
             answer = self.dialect.step(completion)
             steps.append(answer)
             completions.append(completion)
-            self.log.assistant(answer)
+            self.log.assistant(answer, completion)
             decoded = self.dialect.decode(answer)
             message = self.dialect.said(completion, answer, decoded, f"{turn}_{step}")
             self._messages.append(message)

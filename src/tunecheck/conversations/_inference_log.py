@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tunecheck._json import JSON
 from tunecheck.conversations._speakers import Message
+from tunecheck.endpoints._base import Completion
 from tunecheck.simulators._backend import Backend
 
 
@@ -45,8 +46,13 @@ class InferenceLog:
         if self._inputs:
             self._step.append(input_entry(messages, tools))
 
-    def assistant(self, content: JSON) -> None:
-        self._step.append({"role": "assistant", "content": content})
+    def assistant(self, content: JSON, completion: Completion) -> None:
+        said: dict[str, JSON] = {"role": "assistant", "content": content}
+        if completion.reasoning:
+            said["reasoning_content"] = completion.reasoning
+        if completion.raw_text is not None:
+            said["raw_text"] = completion.raw_text
+        self._step.append(said)
 
     def decoded(self, calls: Sequence[str]) -> None:
         self._note("decode_success", "The answer was decoded.", list(calls))

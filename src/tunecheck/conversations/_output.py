@@ -35,9 +35,13 @@ OUTPUT_COLUMNS = (
 )
 """The columns of a conversation's answer."""
 
+REASONING = "reasoning_content"
+"""What the model thought in each step, as BFCL's result files name it; only where there is any."""
+
 
 def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
     every = [completion for turn in steps.completions for completion in turn]
+    thoughts: JSON = [[one.reasoning or "" for one in turn] for turn in steps.completions]
     return {
         **steps.last.columns(),
         "result": steps.result,
@@ -49,6 +53,7 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
             _sum(one.usage.input_tokens for one in every),
             _sum(one.usage.output_tokens for one in every),
             _sum(one.usage.cached_input_tokens for one in every),
+            _sum(one.usage.reasoning_tokens for one in every),
         ).as_json(),
         "latency_ms": _sum(one.latency_ms for one in every),
         "steps": len(every),
@@ -56,6 +61,7 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
         "error": None,
         "simulated": any(one.simulated for one in every),
         **({"masked": True} if any(one.masked for one in every) else {}),
+        **({REASONING: thoughts} if any(one.reasoning for one in every) else {}),
     }
 
 
@@ -71,6 +77,7 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
         "steps": 1,
         "forced_quit": False,
         "error": None,
+        **({REASONING: completion.reasoning} if completion.reasoning else {}),
     }
 
 
@@ -81,7 +88,7 @@ def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *,
     says so.
     """
     result = record.get("result")
-    recorded = {name: record[name] for name in ("result", *_BY_STEP) if name in record}
+    recorded = {name: record[name] for name in ("result", *_BY_STEP, REASONING) if name in record}
     failed = isinstance(result, str) and "traceback" in record
     forced = ended or was_forced_to_quit(record)
     more: dict[str, JSON] = {"forced_quit": forced and not failed, "error": result if failed else None}
@@ -102,6 +109,8 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
         line["inference_log"] = output["inference_log"]
     if output.get("forced_quit") is True:
         line["forced_quit"] = True
+    if output.get(REASONING):
+        line[REASONING] = output[REASONING]
     return line
 
 
@@ -162,4 +171,4 @@ def _line(row: Mapping[str, JSON]) -> dict[str, JSON]:
     if error is not None:
         fields = error if isinstance(error, dict) else {}
         return error_line(row_id, f"{fields.get('type')}: {fields.get('message')}")
-    return result_line(row_id, {name: row.get(f"outputs.{name}") for name in OUTPUT_COLUMNS})
+    return result_line(row_id, {name: row.get(f"outputs.{name}") for name in (*OUTPUT_COLUMNS, REASONING)})

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 from tunecheck._json import JSON, dumps, real_number, whole_number
 from tunecheck._targets import CallContext, Row
 from tunecheck.conversations._expected_answers import step_row
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage, text_or_none
 
 Message: TypeAlias = Mapping[str, JSON]
 """An OpenAI message."""
@@ -72,11 +72,11 @@ class EndpointModel:
             row=step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row,
         )
         completion = await self.endpoint.complete(request)
-        columns = completion.columns()
-        del columns["response"]
-        kept: JSON = {name: value for name, value in columns.items() if value is not None and value is not False}
-        self.context.record(part, kept)
+        self.context.record(part, completion.journaled())
         return completion
+
+
+_BY_STEP = ("input_token_count", "output_token_count", "latency", "reasoning_content")
 
 
 class RecordedModel:
@@ -84,7 +84,7 @@ class RecordedModel:
 
     def __init__(self, record: Mapping[str, JSON]) -> None:
         self._turns = record.get("result")
-        self._counts = {name: record.get(name) for name in ("input_token_count", "output_token_count", "latency")}
+        self._by_step = {name: record.get(name) for name in _BY_STEP}
 
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
@@ -92,15 +92,16 @@ class RecordedModel:
         recorded_step = _at(self._turns, turn, step)
         if recorded_step is None:
             return None
-        seconds = real_number(_at(self._counts["latency"], turn, step))
+        seconds = real_number(_at(self._by_step["latency"], turn, step))
         return Completion(
             text=recorded_step if isinstance(recorded_step, str) else None,
             tool_calls=tuple(_tool_calls(recorded_step, f"{turn}_{step}")),
             usage=Usage(
-                whole_number(_at(self._counts["input_token_count"], turn, step)),
-                whole_number(_at(self._counts["output_token_count"], turn, step)),
+                whole_number(_at(self._by_step["input_token_count"], turn, step)),
+                whole_number(_at(self._by_step["output_token_count"], turn, step)),
             ),
             latency_ms=None if seconds is None else 1000 * seconds,
+            reasoning=text_or_none(_at(self._by_step["reasoning_content"], turn, step)),
         )
 
     @property

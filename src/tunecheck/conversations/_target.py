@@ -15,11 +15,11 @@ from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect
 from tunecheck.conversations._driver import Conversation
 from tunecheck.conversations._expected_answers import question_row
 from tunecheck.conversations._inference_log import InferenceLog, input_entry
-from tunecheck.conversations._output import OUTPUT_COLUMNS, output_columns, recorded_columns, single_columns
+from tunecheck.conversations._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
 from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.conversations._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
 from tunecheck.conversations._wording import BfclCopy, OwnWording, Wording, is_bfcl
-from tunecheck.endpoints._base import ChatRequest, Endpoint
+from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.simulators._backend import Backends
 
@@ -66,6 +66,7 @@ class ConversationTarget(Target):
         forced_quit: whether the step limit ended the conversation.
         error: what a recorded row says instead of a result; None otherwise.
         simulated: whether an answer came from no real model.
+        reasoning_content: what the model thought, by turn and step; `reasoning` is that of the last answer.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class ConversationTarget(Target):
         self.name = endpoint.name
         self.simulated = endpoint.simulated
         self.concurrency = endpoint.concurrency
-        self.columns = frozenset(OUTPUT_COLUMNS)
+        self.columns = frozenset([*OUTPUT_COLUMNS, *SOME_COLUMNS, REASONING])
         self.mode: Mode = mode
         self._step_limit = step_limit
         self.compat = compat

@@ -1,13 +1,19 @@
 """What a reply answers: chat completions, messages, calls or plain text, read without trusting any field."""
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import cast
 
 import msgspec
 
 from tunecheck._json import JSON, dumps
 from tunecheck.calls._strict_json import decode
+from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import Completion, Usage
+from tunecheck.formats._api_shapes import REASONING_FIELDS, content_of, message_of, take_part, take_thoughts_of
+from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._reading import without_thoughts
 
 _MOST_TOKENS = 1 << 53  # larger counts would not survive readers that take numbers for floats
 
@@ -53,15 +59,16 @@ def _keys(value: JSON) -> int:
 def read_answer(value: JSON) -> Completion:
     """An answer in whatever shape a scoring script gave it.
 
-    A text is text; a chat completion, an OpenAI message or a list of tool calls gives text and calls; null is an empty
-    text; anything else is its JSON text, which evaluators may still read a call from.
+    A text is text; a chat completion, a message (OpenAI's, or Anthropic's, Gemini's or Bedrock's reply) or a list of
+    tool calls gives text and calls; null is an empty text; anything else is its JSON text, which evaluators may still
+    read a call from.
 
     Raises:
         UnreadableReplyError: it looks like a chat completion or a message and is not one.
         FilteredError: the content was declined.
     """
     if isinstance(value, str):
-        return Completion(value)
+        return _answered(value, ())
     if value is None:
         return Completion("")
     if isinstance(value, dict):
@@ -70,6 +77,8 @@ def read_answer(value: JSON) -> Completion:
         named = "content" in value or "tool_calls" in value or "function_call" in value
         if isinstance(value.get("tool_calls"), list) or ("role" in value and named):
             return _read_message(value, None)
+        if isinstance(message := message_of(value), dict):
+            return _read_message(message, None)
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return Completion(None, tuple(item for item in value if isinstance(item, dict)))
     try:
@@ -105,11 +114,13 @@ def read_usage(reply: JSON) -> Usage:
         return Usage()
     details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
     cached = _tokens(details, "cached_tokens") if isinstance(details, dict) else None
-    return Usage(
-        _tokens(usage, "prompt_tokens", "input_tokens"),
-        _tokens(usage, "completion_tokens", "output_tokens"),
-        _tokens(usage, "prompt_cache_hit_tokens") if cached is None else cached,
-    )
+    details = usage.get("completion_tokens_details", usage.get("output_tokens_details"))
+    thought = _tokens(details, "reasoning_tokens") if isinstance(details, dict) else None
+    given = _tokens(usage, "prompt_tokens", "input_tokens")
+    answered = _tokens(usage, "completion_tokens", "output_tokens")
+    if thought and answered is not None and _tokens(usage, "total_tokens") == (given or 0) + answered + thought:
+        answered += thought  # some services count the reasoning beside the answer; it is paid for like it
+    return Usage(given, answered, _tokens(usage, "prompt_cache_hit_tokens") if cached is None else cached, thought)
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:
@@ -136,12 +147,33 @@ def _is_call(value: JSON) -> bool:
 
 
 def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Completion:
-    calls = _calls(message)
-    text = _text(message.get("content"))
+    """The text, calls and reasoning of a message, wherever in it an API keeps them."""
+    held = CallCollector()
+    take_thoughts_of(message, held)
+    fields = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
+    content = cast("JSON", content_of(message))
+    if isinstance(content, list):
+        thoughts = len(held.thoughts)
+        said = [part for part in content if not isinstance(part, dict) or take_part(part, held) != []]
+        if len(held.thoughts) > thoughts:
+            fields["content"] = content
+        content = said if said or not (held.calls or held.thoughts) else None
+    calls = _calls(message) or tuple(cast("list[Mapping[str, JSON]]", write_calls(held.calls, "openai")))
+    text = _text(content)
     if text is None:
         refusal = message.get("refusal")
         text = refusal if isinstance(refusal, str) else None if calls else ""
-    return Completion(text, calls, finish_reason=finish_reason)
+    answer = _answered(text, held.thoughts)
+    return replace(answer, tool_calls=calls, finish_reason=finish_reason, reasoning_fields=fields)
+
+
+def _answered(text: str | None, thoughts: Iterable[str]) -> Completion:
+    """The answer in a text that may begin with what the model thought; `thoughts` are those that stand elsewhere."""
+    thought, answer = without_thoughts(text or "")
+    reasoning = "\n".join([*thoughts, *([thought] if thought else [])])
+    if answer == (text or ""):
+        return Completion(text, reasoning=reasoning or None)
+    return Completion(answer, reasoning=reasoning or None, raw_text=text)
 
 
 def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:

@@ -39,24 +39,26 @@ class ChatRequest:
 class Usage:
     """Tokens of one call, as the service counted them; None where it did not say.
 
-    `cached_input_tokens` are those of the input that the service had in its cache.
+    `cached_input_tokens` are those of the input that the service had in its cache, `reasoning_tokens` those of the
+    output that are reasoning.
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_input_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
     def as_json(self) -> dict[str, JSON]:
         """As it stands in the column `usage`."""
-        cached = self.cached_input_tokens
-        more: dict[str, JSON] = {} if cached is None else {"cached_input_tokens": cached}
+        told = {"cached_input_tokens": self.cached_input_tokens, "reasoning_tokens": self.reasoning_tokens}
+        more: dict[str, JSON] = {name: count for name, count in told.items() if count is not None}
         return {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens, **more}
 
     @classmethod
     def of_json(cls, value: JSON) -> Usage:
         """The usage that such a value was made of; what is no whole number counts as absent."""
         counts = value if isinstance(value, dict) else {}
-        names = ("input_tokens", "output_tokens", "cached_input_tokens")
+        names = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens")
         return cls(*(whole_number(counts.get(name)) for name in names))
 
 
@@ -79,13 +81,20 @@ def output_limit(*parameters: JSON) -> int | None:
     return next((number for number in numbers if number > 0), None)
 
 
+SOME_COLUMNS = ("reasoning", "raw_text", "first_token_ms", "masked")
+"""The columns that only some answers have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What the model answered.
 
     `text` is its text (None where it only called); `tool_calls` OpenAI tool calls, exactly as they came.
-    `latency_ms` counts from sending the request that succeeded to its last byte, waits for limits and retries left out.
+    `latency_ms` counts from sending the request that succeeded to its last byte, waits for limits and retries left out;
+    `first_token_ms`, where it was streamed, to the first token of reasoning, text or a call.
     `masked`: it repeated a secret of the request, which is masked.
+    `reasoning` is what the model thought; where that stood in the text, `raw_text` is the text with it.
+    `reasoning_fields` are the parts of the message that held it, as they came: some APIs want them back.
     """
 
     text: str | None = None
@@ -96,11 +105,15 @@ class Completion:
     request_id: str | None = None
     simulated: bool = False
     masked: bool = False
+    reasoning: str | None = None
+    raw_text: str | None = None
+    first_token_ms: float | None = None
+    reasoning_fields: Mapping[str, JSON] = field(default_factory=dict)
 
     def columns(self) -> dict[str, JSON]:
         """The completion as a target's output columns; `response` is the calls where it called, else the text."""
         calls: list[JSON] = [dict(call) for call in self.tool_calls]
-        masked: dict[str, JSON] = {"masked": True} if self.masked else {}
+        some = (self.reasoning or None, self.raw_text, self.first_token_ms, self.masked or None)
         return {
             "response": calls or self.text,
             "text": self.text,
@@ -110,13 +123,19 @@ class Completion:
             "finish_reason": self.finish_reason,
             "request_id": self.request_id,
             "simulated": self.simulated,
-            **masked,
+            **{name: value for name, value in zip(SOME_COLUMNS, some, strict=True) if value is not None},
         }
+
+    def journaled(self) -> dict[str, JSON]:
+        """What `of_columns` makes the same completion of, reasoning that is sent back included."""
+        kept = {**self.columns(), "reasoning_fields": dict(self.reasoning_fields) or None}
+        del kept["response"]
+        return {name: value for name, value in kept.items() if value is not None and value is not False}
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, JSON]) -> Completion:
         """The completion that such columns were made of; a value of another type counts as absent."""
-        calls = columns.get("tool_calls")
+        calls, fields = columns.get("tool_calls"), columns.get("reasoning_fields")
         return cls(
             text=text_or_none(columns.get("text")),
             tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
@@ -126,6 +145,10 @@ class Completion:
             request_id=text_or_none(columns.get("request_id")),
             simulated=columns.get("simulated") is True,
             masked=columns.get("masked") is True,
+            reasoning=text_or_none(columns.get("reasoning")),
+            raw_text=text_or_none(columns.get("raw_text")),
+            first_token_ms=real_number(columns.get("first_token_ms")),
+            reasoning_fields=fields if isinstance(fields, dict) else {},
         )
 
 
@@ -136,12 +159,17 @@ def masked(answer: Completion, redactor: Redactor) -> Completion:
         ValueError: it is nested too deeply to be kept.
     """
     calls = (redactor.answer(dict(call)) for call in answer.tool_calls)
-    text, reason = redactor.answer(answer.text), redactor.answer(answer.finish_reason)
+    fields = redactor.answer(dict(answer.reasoning_fields))
+    texts = (answer.text, answer.finish_reason, answer.reasoning, answer.raw_text)
+    text, reason, reasoning, raw_text = (text_or_none(redactor.answer(each)) for each in texts)
     hidden = replace(
         answer,
-        text=text_or_none(text),
+        text=text,
         tool_calls=tuple(call for call in calls if isinstance(call, dict)),
-        finish_reason=text_or_none(reason),
+        finish_reason=reason,
+        reasoning=reasoning,
+        raw_text=raw_text,
+        reasoning_fields=fields if isinstance(fields, dict) else {},
     )
     return answer if hidden == answer else replace(hidden, masked=True)
 

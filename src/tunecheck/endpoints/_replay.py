@@ -88,6 +88,9 @@ class ReplayEndpoint(Endpoint):
             recorded,
             text=recorded.text if answer.text is None else answer.text,
             tool_calls=answer.tool_calls,
+            reasoning=recorded.reasoning or answer.reasoning,
+            raw_text=recorded.raw_text or answer.raw_text,
+            reasoning_fields=recorded.reasoning_fields or answer.reasoning_fields,
             usage=read_usage(dict(record)),
             finish_reason=recorded.finish_reason or answer.finish_reason,
         )

@@ -10,7 +10,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find, loads, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint
 
 _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
     "messages": (("messages",), ("query",)),
@@ -36,7 +36,7 @@ class EndpointTarget(Target):
         self.name = endpoint.name
         self.simulated = endpoint.simulated
         self.concurrency = endpoint.concurrency
-        self.columns = frozenset(Completion().columns())
+        self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS])
         self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
         self._chosen = frozenset(mapping or {})
 

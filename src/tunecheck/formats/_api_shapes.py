@@ -5,7 +5,10 @@ from typing import Any
 
 from tunecheck.formats._collector import CallCollector
 
-_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "tool_plan")
+_THOUGHT_TEXTS = ("reasoning_content", "reasoning", "thinking", "tool_plan")
+_THOUGHT_LISTS = ("reasoning_details", "thinking_blocks")
+REASONING_FIELDS = (*_THOUGHT_TEXTS, *_THOUGHT_LISTS)
+"""The fields of a message in which APIs give the reasoning: several often hold the same."""
 
 
 def content_of(message: Mapping[str, Any]) -> object:
@@ -16,12 +19,11 @@ def content_of(message: Mapping[str, Any]) -> object:
 
 def take_thoughts_of(message: Mapping[str, Any], collector: CallCollector) -> None:
     """What a message's fields say that the model thought."""
-    said = next((text for key in _THOUGHT_FIELDS if isinstance(text := message.get(key), str) and text), None)
-    if said is None:
-        details = message.get("reasoning_details")
-        said = "\n".join(_texts(details)) if isinstance(details, list) else None
-    if said and said.strip():
-        collector.thoughts.append(said.strip())
+    said = (text for key in _THOUGHT_TEXTS if isinstance(text := message.get(key), str) and text.strip())
+    listed = (text for key in _THOUGHT_LISTS if (text := "\n".join(_texts(_listed(message.get(key))))))
+    thought = next(said, None) or next(listed, None)
+    if thought is not None:
+        collector.thoughts.append(thought.strip())
 
 
 def take_part(part: Mapping[str, Any], collector: CallCollector) -> list[str] | None:
@@ -35,7 +37,7 @@ def take_part(part: Mapping[str, Any], collector: CallCollector) -> list[str] | 
     elif isinstance(held := part.get("reasoningContent"), dict):
         collector.thoughts += _texts([held.get("reasoningText")])
     elif part.get("type") in ("thinking", "reasoning") or part.get("thought") is True:
-        collector.thoughts += _texts([part, *_listed(part.get("summary"))])
+        collector.thoughts += _texts([part])
     elif "type" not in part and isinstance(part.get("text"), str):
         return [part["text"]]
     else:
@@ -61,11 +63,16 @@ def message_of(reply: Mapping[str, Any]) -> object:
     return {"role": "assistant", **message} if isinstance(message, dict) and "content" in message else None
 
 
-def _texts(items: Iterable[object]) -> list[str]:
-    texts = []
+def _texts(items: Iterable[object], *, nested: bool = True) -> list[str]:
+    """The texts in a list of thoughts: texts, or objects with a text or (`nested`) a list of such."""
+    texts: list[str] = []
     for item in items:
         held = [item.get(key) for key in ("thinking", "text", "summary")] if isinstance(item, dict) else [item]
-        texts += [text.strip() for text in held if isinstance(text, str) and text.strip()]
+        for value in held:
+            if isinstance(value, list) and nested:
+                texts += _texts(value, nested=False)
+            elif isinstance(value, str) and value.strip():
+                texts.append(value.strip())
     return texts
 
 

@@ -29,6 +29,10 @@ class Marks:
         """Whether any mark stands in the text."""
         return any(mark in text for mark in self.all)
 
+    def think_in(self, text: str) -> bool:
+        """Whether a mark of thoughts, or of the answer after them, stands in the text."""
+        return any(mark in text for mark in (*self.leading, *self.endings, *thoughts.ANSWERS))
+
     def first(self, text: str) -> int | None:
         """Where the first mark of calls stands, if there is one that counts."""
         looking = _Looking(text, self.profiles)

@@ -68,6 +68,14 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
 _AUTO = TextReader()
 
 
+def without_thoughts(text: str) -> tuple[str, str]:
+    """What the model thought at the beginning of a text, without its marks, and what it answered; it never raises.
+
+    Where only a closing mark stands there, the prompt has opened the thought; one that is never closed is all there is.
+    """
+    return _AUTO.without_thoughts(text)
+
+
 def read_python_calls(text: str) -> Reading:
     """The calls in a text that is known to hold nothing else, with or without the brackets: `cd(folder='x')`.
 

@@ -10,6 +10,7 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_size, decode, decode_at
 from tunecheck.formats._bare import take_bare
 from tunecheck.formats._collector import CallCollector, failed, without_end_marks
+from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._json_shapes import take_shape
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
@@ -59,6 +60,22 @@ class TextReader:
         if held and (collector.calls or collector.texts):
             return collector.reading()
         return Reading((), text, collector.format, reasoning="\n".join(collector.thoughts))
+
+    def without_thoughts(self, text: str) -> tuple[str, str]:
+        """What a text says that the model thought before it answered, and the answer. It never raises."""
+        marks = self._marks
+        if len(text) > MAX_CHARACTERS or not marks.think_in(text):
+            return "", text
+        collector = CallCollector(self.tools, strict=self.profile is not None)
+        body = text.lstrip()
+        try:
+            answer = take_thoughts(body, collector, marks, self._spans)
+        except RecursionError:
+            return "", text
+        opening = next((mark for mark in ANSWERS if answer.startswith(mark)), "")
+        if opening:
+            answer = without_end_marks(answer.removeprefix(opening))
+        return "\n".join(collector.thoughts), text if answer == body else answer
 
     @property
     def _marks(self) -> Marks:

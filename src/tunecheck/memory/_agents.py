@@ -99,7 +99,7 @@ class AgentReply:
     `latency_ms` counts from sending to the last byte; tokens as the service counted them, None where it did not say.
     `adopted`: it took the suggested reply and made none. `declined`: the service declined the content; the text is
     then empty, and stands for the agent's answer. `asked`: the characters that were sent, where the service did not
-    count their tokens. `masked`: it repeated a secret.
+    count their tokens. `masked`: it repeated a secret. `reasoning`: what the model thought, which is no part of it.
     """
 
     text: str
@@ -112,6 +112,7 @@ class AgentReply:
     cached_input_tokens: int | None = None
     asked: int = 0
     masked: bool = False
+    reasoning: str | None = None
 
 
 class Agent(Protocol):
@@ -261,8 +262,7 @@ def _agent_reply(completion: Completion, name: str, asked: int, *, adopted: bool
         )
     usage = completion.usage
     return AgentReply(
-        # Half a character (a lone surrogate, which JSON can hold) has no tokens: it is replaced.
-        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"),
+        _whole(text),
         completion.latency_ms,
         usage.input_tokens,
         usage.output_tokens,
@@ -271,7 +271,13 @@ def _agent_reply(completion: Completion, name: str, asked: int, *, adopted: bool
         cached_input_tokens=usage.cached_input_tokens,
         asked=asked if usage.input_tokens is None else 0,
         masked=completion.masked,
+        reasoning=_whole(completion.reasoning) if completion.reasoning else None,
     )
+
+
+def _whole(text: str) -> str:
+    """The text with half a character (a lone surrogate, which JSON can hold) replaced: it has no tokens."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _moment(at_us: int) -> datetime:

@@ -33,7 +33,7 @@ class Outcome(
 
     `adopted`: the agent took the suggested reply without being asked. `declined`: the service declined the content; the
     text is empty, and the agent leaves the exchange out of what it sends next. `asked` characters were sent, where the
-    service did not count the tokens. `masked`: the reply repeated a secret.
+    service did not count the tokens. `masked`: the reply repeated a secret. `reasoning`: what the model thought.
     """
 
     at_us: int
@@ -47,6 +47,7 @@ class Outcome(
     cached_input_tokens: int | None = None
     asked: int = 0
     masked: bool = False
+    reasoning: str | None = None
 
     @property
     def made(self) -> CallsMade:
@@ -57,7 +58,7 @@ class Outcome(
             self.output_tokens,
             self.cached_input_tokens,
             self.asked,
-            len(self.text or "") if self.output_tokens is None else 0,
+            len(self.text or "") + len(self.reasoning or "") if self.output_tokens is None else 0,
             int(self.masked),
         )
 

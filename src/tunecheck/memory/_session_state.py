@@ -156,7 +156,11 @@ class SessionState:
             state.question_at = len(self._replies) - 1
         state.spent.add(outcome)
         state.simulated |= outcome.simulated
-        more: dict[str, JSON] = {"adopted": outcome.adopted or None, "declined": outcome.declined or None}
+        more: dict[str, JSON] = {
+            "adopted": outcome.adopted,
+            "declined": outcome.declined,
+            "reasoning": outcome.reasoning,
+        }
         state.note(
             "question" if effect.question else "statement",
             before,

@@ -287,7 +287,8 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
     points, reasons: `{"points", "most"}` and why, where the test counted itself.
     own_score: what the rules of somebody's own kind of test give, with its `reasons`; None of all others.
     log: the test's own events: `{"what", "message", "tokens", "at", …}`, where `message` and `tokens` count what was
-        said in the whole conversation before it; statements and questions say their `size` in tokens with the reply.
+        said in the whole conversation before it; statements and questions say their `size` in tokens with the reply,
+        and the model's `reasoning` where there was any.
     session: the conversation's name.
     began, ended: `{"message", "tokens", "at"}`.
     tokens, characters: of the whole conversation while the test lasted: how far it had to remember.

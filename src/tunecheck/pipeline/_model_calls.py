@@ -261,7 +261,8 @@ def _expected_answer(target: Target, row: Row, answer: Mapping[str, JSON] | None
 
 def _length(answer: Mapping[str, JSON]) -> int:
     """About how many characters the model has written."""
-    return len(dumps([answer.get("text"), answer.get("tool_calls")]))
+    thought = [answer["reasoning"]] if answer.get("reasoning") else []
+    return len(dumps([answer.get("text"), answer.get("tool_calls"), *thought]))
 
 
 def call_key(endpoint: Endpoint, request: ChatRequest, sample: int) -> str:

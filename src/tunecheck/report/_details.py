@@ -16,7 +16,7 @@ from tunecheck.report._turns import TruthStates, is_conversation, shown_messages
 _LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
 _MOST_COLUMNS = 500
 _MOST_QUESTION = 200
-_SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log"})
+_SHOWN_ELSEWHERE = frozenset({"response", "text", "tool_calls", "inference_log", "reasoning", "reasoning_content"})
 _QUESTIONS = ("query", "question", "prompt", "input")
 
 
@@ -128,6 +128,8 @@ class DetailReader:
         if parts.log is not None:
             shown["log"] = shown_log(parts.log)
         if not parts.is_conversation:
+            if thought := parts.target.get("reasoning"):
+                shown["reasoning"] = as_text(thought)
             return {**shown, "actual": calls.actual, "pairs": calls.pairs}
         log, result = parts.target.get("inference_log"), parts.target.get("result")
         truth = partial(self._truth.by_turn, parts.data, parts.ground_truth)

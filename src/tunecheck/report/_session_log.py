@@ -54,6 +54,8 @@ def _said(what: str, entry: Mapping[str, JSON]) -> Iterator[JSON]:
         yield ["test", cut(said, _MOST_TEXT)]
     if what == "judge":
         yield ["test", cut(f"{entry.get('purpose')}: {as_json(entry.get('values'))}", _MOST_TEXT)]
+    if isinstance(thought := entry.get("reasoning"), str):
+        yield ["reasoning", cut(thought, _MOST_TEXT)]
     if isinstance(reply, str):
         yield ["judge" if what == "judge" else "agent", cut(reply, _MOST_TEXT)]
 

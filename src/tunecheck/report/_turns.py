@@ -164,7 +164,10 @@ def _logged_steps(entry: Mapping[str, JSON]) -> Iterator[JSON]:
 
 
 def _logged_step(items: Sequence[Mapping[str, JSON]]) -> JSON:
-    step = _answer(next((item.get("content") for item in items if item.get("role") == "assistant"), None))
+    said: Mapping[str, JSON] = next((item for item in items if item.get("role") == "assistant"), {})
+    step = _answer(said.get("content"))
+    if thought := said.get("reasoning_content"):
+        step["reasoning"] = as_text(thought)
     answers = (as_text(item.get("content")) for item in items if item.get("role") == "tool")
     results: list[JSON] = [cut(answer, _MOST_RESULT) for answer in answers]
     notes: list[JSON] = [

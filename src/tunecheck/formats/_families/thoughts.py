@@ -23,3 +23,6 @@ THOUGHTS = (
     *(KIMI_K3, GEMMA, SOLAR, MUSE, APRIEL, HARMONY, HARMONY_STRIPPED),
 )
 """All of them; none is written unless it is meant."""
+
+ANSWERS = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>")
+"""What announces the answer itself, after a thought or without one."""

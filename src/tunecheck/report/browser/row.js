@@ -59,7 +59,7 @@ function answers(details, title, label) {
   const hasActual = pairs.some((pair) => pair[1]);
   const texts = el("div", { class: "pair" }, el("div", {}, ...words(expected, hasExpected ? "" : "nothing is given")), el("div", {}, ...words(actual, hasActual ? "" : "no answer")));
   const any = Object.keys(expected).length || Object.keys(actual).length || !pairs.length;
-  return el("section", { class: "answers" }, el("h3", {}, title), head, ...pairs.map(pairNode), any ? texts : null);
+  return el("section", { class: "answers" }, el("h3", {}, title), head, ...pairs.map(pairNode), any ? texts : null, reasoningNode(details.reasoning));
 }
 
 function messageNode([role, text, calls]) {
@@ -106,8 +106,13 @@ function errors(found, title) {
   return el("section", {}, el("h3", {}, title), ...cards);
 }
 
+/** What the model thought, folded. */
+function reasoningNode(text) {
+  return text ? el("details", { class: "reasoning" }, el("summary", {}, "Reasoning"), data(text, "pre")) : null;
+}
+
 function stepNode(step) {
-  const parts = [];
+  const parts = step.reasoning ? [reasoningNode(step.reasoning)] : [];
   if (step.text) parts.push(data(step.text, "pre"));
   (step.calls || []).forEach((call) => parts.push(callNode(call, null)));
   for (const text of step.results || []) parts.push(el("div", { class: "result" }, el("span", { class: "role" }, "result"), data(text, "pre")));
@@ -134,7 +139,7 @@ function turnNode(turn, at, failed) {
 /** One entry of a memory test's own log. */
 function entryNode([what, where, said, note]) {
   const head = el("div", { class: "entry-head" }, el("b", {}, data(what)), el("small", {}, where), note ? el("small", {}, data(note)) : null);
-  return el("li", { class: said.length ? "entry said" : "entry" }, head, ...said.map(([who, text]) => el("div", { class: `message ${who === "test" ? "user" : "assistant"}` }, el("span", { class: "role" }, who), el("div", {}, data(text, "pre")))));
+  return el("li", { class: said.length ? "entry said" : "entry" }, head, ...said.map(([who, text]) => (who === "reasoning" ? reasoningNode(text) : el("div", { class: `message ${who === "test" ? "user" : "assistant"}` }, el("span", { class: "role" }, who), el("div", {}, data(text, "pre"))))));
 }
 
 function logNode(entries) {
