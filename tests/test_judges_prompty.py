@@ -93,8 +93,8 @@ def test_a_service_without_schemas_is_asked_for_json_and_never_for_a_schema_agai
         first = [format_of(asked) for asked in server.asked]
         assert judge(response="b")["quality"] == 4
         assert judge(response="c")["quality"] == 4
-    assert first == ["json_schema", "json_schema", "json_object"]
-    assert [format_of(asked) for asked in server.asked[3:]] == ["json_object"] * 2
+    assert first == ["json_schema", "json_object"]
+    assert [format_of(asked) for asked in server.asked[2:]] == ["json_object"] * 2
 
 
 def test_a_service_that_refuses_bounds_is_asked_for_a_schema_without_them(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_reply_that_was_cut_off_is_asked_for_again_shorter(tmp_path: Path) -> 
 
 
 def test_an_empty_reply_is_asked_for_again_without_an_empty_message(tmp_path: Path) -> None:
-    with JudgeServer([chat("", finish="length"), GOOD]) as server:
+    with JudgeServer([chat(""), GOOD]) as server:
         assert PromptyEvaluator(prompt_file(tmp_path), server.endpoint())(response="a")["quality"] == 4
     assert [message["role"] for message in server.asked[1]["messages"]] == ["system", "user", "user"]
 

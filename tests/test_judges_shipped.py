@@ -268,7 +268,7 @@ def test_a_judge_is_declared_and_asks_for_reasons_first(kind: Any) -> None:
         judge = kind(server.endpoint())
     assert judge.judged
     assert judge.primary == kind.replaceable_prompt == judge.metrics[0].name
-    schema = judge._form.formats[0]["json_schema"]["schema"]
+    schema = judge._form.format["json_schema"]["schema"]
     assert next(iter(schema["properties"])) == "reason"
     assert list(schema["properties"])[-1] == judge.arguments["output"]["score"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Protocol
 
@@ -13,6 +13,7 @@ import msgspec
 from tunecheck._describe import Written
 from tunecheck._json import JSON, real_number, whole_number
 from tunecheck._targets import Load, Row
+from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._masking import Redactor
 
@@ -24,7 +25,8 @@ class ChatRequest:
     `parameters` are laid over the definition's own. `row` is the data set row it is made for, where there is one:
     recorded and simulated endpoints find their answer by it, and request templates may name its columns. `sent_at`,
     with a time zone, is when it is sent by the clock of a conversation that has one of its own: endpoints over HTTP
-    tell it in the header Tunecheck-Time.
+    tell it in the header Tunecheck-Time. `roomy`: the limit of tokens may be raised for a model that uses it up
+    thinking, as for judges; a model that is measured keeps its limit.
     """
 
     messages: Sequence[Mapping[str, JSON]]
@@ -33,6 +35,7 @@ class ChatRequest:
     idempotency_key: str | None = None
     row: Row | None = None
     sent_at: datetime | None = None
+    roomy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,13 @@ class Usage:
     output_tokens: int | None = None
     cached_input_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """The tokens of two calls; what neither said stays unknown."""
+        both = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return Usage(
+            *(None if first is None and second is None else (first or 0) + (second or 0) for first, second in both)
+        )
 
     def as_json(self) -> dict[str, JSON]:
         """As it stands in the column `usage`."""
@@ -204,6 +214,7 @@ class Endpoint(ABC):
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
     `holds_back`: it enforces that limit itself, however many calls are made at once.
+    `facts`: what was found out about what its API takes.
     """
 
     kind: ClassVar[str]
@@ -214,6 +225,7 @@ class Endpoint(ABC):
     concurrency: int | None = None
     holds_back: ClassVar[bool] = False
     price: Price | None = None
+    facts: ApiFacts = ApiFacts()
 
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:

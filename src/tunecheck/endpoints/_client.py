@@ -292,7 +292,9 @@ class _Live:
 
 
 def _with(error: EndpointError, more: str) -> EndpointError:
-    return type(error)(f"{error} ({more})", status=error.status, request_id=error.request_id)
+    again = copy.copy(error)
+    again.args = (f"{error} ({more})",)
+    return again
 
 
 def _used(outcome: Exchange[A] | Failure, expected: int) -> int:

@@ -23,6 +23,9 @@ _SPENT_CODES = frozenset(
 )
 """The account can buy nothing more: no retry changes that, whatever the status (OpenAI says 429) and the wording."""
 
+_MOST_SAID = 4_000
+"""Characters kept of a service's own words, for who reads what it refuses; fewer are shown."""
+
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 """Azure ML answers 424 where the container behind it failed, and puts the container's own status here."""
 
@@ -101,8 +104,14 @@ def error_failure(reply: Reply, body: JSON, who: str, redactor: Redactor, retry_
     message += f": {redactor.line(said)}" if said else ""
     message += f" ({advice})" if advice else ""
     kind = RefusedError if spent else _KINDS.get(status, ReplyError if status < 300 else EndpointError)
+    error = kind(message, status=status, request_id=id_)
+    error.said = redactor.line(said, _MOST_SAID)
+    error.code, error.param = (
+        next((redactor.line(told) for told in _told(body, key) if isinstance(told, str)), None)
+        for key in ("code", "param")
+    )
     return Failure(
-        kind(message, status=status, request_id=id_),
+        error,
         retry=not spent and (status < 300 or is_passing(status)),
         retry_after_s=retry_after,
         overload=not spent and status in (429, 503),
@@ -124,6 +133,7 @@ def _own_status(reply: Reply, body: JSON) -> int:
 
 def _told(body: JSON, *keys: str) -> list[JSON]:
     """What an error's body says under these keys: in its `error`, then beside it."""
+    body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Gemini's errors stand in a list
     error = body.get("error") if isinstance(body, dict) else None
     holders = [holder for holder in (error, body) if isinstance(holder, dict)]
     return [holder[key] for holder in holders for key in keys if holder.get(key)]

@@ -3,23 +3,26 @@
 import random
 import uuid
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
+from tunecheck._errors import EndpointError
 from tunecheck._json import JSON, dumps
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
+from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, masked, output_limit, time_text
 from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock
+from tunecheck.endpoints._scouting import Scouting
 from tunecheck.endpoints._templates import RequestTemplate
 from tunecheck.endpoints._urls import checked_url
 
@@ -72,6 +75,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
     text_answers: ClassVar[bool] = False
     holds_back: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
+    has_responses: ClassVar[bool] = False
     _model: str | None = None
     _model_names: tuple[str, ...] = ()
 
@@ -114,6 +118,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             rng=rng or random.Random(),
         )
         self._clients = [self._client]
+        self._scouting = Scouting()
         self._data = cast("dict[str, JSON]", masking.shown(dict(definition.data)))
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
         if secrets.key is not None:
@@ -156,8 +161,36 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     async def complete(self, request: ChatRequest) -> Completion:
         parameters = {**self._parameters, **request.parameters}
+        async with self._scouting.turn(_kind_of(request, parameters)):
+            return await self._completed(request, parameters)
+
+    async def _completed(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> Completion:
+        """The answer to a request in the form that this API takes, which is found out where it is refused."""
         key = request.idempotency_key or uuid.uuid4().hex
-        return (await self._asked(self._body(request, parameters), key, request.sent_at, parameters))[0]
+        completion: Completion | None = None
+        attempt = 0
+        while True:
+            facts = self.facts
+            sent = facts.parameters_of(parameters, roomy=request.roomy)
+            asked = replace(request, messages=facts.messages_of(request.messages))
+            own_key = f"{key}-{attempt}" if attempt else key  # a service may refuse another body under the same key
+            try:
+                latest = (await self._asked(self._body(asked, sent), own_key, request.sent_at, sent))[0]
+            except EndpointError as error:
+                learned = facts.learned(error, asked.messages, sent, chat=self.has_responses)
+                if learned is None and completion is not None:
+                    return completion  # with less room than it wants
+                if learned is None:
+                    raise
+            else:
+                completion = latest if completion is None else replace(latest, usage=completion.usage + latest.usage)
+                cut_off = request.roomy and cut_off_thinking(completion)
+                learned = facts.roomier(output_limit(sent)) if cut_off else None
+                if learned is None:
+                    return completion
+            if self.facts is facts:  # else another call has found something out meanwhile
+                self.facts = learned
+            attempt += 1
 
     async def _asked(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
@@ -243,6 +276,20 @@ class HttpEndpoint(Endpoint, Generic[C]):
             # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
             simulated=isinstance(reply, dict) and reply.get("simulated") is True,
         )
+
+
+def cut_off_thinking(completion: Completion) -> bool:
+    """Whether the limit of tokens was used up before anything was answered."""
+    unanswered = not (completion.text or "").strip() and not completion.tool_calls
+    return completion.finish_reason == "length" and unanswered
+
+
+def _kind_of(request: ChatRequest, parameters: Mapping[str, JSON]) -> Hashable:
+    """What requests have in common that a service takes or refuses alike."""
+    asked = parameters.get(FORMAT)
+    roles = frozenset(message.get("role") for message in request.messages) & {"system", "developer"}
+    kind = asked.get("type") if isinstance(asked, dict) else None
+    return frozenset(parameters), str(kind), roles, bool(request.tools), request.roomy
 
 
 def time_header(sent_at: datetime | None) -> dict[str, str]:

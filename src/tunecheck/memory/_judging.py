@@ -73,7 +73,7 @@ class EndpointJudge:
             raise ConfigurationError(f"the question {purpose!r} has no prompt: write {self._folder / file.name}")
         prompt = load_prompt(file)
         output = resolve_output(prompt, JudgeOutput(), stem=f"memory_{purpose}")
-        form = AnswerForm(output, prompt.source, prompt.parameters.get("response_format"))
+        form = AnswerForm(output, prompt.source)
         self.endpoint.hide(prompt.secrets)
         return prompt, Asking(self.endpoint, form, prompt.parameters)
 

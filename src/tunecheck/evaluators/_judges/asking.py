@@ -1,28 +1,19 @@
 """Judgements: a model asked in the best form it takes, its reply repaired once if unreadable; samples made one."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
 from tunecheck._json import JSON, dumps
+from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.reply import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError, shortened
 from tunecheck.pipeline._answer_wording import refuses
 
-_OF_FORMAT = re.compile(
-    r"response.?format|json.?schema|json.?object|json.?mode|structured.?output|grammar|schema", re.I
-)
-_UNSUPPORTED = re.compile(r"unsupported (?:parameter|value): ['\"`](\w+)", re.I)
-_RENAMED = {"max_tokens": "max_completion_tokens"}
-_NOT_OF_PARAMETERS = (ContentFilterError, RefusedError, ThrottledError, TimedOutError)
 _MOST_REPEATED = 4_000
 """Characters of a broken reply that are shown to its writer again."""
-
-_OWN_FORMAT = "response_format"
 
 Message = Mapping[str, JSON]
 Combine: TypeAlias = Literal["mean", "majority"]
@@ -37,27 +28,14 @@ class Judgement:
 
 
 class Asking:
-    """Asks one endpoint for judgements of one form. Safe for many at once, from several threads too.
-
-    What a service does not take is not sent to it again: a `response_format` gives way to the next, weaker one, another
-    parameter that it names as unsupported (as reasoning models do `temperature`) is left out.
-    """
+    """Asks one endpoint for judgements of one form. Safe for many at once, from several threads too."""
 
     def __init__(self, endpoint: Endpoint, form: AnswerForm, parameters: Mapping[str, JSON]) -> None:
         self._endpoint = endpoint
         self._form = form
-        self._parameters = {name: value for name, value in parameters.items() if name != _OWN_FORMAT}
-        own = parameters.get(_OWN_FORMAT)
-        self._formats = form.formats if own is not None or takes_format(endpoint) else (None,)
-        self._format = 0
-        self._refused: frozenset[str] = frozenset()
-
-    @property
-    def parameters(self) -> dict[str, JSON]:
-        chosen, refused = self._formats[self._format], self._refused
-        sent = {_RENAMED.get(name, "") if name in refused else name: value for name, value in self._parameters.items()}
-        sent.pop("", None)
-        return sent if chosen is None else {**sent, _OWN_FORMAT: chosen}
+        self.parameters = dict(parameters)
+        if FORMAT not in parameters and form.format is not None and takes_format(endpoint):
+            self.parameters[FORMAT] = form.format
 
     async def judge(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Judgement:
         """One judgement.
@@ -85,28 +63,8 @@ class Asking:
         )
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
-        while True:
-            tried = self._format
-            request = ChatRequest(messages, parameters=self.parameters)
-            try:
-                return await calls.complete(self._endpoint, request, sample=sample)
-            except EndpointError as error:
-                if not self._gives_way(request.parameters, tried, error):
-                    raise
-
-    def _gives_way(self, sent: Mapping[str, JSON], tried: int, error: EndpointError) -> bool:
-        """Whether to ask again with less; many calls may have been refused the same thing at the same time."""
-        if isinstance(error, _NOT_OF_PARAMETERS) or error.status is None or not 400 <= error.status < 600:
-            return False
-        said = str(error).partition(" answered ")[2]
-        named = _UNSUPPORTED.search(said)
-        if named is not None and named[1] != _OWN_FORMAT:
-            self._refused |= {named[1]}
-            return named[1] in sent and named[1] in self._parameters
-        if tried + 1 >= len(self._formats) or not _OF_FORMAT.search(said):
-            return False
-        self._format = max(self._format, tried + 1)
-        return True
+        request = ChatRequest(messages, parameters=self.parameters, roomy=True)
+        return await calls.complete(self._endpoint, request, sample=sample)
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
         try:

@@ -109,7 +109,7 @@ class PromptyEvaluator(Evaluator):
         assert isinstance(chosen, dict)
         self._chosen: Mapping[str, JSON] = chosen
         asked = self._over(self._prompt.parameters)
-        self._form = AnswerForm(self._output, self._prompt.source, asked.get("response_format"))
+        self._form = AnswerForm(self._output, self._prompt.source)
         known = shown(self._over(self._prompt.written_parameters), "parameters")
         # What fingerprints and manifest know: no secret.
         described = plain(

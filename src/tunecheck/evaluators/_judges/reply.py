@@ -29,12 +29,6 @@ _THOUGHTS = ("<think>", "</think>")
 _TAGS_OF_AZURE = {"score": "S2", "reason": "S1"}
 """How the prompts of older releases of Azure AI Evaluation ask for thoughts, explanation and score."""
 
-_REFUSED_KEYWORDS = frozenset(
-    """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems
-    uniqueItems default examples""".split()
-)
-"""Keywords that some services refuse in a schema of theirs (Azure OpenAI refuses `minimum`)."""
-
 _DEEPEST = 50
 _SKIPPED = "skipped"
 """The `status` of Azure AI Evaluation's prompts where there is nothing to judge."""
@@ -191,18 +185,17 @@ class JudgeAnswer:
 class AnswerForm:
     """The form of a judge's answer.
 
-    `formats` are `response_format`s to ask for it by, the most helpful first, None (not asking) last. A prompt that has
-    one of its own is asked by that.
+    `format` is the `response_format` to ask for it by, None where the prompt declares no outputs.
 
     Raises:
         ConfigurationError: the outputs are not usable JSON schema.
     """
 
-    def __init__(self, output: ResolvedOutput, where: str, own_format: JSON = None) -> None:
+    def __init__(self, output: ResolvedOutput, where: str) -> None:
         self._output = output
         self._schema = canonical(output.schema())
         self._keys = ReplyKeys(output.score, output.reason, tuple(output.outputs), tuple(output.labels))
-        self.formats: tuple[JSON, ...] = _formats(output) if own_format is None else (own_format, None)
+        self.format: JSON = _format(output) if output.outputs else None
         problem = check("the outputs", self._schema, {}).problem
         if problem is not None:
             raise ConfigurationError(f"{where}: outputs: {problem}")
@@ -289,30 +282,21 @@ def _sort(value: JSON) -> str:
 # -- asking for it
 
 
-def _formats(output: ResolvedOutput) -> tuple[JSON, ...]:
-    if not output.outputs:
-        return (None,)
-    full, bare = (_strict(output.schema(), 0, bare=bare) for bare in (False, True))
-    asked: list[JSON] = [
-        {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
-        for schema in ([full] if full == bare else [full, bare])
-    ]
-    return (*asked, {"type": "json_object"}, None)
+def _format(output: ResolvedOutput) -> JSON:
+    schema = _strict(output.schema(), 0)
+    return {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": schema}}
 
 
-def _strict(schema: JSON, depth: int, *, bare: bool) -> JSON:
-    """A schema as strict structured output wants it: every object closed, all of its keys required.
-
-    `bare`: without the keywords that some services refuse.
-    """
+def _strict(schema: JSON, depth: int) -> JSON:
+    """A schema as strict structured output wants it: every object closed, all of its keys required."""
     if depth > _DEEPEST or not isinstance(schema, dict):
         return schema
-    made = {key: value for key, value in schema.items() if not (bare and key in _REFUSED_KEYWORDS)}
+    made = dict(schema)
     properties = made.get("properties")
     if isinstance(properties, dict):
-        made["properties"] = {name: _strict(value, depth + 1, bare=bare) for name, value in properties.items()}
+        made["properties"] = {name: _strict(value, depth + 1) for name, value in properties.items()}
         made["required"] = list(properties)
         made["additionalProperties"] = False
     if "items" in made:
-        made["items"] = _strict(made["items"], depth + 1, bare=bare)
+        made["items"] = _strict(made["items"], depth + 1)
     return made

@@ -74,7 +74,7 @@ class ConflictingPersonalInfo(Kind):
         problem = ""
         for attempt in range(ATTEMPTS):
             key = f"{making.seed}/{self.title}/{example}/{attempt}"
-            request = ChatRequest(messages=[{"role": "user", "content": prompt}], idempotency_key=key)
+            request = ChatRequest([{"role": "user", "content": prompt}], idempotency_key=key, roomy=True)
             completion = await generator.complete(request)
             try:
                 content, question, answer = read_content(completion.text or "")

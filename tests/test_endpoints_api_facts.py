@@ -1,0 +1,357 @@
+"""What an API takes is found out by one refused call, holds for everybody who asks it, and is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.fault_server import FaultServer, Request, Step, answer, failing
+from tests.judge_parts import chat
+
+from tunecheck._errors import EndpointError
+from tunecheck.endpoints._api_facts import ApiFacts
+from tunecheck.endpoints._base import ChatRequest, Endpoint
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._failures import error_failure
+from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._transport import Reply
+
+SCHEMA = {"type": "object", "properties": {"minimum": {"type": "integer", "minimum": 1}}, "required": ["minimum"]}
+FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": SCHEMA}}
+SENT: dict[str, Any] = {
+    "temperature": 0.2,
+    "top_p": 1.0,
+    "max_tokens": 100,
+    "stop": ["."],
+    "seed": 1,
+    "parallel_tool_calls": True,
+    "presence_penalty": 0,
+    "response_format": FORMAT,
+}
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+
+
+def openai(message: str, param: str | None = None, code: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
+
+
+def refused(body: Any, status: int = 400, sent: dict[str, Any] = SENT) -> ApiFacts | None:
+    """What is learned from such an error of a service."""
+    failure = error_failure(Reply(status, {}, json.dumps(body).encode()), body, "endpoint 'e'", Redactor())
+    return ApiFacts().learned(failure.error, MESSAGES, sent, chat=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (
+            openai(
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
+                "instead.",
+                "max_tokens",
+                "unsupported_parameter",
+            ),
+            "max_tokens",
+        ),
+        (
+            openai(
+                "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is "
+                "supported.",
+                "temperature",
+                "unsupported_value",
+            ),
+            "temperature",
+        ),
+        (openai("Unrecognized request argument supplied: parallel_tool_calls"), "parallel_tool_calls"),
+        (openai("", "stop", "unsupported_parameter"), "stop"),
+        (openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"), "seed"),
+        ({"error": {"message": "property 'seed' is unsupported", "type": "invalid_request_error"}}, "seed"),  # Groq
+        (
+            {
+                "object": "error",
+                "message": {
+                    "detail": [
+                        {"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}
+                    ]
+                },
+            },
+            "seed",
+        ),  # Mistral
+        (
+            {
+                "object": "error",
+                "message": "[{'type': 'extra_forbidden', 'loc': ('body', 'stop'), 'msg': 'Extra inputs'}]",
+                "type": "BadRequestError",
+                "param": None,
+                "code": 400,
+            },
+            "stop",
+        ),  # vLLM
+        (
+            {"detail": [{"type": "extra_forbidden", "loc": ["body", "top_p"], "msg": "Extra inputs"}]},
+            "top_p",
+        ),  # FastAPI
+        (
+            {
+                "error": {
+                    "message": "litellm.UnsupportedParamsError: openai does not support parameters: "
+                    "['temperature'], for model=o3-mini. To drop these, set `litellm.drop_params=True`",
+                    "type": "None",
+                    "param": None,
+                    "code": "400",
+                }
+            },
+            "temperature",
+        ),
+        (openai("O-series models don't support temperature=0.2. Only temperature=1 is supported."), "temperature"),
+        (
+            {"error": "Input validation error: `temperature` must be strictly positive", "error_type": "validation"},
+            "temperature",
+        ),
+        (
+            [
+                {
+                    "error": {
+                        "code": 400,
+                        "message": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.',
+                    }
+                }
+            ],
+            "seed",
+        ),
+        ({"error": "Model grok-4 does not support parameter presencePenalty."}, "presence_penalty"),
+        (openai("`temperature` and `top_p` cannot both be specified for this model. Please use only one."), "top_p"),
+    ],
+)
+def test_a_refused_parameter_is_known_by_several_services_words(body: Any, name: str) -> None:
+    found = refused(body)
+    assert found == ApiFacts(parameters={name: SENT[name]})
+    assert name not in found.parameters_of(SENT)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "formats"),
+    [
+        (
+            openai("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
+            400,
+            2,
+        ),
+        (
+            openai(
+                "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later"
+            ),
+            400,
+            2,
+        ),  # Azure
+        ({"error": {"message": "This response_format type is unavailable now"}}, 400, 2),  # DeepSeek
+        ({"error": {"message": "This model does not support response format `json_schema`."}}, 400, 2),  # Groq
+        (
+            {
+                "error": "Failed to deserialize the JSON body into the target type: response_format.type: unknown "
+                "variant `json_schema`, expected one of `json`, `json_object`"
+            },
+            422,
+            2,
+        ),  # TGI
+        ({"error": {"code": 400, "message": "Cannot use custom grammar constraints with tools."}}, 400, 2),  # llama.cpp
+        (
+            openai(
+                "Invalid schema for response_format 'x': In context=('properties',), 'minimum' is not permitted.",
+                "response_format",
+            ),
+            400,
+            1,
+        ),
+    ],
+)
+def test_a_refused_answer_format_gives_way_to_the_next_weaker_one(body: Any, status: int, formats: int) -> None:
+    found = refused(body, status)
+    assert found == ApiFacts(formats=("bounds", "json_schema")[:formats])
+
+
+def test_a_schema_without_bounds_keeps_a_property_of_that_name() -> None:
+    kept = ApiFacts(formats=("bounds",)).parameters_of(SENT)["response_format"]
+    assert isinstance(kept, dict)
+    assert kept["json_schema"] == {
+        "name": "x",
+        "strict": True,
+        "schema": {"type": "object", "properties": {"minimum": {"type": "integer"}}, "required": ["minimum"]},
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        openai(
+            "Invalid 'temperature': decimal above maximum value. Expected <= 2, got 3.",
+            "temperature",
+            "decimal_above_max_value",
+        ),
+        openai("max_tokens is too large: 100. This model supports at most 64 completion tokens.", "max_tokens"),
+        openai(
+            "This model's maximum context length is 8 tokens. However, your messages resulted in 9 tokens.", "messages"
+        ),
+        openai("Invalid value for 'stop': expected a string.", "stop"),
+        openai("The model `x` does not exist", "model", "model_not_found"),
+        openai("'required' is not supported for tool_choice", "tool_choice", "unsupported_value"),
+    ],
+)
+def test_a_mistake_of_the_user_stays_an_error(body: Any) -> None:
+    assert refused(body, sent={key: value for key, value in SENT.items() if key != "response_format"}) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (openai("This model is only supported in v1/responses and not in v1/chat/completions.", "model"), 404),
+        (openai("Function tools with reasoning_effort are not supported here. Please use /v1/responses instead."), 400),
+        (
+            {
+                "error": {
+                    "code": "OperationNotSupported",
+                    "message": "The chatCompletion operation does not work with the specified model, gpt-5-codex.",
+                }
+            },
+            400,
+        ),
+    ],
+)
+def test_a_model_of_the_responses_api_is_known(body: Any, status: int) -> None:
+    assert refused(body, status) == ApiFacts(responses=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "sent_as"),
+    [
+        (
+            openai(
+                "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+                "messages[0].role",
+                "unsupported_value",
+            ),
+            "developer",
+        ),
+        ({"error": "Template error: invalid operation: System role not supported"}, "user"),
+    ],
+)
+def test_a_refused_system_message_is_sent_in_another_role(body: Any, sent_as: str) -> None:
+    found = refused(body, 422)
+    assert found is not None
+    messages = found.messages_of(MESSAGES)
+    assert [message["role"] for message in messages] == [sent_as, "user"][-len(messages) :]
+    assert "Be brief." in str(messages[0]["content"])
+    assert messages[-1]["content"] == ("hi" if sent_as == "developer" else "Be brief.\n\nhi")
+
+
+def test_what_was_found_out_is_told_with_the_value_that_was_typed() -> None:
+    facts = ApiFacts(
+        parameters={"temperature": 0.1, "max_tokens": 9, "stop": ["secret"]},
+        formats=("json_schema",),
+        roles=("system",),
+    )
+    assert list(facts.sentences()) == [
+        "temperature 0.1 is not taken by this model: left out",
+        "max_tokens 9 is not taken by this model: sent as max_completion_tokens",
+        "stop is not taken by this model: left out",
+        "response_format json_schema is not taken by this model: asked for a JSON object",
+        "the role system is not taken by this model: its messages are sent as developer",
+    ]
+
+
+# -- over HTTP
+
+
+def model(server: FaultServer, **settings: Any) -> Endpoint:
+    url = server.url.removesuffix("/score") + "/v1"
+    return load_endpoint({"kind": "openai", "url": url, "model": "m", "retries": 0, **settings})
+
+
+async def answers(endpoint: Endpoint, count: int = 1, **request: Any) -> list[str | None]:
+    asked = ChatRequest(messages=MESSAGES, **request)
+    try:
+        return [each.text for each in await asyncio.gather(*(endpoint.complete(asked) for _ in range(count)))]
+    finally:
+        await endpoint.close()
+
+
+def picky(*names: str) -> Callable[[Request, int], Step]:
+    """A model that refuses these parameters, as OpenAI's reasoning models do, the first of them first."""
+
+    def plan(request: Request, attempt: int) -> Step:
+        asked: Any = request.json()
+        name = next((name for name in names if name in asked), None)
+        return chat("yes") if name is None else failing(400, f"Unsupported parameter: '{name}' is not supported.")
+
+    return plan
+
+
+async def test_fifty_calls_in_flight_cost_one_refused_call_a_fact() -> None:
+    with FaultServer(picky("max_tokens", "temperature", "seed")) as server:
+        endpoint = model(server, limits={"concurrency": 50}, parameters={"temperature": 0.1, "max_tokens": 9})
+        assert await answers(endpoint, 50, parameters={"seed": 7}) == ["yes"] * 50
+        assert len(server.requests) == 53
+        assert endpoint.facts.parameters == {"max_tokens": 9, "temperature": 0.1, "seed": 7}
+        assert server.requests[-1].json() == {"model": "m", "messages": MESSAGES, "max_completion_tokens": 9}
+        assert len({request.key for request in server.requests}) == 53
+
+
+async def test_a_refusal_that_says_nothing_of_the_request_is_the_calls_error() -> None:
+    with FaultServer(lambda *_: failing(400, "this is not my day")) as server:
+        with pytest.raises(EndpointError, match="not my day"):
+            await answers(model(server, parameters={"temperature": 0.1}))
+        assert len(server.requests) == 1
+
+
+def thinking(enough: int) -> Callable[[Request, int], Step]:
+    def plan(request: Request, attempt: int) -> Step:
+        asked: Any = request.json()
+        limit = asked.get("max_tokens", 100)
+        return chat("yes", usage=(10, 50)) if limit >= enough else chat("", finish="length", usage=(10, limit))
+
+    return plan
+
+
+async def test_a_judge_that_is_cut_off_while_it_thinks_gets_more_room_from_then_on() -> None:
+    with FaultServer(thinking(5_000)) as server:
+        endpoint = model(server, parameters={"max_tokens": 800})
+        first = await endpoint.complete(ChatRequest(MESSAGES, roomy=True))
+        assert (first.text, first.usage.output_tokens) == ("yes", 800 + 4_096 + 50)
+        assert await answers(endpoint, 1, roomy=True) == ["yes"]
+    limits = [json.loads(request.body)["max_tokens"] for request in server.requests]
+    assert limits == [800, 4_096, 8_192, 8_192]
+
+
+async def test_a_model_that_is_measured_keeps_the_limit_it_was_given() -> None:
+    with FaultServer(thinking(5_000)) as server:
+        endpoint = model(server, parameters={"max_tokens": 800})
+        assert await answers(endpoint) == [""]
+        assert await answers(endpoint, roomy=True) == ["yes"]
+        assert await answers(endpoint) == [""]
+    assert json.loads(server.requests[-1].body)["max_tokens"] == 800
+
+
+async def test_thinking_without_an_end_stops_at_the_highest_limit() -> None:
+    with FaultServer(thinking(10**9)) as server:
+        assert await answers(model(server), roomy=True) == [""]
+    assert [json.loads(request.body).get("max_tokens") for request in server.requests] == [
+        None,
+        4_096,
+        8_192,
+        16_384,
+        32_768,
+    ]
+
+
+async def test_a_limit_that_the_service_refuses_is_not_raised_to() -> None:
+    def plan(request: Request, attempt: int) -> Step:
+        asked: Any = request.json()
+        if asked["max_tokens"] > 5_000:
+            return failing(400, "max_tokens is too large: this model supports at most 5000 completion tokens")
+        return answer({"choices": [{"finish_reason": "length", "message": {"content": "<think>hm"}}]})
+
+    with FaultServer(plan) as server:
+        assert await answers(model(server, parameters={"max_tokens": 800}), roomy=True) == [""]
