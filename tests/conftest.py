@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from tests.reference_environments import make_environment
 ROOT = Path(__file__).resolve().parent.parent
 
 ReferenceEnvironment = Callable[..., Path]
+
+# Hundreds of processes are started: without compiled files each would compile everything that it imports once more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No test depends on the clock, nor on how busy the machine is. CI draws the same examples each time, so a change is
 # judged by what it changed; everybody else's runs draw new ones.
