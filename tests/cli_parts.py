@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -10,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -121,6 +124,21 @@ def process(folder: Path, *arguments: str, **more: str) -> Said:
         stdin=subprocess.DEVNULL,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def inside(folder: Path, *arguments: str, **more: str) -> Said:
+    """What `process` says and does, in this process: it need not start one, nor import everything again."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True) for _ in range(2))
+    with (
+        contextlib.chdir(folder),
+        patch.dict(os.environ, environment(**more)),
+        patch.object(sys, "argv", [str(ROOT / "src" / "tunecheck" / "__main__.py"), *arguments]),
+        patch.object(sys, "stdin", io.StringIO()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        code = main(arguments)
+    return Said(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> Said:

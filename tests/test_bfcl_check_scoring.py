@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec import to_builtins
 from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, published, read_call
 from tests.bfcl_copy import bfcl_copy
-from tests.cli_parts import process
+from tests.cli_parts import inside
 
 from tunecheck._errors import DataError
 from tunecheck.bfcl._result_files import ResultFile
@@ -182,7 +182,7 @@ def test_the_command_writes_one_line_for_every_row_and_ends_well(tmp_path: Path)
     write(tmp_path / "res", [*(line for line, *_ in BROKEN), b"", right("multi_turn_base_0")])
     for mode in ("bfcl", "strict"):
         arguments = ("bfcl", "score", "res", "--compat", mode, "--out", mode, "--data", str(bfcl_copy()))
-        said = process(tmp_path, *arguments)
+        said = inside(tmp_path, *arguments)
         assert (said.code, said.err) == (0, "")
         assert f"1 of {len(BROKEN) - 2:,}" in said.out
         assert "(3 not scored) (196 missing)" in said.out
@@ -329,6 +329,6 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=why):
             score_results(tmp_path / path, data=bfcl_copy())
-        said = process(tmp_path, "bfcl", "score", path, "--data", str(bfcl_copy()))
+        said = inside(tmp_path, "bfcl", "score", path, "--data", str(bfcl_copy()))
         assert (said.code, said.err.count("\n")) == (2, 1)
         assert why in said.err

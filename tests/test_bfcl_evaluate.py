@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.bfcl_copy import bfcl_copy
-from tests.cli_parts import ROOT, Said, environment, process, write_lines
+from tests.cli_parts import ROOT, Said, environment, inside, write_lines
 from tests.conversation_parts import SHELF
 
 CATEGORIES = ("multi_turn_base", "multi_turn_miss_func", "multiple", "simple_java", "irrelevance")
@@ -49,7 +49,7 @@ def evaluate(folder: Path, *arguments: str) -> Said:
 
 def scored(folder: Path, path: Path, mode: str) -> tuple[Mapping[str, Any], dict[str, Verdicts]]:
     """What `tunecheck bfcl score` says of a file or a tree: each category's summary, and its rows' verdicts."""
-    said = process(folder, "bfcl", "score", str(path), "--compat", mode, "--out", "scores", "--json")
+    said = inside(folder, "bfcl", "score", str(path), "--compat", mode, "--out", "scores", "--json")
     assert said.code == 0, said.err
     categories = said.json()["categories"]
     return categories, {name: read_verdicts(folder / "scores" / f"{name}.verdicts.jsonl") for name in categories}
@@ -152,7 +152,7 @@ def test_rows_of_several_turns_are_conversations_without_a_file_that_says_so(wor
 def test_ids_that_name_no_row_never_ask_all_of_them_or_fewer(
     workspace: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
-    said = process(workspace, "bfcl", "run", "--endpoint", "simulated", *arguments)
+    said = inside(workspace, "bfcl", "run", "--endpoint", "simulated", *arguments)
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert complaint in said.err
     assert not (workspace / "eval_results").exists()
@@ -162,14 +162,14 @@ def test_ids_that_name_no_row_never_ask_all_of_them_or_fewer(
 def test_a_server_that_is_not_there_is_named_where_every_row_failed(workspace: Path, category: str) -> None:
     dead = {"kind": "openai", "url": "http://127.0.0.1:9/v1", "model": "m", "auth": {"type": "none"}, "retries": 0}
     (workspace / "endpoints" / "dead.yaml").write_text(json.dumps(dead))
-    said = process(workspace, "bfcl", "run", "--endpoint", "dead", "--categories", category, "--limit", "2")
+    said = inside(workspace, "bfcl", "run", "--endpoint", "dead", "--categories", category, "--limit", "2")
     assert said.code == 1
     assert "cannot connect to 127.0.0.1:9" in said.out + said.err
     assert said.err.count("\n") == 1
 
 
 def test_a_ground_truth_is_shown_with_the_names_of_its_arguments(workspace: Path) -> None:
-    said = process(workspace, "bfcl", "show", "multi_turn_miss_func_0")  # one of whose calls is by position
+    said = inside(workspace, "bfcl", "show", "multi_turn_miss_func_0")  # one of whose calls is by position
     assert said.code == 0
     assert "sort(file_name=" in said.out
     assert "0=" not in said.out

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.bfcl_copy import bfcl_copy
-from tests.cli_parts import process
+from tests.cli_parts import inside
 from tests.conversation_parts import had, log_items
 
 from tunecheck._targets import Row
@@ -62,7 +62,7 @@ def test_a_folder_that_cannot_be_written_is_said_in_a_line(tmp_path: Path, comma
     file = write_results(tmp_path, {"id": "multi_turn_base_1", "result": []})
     (tmp_path / "taken").write_text("")
     what = str(file) if command == "score" else "multi_turn_base_1"
-    said = process(tmp_path, "bfcl", command, what, "--out", str(tmp_path / "taken"), "--data", str(bfcl_copy()))
+    said = inside(tmp_path, "bfcl", command, what, "--out", str(tmp_path / "taken"), "--data", str(bfcl_copy()))
     assert said.code == 2
     assert said.err.startswith(f"error: {tmp_path / 'taken'}: cannot be written: ")
     assert said.err.count("\n") == 1
@@ -145,7 +145,7 @@ def test_a_configuration_that_cannot_do_without_a_part_is_no_problem_of_the_data
 def test_a_run_its_evaluators_and_the_score_of_its_files_agree(tmp_path: Path, mode: str) -> None:
     categories = "multi_turn_base,simple_python,simple_javascript,irrelevance"
     asked = ["--endpoint", "simulated", "--mode", mode, "--categories", categories, "--limit", "12"]
-    said = process(tmp_path, "bfcl", "run", *asked, "--data", str(bfcl_copy()), "--quiet")
+    said = inside(tmp_path, "bfcl", "run", *asked, "--data", str(bfcl_copy()), "--quiet")
     run = tmp_path / said.out.strip()
     assert verdicts_of_run(run) == scored_again(run)
     results = [json.loads(line)["result"] for line in next(run.rglob("*simple_python_result.json")).open()]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.bfcl_copy import bfcl_copy
-from tests.cli_parts import command, environment, process
+from tests.cli_parts import command, environment, inside
 from tests.conversation_parts import Server, Values, serving
 
 from tunecheck.bfcl._scoring import score_results
@@ -34,7 +34,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> Any:
-    return process(folder, "bfcl", "run", *arguments)
+    return inside(folder, "bfcl", "run", *arguments)
 
 
 def result_lines(folder: Path, model: str, category: str) -> list[Values]:
@@ -208,7 +208,7 @@ def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(workspace: 
     assert begun.code == 0
     changed = run(workspace, "--resume", "last", "--limit", "2")
     assert (changed.code, "--limit: run" in changed.err) == (2, True)
-    other = process(workspace, "evaluate", "--resume", "last")
+    other = inside(workspace, "evaluate", "--resume", "last")
     assert (other.code, "tunecheck bfcl run --resume" in other.err) == (2, True)
     assert run(workspace, "--resume", "last", "--quiet").out == begun.out
 
@@ -216,7 +216,7 @@ def test_a_run_goes_on_only_as_it_was_begun_and_only_by_this_command(workspace: 
 def test_a_run_of_another_command_is_not_finished_by_this_one(workspace: Path) -> None:
     (workspace / "data.jsonl").write_text('{"query": "hi", "answer": "hello"}\n')
     assert (
-        process(
+        inside(
             workspace,
             "evaluate",
             "--dataset",

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, call, environment, here, process, replay, rows, workspace, write_lines
+from tests.cli_parts import ROOT, call, environment, here, inside, replay, rows, workspace, write_lines
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]\u202eBOOM[/bold red]"
 
@@ -30,7 +30,7 @@ def only_run(folder: Path) -> Path:
 
 
 def test_the_main_job_needs_nothing_but_data(small: Path) -> None:
-    said = process(small, "evaluate", "--dataset", "small.jsonl")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl")
     assert (said.code, said.err) == (0, "")
     assert "SIMULATED answers: no model was asked" in said.out
     assert "the embedded simulated endpoint" in said.out
@@ -53,7 +53,7 @@ def test_evaluate_py_is_the_same_command(small: Path) -> None:
 def test_the_table_says_how_many_call_rows_match_and_why_the_others_do_not(small: Path) -> None:
     answers = right_answers() | {"r0": call(people="2"), "r2": call(people=4, day="March 5, 2026"), "r3": call()}
     replay(small, answers)
-    said = process(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
     assert said.code == 0
     assert "all 6 rows call (3) answer (3)" in lines
@@ -66,12 +66,12 @@ def test_the_table_says_how_many_call_rows_match_and_why_the_others_do_not(small
 
 
 def test_the_table_fits_a_terminal_of_eighty_columns(small: Path) -> None:
-    said = process(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="80")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", COLUMNS="80")
     assert max(len(line.rstrip()) for line in said.out.splitlines()) <= 80
 
 
 def test_no_colour_reaches_a_pipe(small: Path) -> None:
-    assert "\x1b" not in process(small, "evaluate", "--dataset", "small.jsonl").out
+    assert "\x1b" not in inside(small, "evaluate", "--dataset", "small.jsonl").out
 
 
 def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None:
@@ -81,7 +81,7 @@ def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None
     workspace(small, data)
     answers = right_answers(data) | {HOSTILE: call(name=HOSTILE), "r2": call(people=HOSTILE)}
     replay(small, answers)
-    said = process(
+    said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--name", HOSTILE, "--group-by", "city"
     )
     assert said.code == 0
@@ -90,7 +90,7 @@ def test_model_output_reaches_the_terminal_as_harmless_text(small: Path) -> None
 
 
 def test_a_group_by_column_gets_a_table_of_its_own(small: Path) -> None:
-    said = process(
+    said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--group-by", "city", "--response-column", "answer"
     )  # the answer column answers itself rightly
     lines = [" ".join(line.split()) for line in said.out.splitlines()]
@@ -99,7 +99,7 @@ def test_a_group_by_column_gets_a_table_of_its_own(small: Path) -> None:
 
 
 def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> None:
-    said = process(
+    said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--json", "--fail-under", "match>=0.1", "--allow-simulated"
     )
     found = said.json()
@@ -115,7 +115,7 @@ def test_json_is_one_object_and_nothing_else_on_standard_output(small: Path) -> 
 
 
 def test_a_response_column_asks_nobody(small: Path) -> None:
-    said = process(small, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer", "--json").json()
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--response-column", "answer", "--json").json()
     assert said["metrics"]["match.binary_aggregate"] == 1.0
     assert said["simulated"] is False
     manifest = json.loads((small / said["run_dir"] / "run.json").read_text())
@@ -124,13 +124,13 @@ def test_a_response_column_asks_nobody(small: Path) -> None:
 
 def test_the_simulated_endpoint_of_the_workspace_wins_over_the_embedded_one(small: Path) -> None:
     (small / "endpoints" / "simulated.yaml").write_text("kind: simulated\nrates: {answered_instead_of_called: 1}\n")
-    found = process(small, "evaluate", "--dataset", "small.jsonl", "--json").json()
+    found = inside(small, "evaluate", "--dataset", "small.jsonl", "--json").json()
     assert found["by"]["row_kind"]["call"]["function_call_match.binary_aggregate"] == 0.0
 
 
 def test_the_seed_decides_what_the_simulated_endpoint_answers(small: Path) -> None:
     def responses(seed: str) -> list[object]:
-        found = process(small, "evaluate", "--dataset", "small.jsonl", "--seed", seed, "--json").json()
+        found = inside(small, "evaluate", "--dataset", "small.jsonl", "--seed", seed, "--json").json()
         lines = (small / found["run_dir"] / "eval_results.jsonl").read_text().splitlines()
         return [json.loads(line)["outputs.request_id"] for line in lines]
 
@@ -138,7 +138,7 @@ def test_the_seed_decides_what_the_simulated_endpoint_answers(small: Path) -> No
 
 
 def test_settings_and_mappings_reach_the_evaluators(small: Path) -> None:
-    found = process(
+    found = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--evaluators", "bleu,match", "--set", "match.threshold=0.99",
         "--mapping", "bleu.response=${data.answer}", "--json",
     ).json()  # fmt: skip
@@ -154,7 +154,7 @@ def test_a_file_in_the_workspace_is_an_evaluator(small: Path) -> None:
     (small / "evaluators" / "length.py").write_text(
         "def length(*, response):\n    return {'letters': len(str(response))}\n", "utf-8"
     )
-    found = process(small, "evaluate", "--dataset", "small.jsonl", "--evaluators", "length", "--json")
+    found = inside(small, "evaluate", "--dataset", "small.jsonl", "--evaluators", "length", "--json")
     assert found.json()["metrics"]["length.letters"] > 0
 
 
@@ -162,7 +162,7 @@ def test_the_messages_can_be_mapped_to_another_column(small: Path) -> None:
     write_lines(small / "datasets" / "small.jsonl", [{**row, "query": None, "asked": "hello"} for row in rows()])
     (small / "echo.py").write_text("def echo(messages):\n    return messages[0]['content']\n", "utf-8")
     (small / "endpoints" / "echo.yaml").write_text("kind: python\nfunction: ../echo.py:echo\n", "utf-8")
-    found = process(
+    found = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "echo",
         "--mapping", "target.messages=${data.asked}", "--json",
     ).json()  # fmt: skip
@@ -172,7 +172,7 @@ def test_the_messages_can_be_mapped_to_another_column(small: Path) -> None:
 
 def test_a_configuration_file_gives_options_and_the_command_line_wins(small: Path) -> None:
     (small / "eval.yaml").write_text("dataset: small.jsonl\nlimit: 5\nevaluators: [bleu]\nset: {bleu.threshold: 0.1}\n")
-    found = process(small, "evaluate", "--config", "eval.yaml", "--limit", "2", "--json").json()
+    found = inside(small, "evaluate", "--config", "eval.yaml", "--limit", "2", "--json").json()
     assert found["rows"] == 2
     manifest = json.loads((small / found["run_dir"] / "run.json").read_text())
     assert manifest["evaluators"]["bleu"]["arguments"]["threshold"] == 0.1
@@ -183,7 +183,7 @@ def test_a_configuration_file_gives_options_and_the_command_line_wins(small: Pat
 
 def test_a_gate_that_is_met_leaves_the_exit_code_at_zero(small: Path) -> None:
     replay(small, right_answers())
-    said = process(
+    said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match[call]>=0.9"
     )
     assert said.code == 0
@@ -192,16 +192,14 @@ def test_a_gate_that_is_met_leaves_the_exit_code_at_zero(small: Path) -> None:
 
 def test_a_gate_that_is_not_met_exits_with_three_and_says_required_and_found(small: Path) -> None:
     replay(small, right_answers() | {"r0": "no"})
-    said = process(
-        small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9"
-    )
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9")
     assert said.code == 3
     assert "gate NOT met required match >= 0.9 found 0.833333" in " ".join(said.out.split())
 
 
 def test_a_quiet_run_still_says_which_gate_was_not_met(small: Path) -> None:
     replay(small, right_answers() | {"r0": "no"})
-    said = process(
+    said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9", "--quiet"
     )
     assert said.code == 3
@@ -213,26 +211,26 @@ def test_with_a_gate_no_row_may_have_an_error_unless_a_share_is_allowed(small: P
     del answers["r5"]
     replay(small, answers)
     gated = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.9")
-    strict = process(small, *gated)
+    strict = inside(small, *gated)
     assert strict.code == 3
     assert "gate NOT met  required error rate <= 0" in strict.out
     assert "target: NoAnswerError: row r5: no recorded answer" in strict.out
-    assert process(small, *gated, "--max-error-rate", "0.2").code == 0
+    assert inside(small, *gated, "--max-error-rate", "0.2").code == 0
 
 
 def test_errors_without_a_gate_do_not_fail_the_run(small: Path) -> None:
     replay(small, {"r0": "hello"})
-    assert process(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded").code == 0
+    assert inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded").code == 0
 
 
 def test_a_run_in_which_every_row_has_an_error_exits_with_one(small: Path) -> None:
     replay(small, {"another": "hello"})
-    said = process(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded")
     assert (said.code, said.err) == (1, "error: every row ended in an error\n")
 
 
 def test_a_gate_on_simulated_answers_is_refused_before_anything_is_asked(small: Path) -> None:
-    said = process(small, "evaluate", "--dataset", "small.jsonl", "--fail-under", "match>=0.1")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--fail-under", "match>=0.1")
     assert said.code == 2
     assert "the answers are simulated" in said.err
     assert "--allow-simulated" in said.err
@@ -244,15 +242,15 @@ def test_a_gate_on_recorded_answers_that_say_they_are_simulated_is_refused_too(s
     lines = [{"id": key, "response": answer, "simulated": True} for key, answer in right_answers().items()]
     write_lines(small / "endpoints" / "recorded.jsonl", lines)
     gated = ("evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match>=0.1")
-    assert process(small, *gated).code == 2
-    allowed = process(small, *gated, "--allow-simulated")
+    assert inside(small, *gated).code == 2
+    allowed = inside(small, *gated, "--allow-simulated")
     assert allowed.code == 0
     assert "SIMULATED answers in 6 rows" in allowed.out
 
 
 def test_a_metric_that_turns_out_to_be_unknown_is_wrong_use(small: Path) -> None:
     replay(small, right_answers())
-    said = process(
+    said = inside(
         small, "evaluate", "--dataset", "small.jsonl", "--endpoint", "recorded", "--fail-under", "match.meen>=0.1"
     )
     assert said.code == 2
@@ -260,7 +258,7 @@ def test_a_metric_that_turns_out_to_be_unknown_is_wrong_use(small: Path) -> None
 
 
 def test_a_dry_run_counts_calls_and_tokens_and_writes_nothing(small: Path) -> None:
-    said = process(small, "evaluate", "--dataset", "small.jsonl", "--dry-run", "--json")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", "--dry-run", "--json")
     found = said.json()
     messages, tools = rows()[0]["query"], rows()[0]["tools"]
     least = 6 * len(json.dumps([messages, tools], separators=(",", ":"))) // 4
@@ -302,7 +300,7 @@ def test_a_dry_run_checks_the_mapping(small: Path, capsys: pytest.CaptureFixture
 
 def test_where_the_data_has_a_response_column_the_way_to_judge_it_is_told(small: Path) -> None:
     write_lines(small / "datasets" / "small.jsonl", rows(2, response="hi"))
-    assert "add --response-column response" in process(small, "evaluate", "--dataset", "small.jsonl").out
+    assert "add --response-column response" in inside(small, "evaluate", "--dataset", "small.jsonl").out
 
 
 def test_a_reader_that_leaves_early_changes_no_exit_code(small: Path) -> None:
@@ -315,5 +313,5 @@ def test_a_reader_that_leaves_early_changes_no_exit_code(small: Path) -> None:
 
 
 def test_a_terminal_that_knows_only_ascii_ends_no_run(small: Path) -> None:
-    said = process(small, "evaluate", "--dataset", "small.jsonl", PYTHONIOENCODING="ascii")
+    said = inside(small, "evaluate", "--dataset", "small.jsonl", PYTHONIOENCODING="ascii")
     assert (said.code, said.err) == (0, "")

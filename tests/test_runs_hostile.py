@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import Said, command, environment, process, workspace
+from tests.cli_parts import Said, command, environment, inside, workspace
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.runs._store import Run, find_run
@@ -52,7 +52,7 @@ def limited(folder: Path, *arguments: str) -> Said:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with the finished runs `whole` and `foreign`."""
     folder = workspace(tmp_path_factory.mktemp("made"))
-    assert process(folder, "evaluate", "--dataset", "small.jsonl", "--name", "x", "--quiet").code == 0
+    assert inside(folder, "evaluate", "--dataset", "small.jsonl", "--name", "x", "--quiet").code == 0
     (first,) = (folder / "eval_results").iterdir()
     shutil.copytree(first, folder / "eval_results" / "whole")
     first.rename(folder / "eval_results" / "foreign")
@@ -118,7 +118,7 @@ def test_a_journal_that_is_a_link_is_not_written_through(foreign: Path) -> None:
     victim.write_text("mine\nand a last line without an end")
     (foreign / "journal.jsonl").unlink()
     (foreign / "journal.jsonl").symlink_to(victim)
-    assert process(foreign.parents[1], "evaluate", "--resume", "foreign").code == 2
+    assert inside(foreign.parents[1], "evaluate", "--resume", "foreign").code == 2
     assert victim.read_text() == "mine\nand a last line without an end"
 
 
@@ -144,7 +144,7 @@ def test_a_socket_deep_in_a_run_folder_is_refused(foreign: Path, monkeypatch: py
 def test_the_folder_itself_may_be_reached_by_a_link(foreign: Path) -> None:
     link = foreign.parents[1] / "linked"
     link.symlink_to(foreign)
-    assert process(foreign.parents[1], "report", "linked").code == 0
+    assert inside(foreign.parents[1], "report", "linked").code == 0
 
 
 @pytest.mark.parametrize("file", ["run.json", "metrics.json"])

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import FIRST_TIME, process, rows, workspace
+from tests.cli_parts import FIRST_TIME, inside, rows, workspace
 from tests.pipeline_parts import Answering, column, metrics_of, only_run, run
 
 from tunecheck._errors import RunError
@@ -92,7 +92,7 @@ def test_the_command_line_says_it_without_a_traceback(tmp_path: Path) -> None:
         "import pathlib, shutil\n\ndef remover(response):\n"
         "    for run in pathlib.Path('eval_results').glob('*'):\n        shutil.rmtree(run)\n    return 1\n"
     )
-    said = process(tmp_path, "evaluate", "--dataset", "small.jsonl", "--evaluators", "remover")
+    said = inside(tmp_path, "evaluate", "--dataset", "small.jsonl", "--evaluators", "remover")
     complaints = said.err.removeprefix(FIRST_TIME.format("evaluators/remover.py"))
     assert (said.code, complaints.count("\n")) == (1, 1), said.err
     assert "was removed while it went on" in said.err
@@ -139,7 +139,7 @@ def test_no_file_of_a_command_goes_where_an_evaluator_went(tmp_path: Path) -> No
         "import os\n\ndef wanders(response):\n    os.chdir('/')\n    return 1\n"
     )
     files = ("--markdown", "it.md", "--junit", "it.xml")
-    said = process(tmp_path, "evaluate", "--dataset", "small.jsonl", "--evaluators", "wanders", *files)
+    said = inside(tmp_path, "evaluate", "--dataset", "small.jsonl", "--evaluators", "wanders", *files)
     assert (said.code, said.err) == (0, FIRST_TIME.format("evaluators/wanders.py"))
     assert {"it.md", "it.xml", "eval_results"} <= {path.name for path in tmp_path.iterdir()}
 

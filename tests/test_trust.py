@@ -1,4 +1,4 @@
-"""What nobody typed does not act: each test is an attack, with real processes and a server that must not be asked."""
+"""What nobody typed does not act: each test is an attack, with real files and a server that must not be asked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli_parts import ROOT, SIDECAR, Said, environment, process, replay, rows, workspace, write_lines
+from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer
 
 from tunecheck.prompts._loading import load_prompt
@@ -84,6 +84,11 @@ def evaluator(path: Path, mark: Path) -> Path:
 
 
 def evaluated(folder: Path, *arguments: str, **more: str) -> Said:
+    return inside(folder, "evaluate", "--quiet", *arguments, **more)
+
+
+def afresh(folder: Path, *arguments: str, **more: str) -> Said:
+    """The same in a process of its own, which has not loaded any file before."""
     return process(folder, "evaluate", "--quiet", *arguments, **more)
 
 
@@ -223,11 +228,11 @@ def test_rows_elsewhere_name_installed_simulators_only(
     (home / "simulators" / "Wiper.py").write_text(MARK.format(mark=str(ran)) + SIMULATOR, "utf-8")
     write_lines(elsewhere / "turns.jsonl", [{"id": "a", **TURNS, "answer": [[{"wipe": "{}"}]]}])
     data = elsewhere / "turns.jsonl"
-    done = process(home, *arguments, str(data))
+    done = inside(home, *arguments, str(data))
     assert done.code == (3 if arguments[0] == "datasets" else 2)
     assert f"--trust {data}" in done.out + done.err
     assert not ran.exists()
-    assert process(home, *arguments, str(data), "--trust", str(data)).code == 0
+    assert inside(home, *arguments, str(data), "--trust", str(data)).code == 0
     ran.unlink()
     own = shutil.copy(elsewhere / "turns.jsonl", home / "datasets")
     assert process(home, *arguments, str(own)).code == 0, own
@@ -242,10 +247,10 @@ def test_what_is_trusted_for_one_command_may_load_what_it_names(home: Path, else
     data = str(elsewhere / "data.jsonl")
     for path in ("data.yaml", "data.jsonl", "."):
         ran.unlink(missing_ok=True)
-        assert evaluated(home, "--dataset", data, "--trust", str(elsewhere / path)).code == 0
+        assert afresh(home, "--dataset", data, "--trust", str(elsewhere / path)).code == 0
         assert ran.exists()
     ran.unlink()
-    assert evaluated(home, "--dataset", data).code == 2
+    assert afresh(home, "--dataset", data).code == 2
     assert not ran.exists()
 
 
@@ -255,17 +260,17 @@ def test_what_is_trusted_by_content_is_trusted_until_it_changes(
     (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
     own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "configuration")}
     arguments = ("--dataset", str(elsewhere / "data.jsonl"))
-    assert process(home, "trust", str(elsewhere / "evil.yaml"), **own).code == 0
+    assert inside(home, "trust", str(elsewhere / "evil.yaml"), **own).code == 0
     refused = evaluated(home, *arguments, **own)
     assert (refused.code, ran.exists()) == (2, False)
     assert f"tunecheck trust {elsewhere / 'evil.py'}" in refused.err
-    assert process(home, "trust", str(elsewhere / "evil.py"), **own).code == 0
+    assert inside(home, "trust", str(elsewhere / "evil.py"), **own).code == 0
     assert evaluated(home, *arguments, **own).code == 0
     assert ran.exists()
     ran.unlink()
     with (elsewhere / "evil.py").open("a") as file:
         file.write("# changed\n")
-    assert evaluated(home, *arguments, **own).code == 2
+    assert afresh(home, *arguments, **own).code == 2
     assert not ran.exists()
 
 
@@ -332,7 +337,7 @@ def test_what_a_run_of_somebody_else_recorded_has_to_be_typed(
 def test_the_refusal_prints_the_command_to_type(home: Path, elsewhere: Path, ran: Path) -> None:
     run = by_somebody_else(begun(home), junit="it.xml", endpoint=str(elsewhere / "evil.yaml"))
     typed = as_typed(evaluated(home, "--reuse", run.name).err)
-    assert process(home, *typed).code == 0
+    assert inside(home, *typed).code == 0
     assert ran.exists()
     assert (home / "it.xml").exists()
 
@@ -347,7 +352,7 @@ def test_score_takes_no_judge_from_a_run_of_somebody_else(home: Path, elsewhere:
     run = by_somebody_else(begun(home), judge=str(elsewhere / "evil.yaml"))
     manifest = json.loads((run / "run.json").read_text("utf-8"))
     (run / "run.json").write_text(json.dumps({**manifest, "status": "finished"}), "utf-8")
-    done = process(home, "score", str(run))
+    done = inside(home, "score", str(run))
     assert (done.code, ran.exists()) == (2, False)
     assert as_typed(done.err) == ["score", str(run), "--judge", str(elsewhere / "evil.yaml")]
 
@@ -360,7 +365,7 @@ def test_a_run_of_somebody_else_is_read_without_anything_being_loaded(
     text = (run / "run.json").read_text("utf-8").replace('"interrupted"', '"finished"')
     (run / "run.json").write_text(text, "utf-8")
     name, *more = (word.format(run=run) for word in command)
-    done = process(home, name, *([] if name == "runs" else [str(run)]), *more)
+    done = inside(home, name, *([] if name == "runs" else [str(run)]), *more)
     assert (done.code, ran.exists(), server.requests) == (0, False, []), done
 
 
@@ -369,7 +374,7 @@ def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, 
     run = by_somebody_else(begun(home))
     manifest = json.loads((run / "run.json").read_text("utf-8"))
     (run / "run.json").write_text(json.dumps({**manifest, "parent": str(other)}), "utf-8")
-    said = process(home, "evaluate", "--resume", run.name).out
+    said = inside(home, "evaluate", "--resume", run.name).out
     assert " ".join(said.split()).count("somebody else's run names it") == 1  # a long path breaks the line anywhere
 
 
@@ -386,7 +391,7 @@ def test_a_memory_run_of_somebody_else_loads_and_writes_nothing_it_recorded(
     run = by_somebody_else(begun(home))
     manifest = json.loads((run / "run.json").read_text("utf-8"))
     (run / "run.json").write_text(json.dumps({**manifest, "command": {"memory_run": recorded}}), "utf-8")
-    done = process(home, "memory", "run", "--resume", run.name)
+    done = inside(home, "memory", "run", "--resume", run.name)
     assert (done.code, ran.exists(), (elsewhere / "made").exists()) == (2, False, False), done
     assert as_typed(done.err)[:4] == ["memory", "run", "--resume", run.name]
 
@@ -397,10 +402,10 @@ def test_a_memory_run_of_somebody_else_loads_and_writes_nothing_it_recorded(
 def test_ones_own_run_goes_on_with_everything_it_recorded(home: Path, elsewhere: Path, ran: Path) -> None:
     run = begun(home, "--endpoint", str(elsewhere / "evil.yaml"), "--set", "match.alternatives=false")
     ran.unlink()
-    assert evaluated(home, "--resume", run.name).code == 0
+    assert afresh(home, "--resume", run.name).code == 0
     assert ran.exists()
     assert evaluated(home, "--reuse", run.name).code == 0
-    assert process(home, "score", run.name).code == 0
+    assert inside(home, "score", run.name).code == 0
 
 
 def test_an_endpoint_has_changed_when_what_decides_its_answers_has(home: Path, server: FaultServer) -> None:
@@ -503,7 +508,7 @@ def test_a_benchmark_elsewhere_runs_no_code_of_its_own(home: Path, elsewhere: Pa
     (elsewhere / "kind.py").write_text(MARK.format(mark=str(ran)), "utf-8")
     (elsewhere / "bench.yml").write_text("datasets: {datasets: [{name: kind.py}]}\n", "utf-8")
     replay(home, {"a": "b"})
-    done = process(home, "memory", "run", "-c", str(elsewhere / "bench.yml"), "--endpoint", "recorded")
+    done = inside(home, "memory", "run", "-c", str(elsewhere / "bench.yml"), "--endpoint", "recorded")
     assert (done.code, ran.exists()) == (2, False), done
     assert f"--trust {elsewhere / 'kind.py'}" in done.err
 
