@@ -38,6 +38,7 @@ def test_rows_and_metrics_have_azure_s_shape(tmp_path: Path) -> None:
     assert list(row) == [
         "row_id",
         "row_fingerprint",
+        "cause",
         "inputs.id",
         "inputs.question",
         "inputs.deep",

@@ -111,7 +111,7 @@ def test_dicts_of_arguments_are_not_spread_over_columns(tmp_path: Path) -> None:
     data = [{"expected": {f"f{n}": {f"argument{n}": n}}, "response": "x"} for n in range(300)]
     result = run(tmp_path, data, evaluators={"e": lambda response: 1})
     keys = {key for row in rows_of(result) for key in row}
-    assert keys == {"row_id", "row_fingerprint", "inputs.expected", "inputs.response", "outputs.e.e"}
+    assert keys == {"row_id", "row_fingerprint", "cause", "inputs.expected", "inputs.response", "outputs.e.e"}
     written = (result.run_dir / "eval_results.jsonl").stat().st_size
     assert written < 4 * sum(len(str(row)) for row in data)
 

@@ -147,7 +147,12 @@ def test_all_rows_failing_is_still_a_result(tmp_path: Path) -> None:
 
     result = run(tmp_path, DATA, target=failing, evaluators={"e": lambda response: 1})
     assert (result.row_count, result.failed_row_count) == (4, 4)
-    assert metrics_of(result) == {"e.scored_count": 0, "e.not_applicable_count": 0, "e.error_count": 4}
+    assert metrics_of(result) == {
+        "e.scored_count": 0,
+        "e.not_applicable_count": 0,
+        "e.error_count": 4,
+        "cause.server_fault": 1.0,
+    }
 
 
 RAISED = [

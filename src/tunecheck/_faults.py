@@ -100,7 +100,7 @@ def to_json(faults: Iterable[Fault]) -> list[JSON]:
     for fault in faults:
         if len(kept) < MAX_FAULTS or (fault.code not in codes and len(kept) < 2 * MAX_FAULTS):
             codes.add(fault.code)
-            kept.append(_stored(fault))
+            kept.append(stored(fault))
     return kept
 
 
@@ -123,7 +123,8 @@ def _fault(item: object) -> Fault | None:
     return fault if 0 < len(fault.code) <= _LONGEST_CODE else None
 
 
-def _stored(fault: Fault) -> dict[str, JSON]:
+def stored(fault: Fault) -> dict[str, JSON]:
+    """One fault as it stands there."""
     row: dict[str, JSON] = {"code": fault.code[:_LONGEST_CODE]}
     for name in ("call", "path", "message"):
         text = getattr(fault, name)

@@ -181,12 +181,15 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):
     """A line of `eval_results.jsonl`, of the version that `run.json` says.
 
+    `cause` is why the row failed, null where it passed or nobody knows; `cause_evidence` a fault without code.
     Beside these keys it has `inputs.<column>`, `outputs.<column>`, `outputs.<evaluator>.<key>` and `error.<stage>`.
     """
 
     row_id: str
     row_fingerprint: str
     row_kind: Literal["call", "answer"] | UnsetType = UNSET
+    cause: str | None | UnsetType = UNSET
+    cause_evidence: dict[str, JSON] | UnsetType = UNSET
 
 
 RowVerdicts: TypeAlias = dict[str, tuple[str | None, dict[str, JSON]]]

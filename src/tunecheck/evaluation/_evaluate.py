@@ -337,7 +337,7 @@ def _check_names(evaluators: object) -> None:
     for name in evaluators:
         if not isinstance(name, str) or not name.strip():
             raise ConfigurationError(f"an evaluator's name must be a text, not {name!r}")
-        if name in ("target", "default", "results"):
+        if name in ("target", "default", "results", "cause"):
             raise ConfigurationError(f"an evaluator cannot be called {name!r}: that name is reserved")
     for name in evaluators:
         longer = next((other for other in evaluators if other.startswith(f"{name}.")), None)

@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from tunecheck._causes import METRIC, in_order
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON, dumps
@@ -187,6 +188,7 @@ class _Cell:
     first: int
     tallies: list[_Tally]
     count: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
     rows: array[int] = field(default_factory=lambda: array("Q"))
     """Which they are; kept only where some evaluator wants to see them again."""
 
@@ -217,6 +219,8 @@ class Aggregator:
         cell = self._cell(index, tuple(_group_value(state, column) for column in self._columns))
         cell.first = min(cell.first, index)
         cell.count += 1
+        if state.cause is not None:
+            cell.causes[state.cause.code] += 1
         if self._keeps_rows:
             cell.rows.append(index)
         for evaluator, tally in zip(self._evaluators, cell.tallies, strict=True):
@@ -278,7 +282,7 @@ class Aggregator:
             if found[f"{evaluator.name}.scored_count"]:
                 name = evaluator.name
                 metrics |= self._hanging.get(name) or _own_aggregate(evaluator, rows, _keys(tallies), self._hanging)
-        return metrics
+        return metrics | _shares_of_causes(cells)
 
     def _counted(self) -> list[str | None]:
         """Each evaluator's metric whose result counts, chosen over all rows: in every group it is the same."""
@@ -326,6 +330,13 @@ def _evaluator_metrics(name: str, tallies: Sequence[_Tally], counted: str | None
         f"{name}.not_applicable_count": said["not_applicable"],
         f"{name}.error_count": sum(tally.errors for tally in tallies),
     }
+
+
+def _shares_of_causes(cells: Sequence[_Cell]) -> Metrics:
+    """`cause.<code>` of each cause that some row has: its share of all rows."""
+    rows = sum(cell.count for cell in cells)
+    counts = sum((cell.causes for cell in cells), Counter[str]())
+    return {f"{METRIC}{code}": counts[code] / rows for code in in_order(counts)}
 
 
 def _keys(tallies: Iterable[_Tally]) -> list[str]:

@@ -26,6 +26,7 @@ from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_of_workspace
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
+from tunecheck.pipeline._row_causes import decide_cause
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
 
 _WINDOW = 1_024
@@ -462,6 +463,7 @@ class Engine:
 
     def _finish(self, state: RowState) -> None:
         try:
+            state.cause = decide_cause(state, self.plan.evaluators)
             refused = self._results.write(state.row.index, result_row(state, self._names))
             if refused is not None:
                 state.errors["results"] = refused

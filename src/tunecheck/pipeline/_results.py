@@ -13,6 +13,7 @@ import msgspec
 from msgspec import to_builtins
 
 from tunecheck._errors import DataError
+from tunecheck._faults import Fault, stored
 from tunecheck._files import Failure
 from tunecheck._json import JSON, dumps, dumps_line, loads
 from tunecheck._regular_files import lines, open_regular
@@ -41,6 +42,8 @@ class RowState:
     target: Mapping[str, JSON] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     errors: dict[str, Failure] = field(default_factory=dict)
+    cause: Fault | None = None
+    """Why it failed: a fault whose code is one of `CAUSES`."""
 
 
 def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
@@ -49,6 +52,12 @@ def result_row(state: RowState, evaluators: Sequence[str]) -> ResultRow:
     result: ResultRow = {"row_id": row.id, "row_fingerprint": row.fingerprint}
     if state.kind is not None:
         result["row_kind"] = state.kind
+    result["cause"] = None
+    if state.cause is not None:
+        evidence = stored(state.cause)
+        result["cause"] = evidence.pop("code")
+        if evidence:
+            result["cause_evidence"] = evidence
     for column, value in row.values.items():
         result[f"inputs.{column}"] = value
     for column, value in state.target.items():

@@ -1,0 +1,293 @@
+"""What an answer itself says of why its row failed: how it ended, how its calls are written, what its text does."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from tunecheck._causes import error_cause
+from tunecheck._faults import Fault
+from tunecheck._json import JSON, canonical, loads
+from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.formats._reading import read_calls
+from tunecheck.pipeline._answer_wording import asks_back, refuses
+
+_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
+_FILTERED = frozenset(
+    "content_filter content_filtered guardrail_intervened SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII".split()
+)
+_OVERFLOWED = "model_context_window_exceeded"
+_REFUSED = "refusal"
+
+_UNSEEN = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_call"})
+"""What faults say where an evaluator found no call that it could read."""
+
+_OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_matching_call"})
+"""What they say where it took a function's name for another one."""
+
+_TIMES = 3
+"""So often the same call in one answer is a loop, where it was not asked for."""
+
+_TOOLS = ("tool_definitions", "tools", "functions")
+_CLOSING = re.compile(r"\s*(?:</?[\w:]+>|<\|[^|<>]*\|>|\[/?[A-Z]+\])?\s*")
+_TAG = re.compile(r"<(/?)(\w+)[=>\s]")
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of a row that failed, as its failing evaluators saw it.
+
+    `response` is what was answered, `reading` the calls in it. `wanted` are the calls of the ground truth. Of a
+    conversation it is the last step of the turn that failed.
+    """
+
+    columns: Mapping[str, JSON]
+    response: object
+    reading: Reading
+    tools: ToolDefinitions
+    wanted: tuple[FunctionCall, ...]
+    expects_call: bool
+    expects_text: bool
+    codes: frozenset[str]
+
+    @classmethod
+    def read(
+        cls,
+        kind: str | None,
+        row: Mapping[str, object],
+        columns: Mapping[str, JSON],
+        arguments: Mapping[str, object],
+        faults: Sequence[Fault],
+    ) -> "Answer":
+        """From a row's kind and columns, the target's columns, and what the failing evaluators were given and found."""
+        codes = frozenset(fault.code for fault in faults)
+        turns = _turns(columns)
+        response = _response(columns, arguments) if turns is None else _last_step(turns, faults)
+        tools = _tools(arguments, row)
+        wanted = read_calls(arguments.get("ground_truth")).calls
+        return cls(
+            columns=columns,
+            response=response,
+            reading=read_calls(response, tools=tools),
+            tools=tools,
+            wanted=wanted,
+            expects_call=not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None),
+            expects_text=kind == "answer" and turns is None,
+            codes=codes,
+        )
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it stands in a text, not in calls as an API has them."""
+        return isinstance(self.response, str)
+
+    @property
+    def said(self) -> str:
+        """Its text without thoughts."""
+        text, thought = self.reading.text, self.reading.reasoning
+        _, found, after = text.partition(thought) if thought else ("", "", text)
+        return after[_end_of_mark(after) :] if found or not thought else text
+
+    @property
+    def thought(self) -> bool:
+        """Whether the model thought before it answered."""
+        usage = self.columns.get("usage")
+        tokens = usage.get("reasoning_tokens") if isinstance(usage, dict) else None
+        return bool(self.columns.get("reasoning") or tokens or self.reading.reasoning)
+
+
+def _end_of_mark(text: str) -> int:
+    mark = _CLOSING.match(text)
+    return mark.end() if mark else 0
+
+
+def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
+    """A conversation's steps by turn; None where it is no conversation."""
+    result = columns.get("result")
+    turns = [turn for turn in result if isinstance(turn, list)] if isinstance(result, list) else []
+    return turns if turns and isinstance(result, list) and len(turns) == len(result) else None
+
+
+def _last_step(turns: Sequence[Sequence[JSON]], faults: Sequence[Fault]) -> JSON:
+    number = next((fault.turn for fault in faults if fault.turn is not None), len(turns))
+    steps = turns[number - 1] if 0 < number <= len(turns) else ()
+    return steps[-1] if steps else None
+
+
+def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> object:
+    calls = columns.get("tool_calls")
+    if isinstance(calls, list) and calls:
+        return calls
+    given = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
+    return next((value for value in given if value is not None and value == value), None)  # pandas writes NaN for none
+
+
+def _tools(arguments: Mapping[str, object], row: Mapping[str, object]) -> ToolDefinitions:
+    for value in (source.get(name) for source in (arguments, row) for name in _TOOLS):
+        with suppress(ValueError):
+            if tools := ToolDefinitions.read(value):
+                return tools
+    return ToolDefinitions.read(None)
+
+
+def answer_causes(answer: Answer) -> Iterator[Fault]:
+    """The causes that hold by the answer itself, in any order."""
+    yield from _of_ending(answer)
+    yield from _of_encoding(answer.response)
+    if answer.reading.problem is not None:
+        if answer.is_text:
+            yield Fault(code="unreadable", message=answer.reading.problem)
+    elif answer.reading.calls:
+        yield from _of_calls(answer)
+    else:
+        yield from _of_silence(answer)
+
+
+# -- how it ended
+
+
+def _of_ending(answer: Answer) -> Iterator[Fault]:
+    reason, error = answer.columns.get("finish_reason"), answer.columns.get("error")
+    if isinstance(error, str):  # a recorded conversation that never got its answer
+        yield Fault(code=error_cause(error), message=error)
+    if reason in _FILTERED:
+        yield Fault(code="filtered", message=f"finish_reason {reason}")
+    elif reason == _OVERFLOWED:
+        yield Fault(code="overflow", message=f"finish_reason {reason}")
+    elif reason in _CUT or (reason is None and _ends_inside(answer)):
+        unanswered = not (answer.reading.calls or answer.reading.problem or answer.said.strip())
+        code = "thinking_used_budget" if answer.thought and unanswered else "cut_off"
+        yield Fault(code=code, message=_tokens(answer, reason))
+
+
+def _tokens(answer: Answer, reason: JSON) -> str:
+    usage = answer.columns.get("usage")
+    tokens = usage.get("output_tokens") if isinstance(usage, dict) else None
+    said = f"finish_reason {reason}" if reason is not None else "the text ends in the middle"
+    return f"{said} after {tokens} tokens" if tokens is not None else said
+
+
+def _ends_inside(answer: Answer) -> bool:
+    """Whether a text whose end nobody explains stops in the middle of a call or a thought."""
+    if not answer.is_text or answer.reading.calls:
+        return False
+    text = answer.reading.text.rstrip()
+    if answer.reading.problem is None:
+        return bool(answer.reading.reasoning) and text.endswith(answer.reading.reasoning)
+    return not text.endswith((">", "]", "```")) and _is_open(text)
+
+
+def _is_open(text: str) -> bool:
+    """Whether brackets, a string or tags are left open."""
+    bare = _STRINGS.sub("", text)
+    brackets = Counter(bare)
+    opened = sum(brackets[sign] for sign in "{[(") - sum(brackets[sign] for sign in "}])")
+    tags = Counter(closing for closing, _ in _TAG.findall(bare))
+    return '"' in bare or opened > 0 or tags[""] > tags["/"]
+
+
+# -- how its calls are written
+
+
+def _of_encoding(response: object) -> Iterator[Fault]:
+    """Calls of an API whose arguments are not the JSON text of an object, or that of such a text."""
+    for item in response if isinstance(response, list) else ():
+        function = item.get("function", item) if isinstance(item, dict) else None
+        if not isinstance(function, dict):
+            continue
+        arguments = function.get("arguments")
+        if not isinstance(arguments, str) or not arguments.strip():
+            continue
+        read = _loaded(arguments)
+        name = function.get("name")
+        call = name if isinstance(name, str) else None
+        if isinstance(read, str) and isinstance(_loaded(read), dict):
+            yield Fault(code="double_encoded", call=call, actual=arguments)
+        elif not isinstance(read, dict):
+            yield Fault(code="bad_arguments", call=call, actual=arguments)
+
+
+def encoded_twice(fault: Fault) -> bool:
+    """Whether a value is the JSON text of the list or object that was expected."""
+    if not fault.code.startswith("wrong_argument") or not isinstance(fault.actual, str):
+        return False
+    read = _loaded(fault.actual)
+    if not isinstance(read, (list, dict)):
+        return False
+    wanted = fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
+    return any(type(each) is type(read) for each in wanted)
+
+
+def _loaded(text: str) -> JSON:
+    """The value of a JSON text; None where it is none."""
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
+def _of_calls(answer: Answer) -> Iterator[Fault]:
+    if answer.is_text and answer.tools and "tool_calls" in answer.columns and not answer.codes.isdisjoint(_UNSEEN):
+        words = f"its form is {answer.reading.format}"
+        yield Fault(code="call_left_in_text", call=answer.reading.calls[0].name, message=words)
+    for call in answer.reading.calls:
+        if answer.tools and call.name not in answer.tools:
+            yield from _of_name(call.name, answer)
+    yield from _of_repetition(answer)
+    if answer.expects_text:
+        first = answer.reading.calls[0]
+        yield Fault(code="extra_call", call=first.name, actual=first.arguments)
+
+
+def _of_name(name: str, answer: Answer) -> Iterator[Fault]:
+    """A called name that no tool has: written otherwise, or made up."""
+    plain = {_plain(tool): tool for tool in answer.tools}
+    bare = name.rpartition(":")[0] if name.rpartition(":")[2].isdigit() else name
+    if (tool := plain.get(_plain(name))) is not None:
+        how = "another case" if _plain(name) == name else "dots and underscores are exchanged"
+        if not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
+            yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
+        return
+    ending = next((tool for tool in answer.tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
+    close = ending or next(iter(get_close_matches(name, list(answer.tools), n=1, cutoff=0.75)), None)
+    how = "has something added" if ending else "is renamed"
+    words = f"{name} is not among the tools" if close is None else f"{name} is not among the tools: {close} {how}"
+    if close is None:
+        yield Fault(code="unknown_function", call=name, message=words)
+    else:
+        yield Fault(code="unknown_function", call=name, expected=close, message=words)
+
+
+def _plain(name: str) -> str:
+    return name.replace(".", "_").replace("-", "_").casefold()
+
+
+def _of_repetition(answer: Answer) -> Iterator[Fault]:
+    made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
+    asked = Counter(call.name for call in answer.wanted)
+    for call in answer.reading.calls:
+        times = made.pop((call.name, canonical(call.arguments)), 0)
+        if times >= max(_TIMES, asked[call.name] + 1):
+            words = f"{call.name} was called {times} times with the same arguments"
+            yield Fault(code="loop", call=call.name, actual=call.arguments, message=words)
+
+
+# -- what its text does
+
+
+def _of_silence(answer: Answer) -> Iterator[Fault]:
+    """A text without a call, where one was needed or not."""
+    text = answer.said.strip()
+    said = answer.columns.get("refusal")
+    asks = asks_back(text)
+    if said or answer.columns.get("finish_reason") == _REFUSED or (refuses(text) and not asks):
+        yield Fault(code="refusal", actual=said if isinstance(said, str) else text)
+    elif answer.expects_call and asks:
+        yield Fault(code="asked_back", actual=text)
+    if answer.expects_call:
+        expected = [{"name": call.name, "arguments": call.arguments} for call in answer.wanted[:1]]
+        yield Fault(code="answered_instead_of_calling", expected=expected[0] if expected else None, actual=text)

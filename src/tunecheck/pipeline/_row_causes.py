@@ -1,0 +1,130 @@
+"""Why a row failed: the first cause that holds, from its answer, its errors and the faults that evaluators found.
+
+A cause is a `Fault` whose code is one of `CAUSES`; its other fields say what it is about. A fault that an evaluator
+gives with such a code counts as that cause. A row that passes is not looked at: deciding costs it nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from tunecheck._causes import CAUSES, error_cause
+from tunecheck._faults import Fault, read_faults
+from tunecheck.calls._matching.faults import argument_faults, call_faults
+from tunecheck.calls._matching.match import match_calls
+from tunecheck.calls._matching.values import MatchPolicy
+from tunecheck.calls._model import FunctionCall
+from tunecheck.pipeline._answer_causes import Answer, answer_causes, encoded_twice
+from tunecheck.pipeline._results import RowState
+from tunecheck.pipeline._scoring import BoundEvaluator
+
+_ORDER = {code: position for position, code in enumerate(CAUSES)}
+_FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
+
+_CAUSES = {
+    "answered_instead_of_calling": "answered_instead_of_calling",
+    "call_out_of_order": "wrong_function",
+    "called_instead_of_answering": "extra_call",
+    "empty_turn": "answered_instead_of_calling",
+    "missing_argument": "wrong_argument.missing",
+    "misnamed_call": "wrong_function",
+    "no_matching_call": "wrong_argument.other",
+    "no_response": "server_fault",
+    "schema_violation": "wrong_argument.schema",
+    "unexpected_argument": "wrong_argument.unexpected",
+    "wrong_argument": "wrong_argument.other",
+}
+"""The cause that a fault is, where its code is another one."""
+
+_UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
+"""Faults that, without a path, say that calls differ, and not how."""
+
+_BY_NAME_ONLY = MatchPolicy(alternatives=True)
+
+
+def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
+    """The cause of a row's failure; None where nothing failed, or nothing that is known holds."""
+    if "target" not in state.errors and not any(_FAILED in output.values() for output in state.outputs.values()):
+        return None
+    try:
+        return min(_causes(state, evaluators), key=_position, default=None)
+    except Exception:  # noqa: BLE001 - a row may hold objects of any class, which raise anything: then nothing is known
+        return None
+
+
+def _position(cause: Fault) -> int:
+    return _ORDER.get(cause.code, len(_ORDER))  # of a kind of wrong argument that is not listed
+
+
+def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[Fault]:
+    if (error := state.errors.get("target")) is not None:
+        yield Fault(code=error_cause(f"{error.type}: {error.message}"))
+        return
+    failing = [each for each in evaluators if _fails(state.outputs.get(each.name, {}))]
+    if not failing:
+        return
+    arguments: dict[str, object] = {}
+    for evaluator in reversed(failing):  # of several that were given different values, the first one's count
+        arguments |= evaluator.bind(state.row.values, state.target)
+    listed = [state.outputs[each.name] for each in failing]
+    faults = tuple(
+        fault
+        for output in listed
+        for key, value in output.items()
+        if key.endswith(_PROPERTIES)
+        for fault in read_faults(value)
+    )
+    answer = Answer.read(state.kind, state.row.values, state.target, arguments, faults)
+    yield from answer_causes(answer)
+    explained = [each for fault in faults for each in _explained(fault, answer)]
+    yield from _swapped(explained)
+    for fault in explained:
+        yield from _of_fault(fault, answer)
+
+
+def _fails(output: Mapping[str, object]) -> bool:
+    return any(value == _FAILED and key.endswith(_RESULT) for key, value in output.items())
+
+
+def _explained(fault: Fault, answer: Answer) -> Sequence[Fault]:
+    """The fault itself, or what more can be said in its place."""
+    if fault.code not in _UNEXPLAINED or fault.path is not None:
+        return [fault]
+    if compared := [*_compared(answer)]:
+        return compared
+    if fault.code == "call_count":
+        more = len(answer.reading.calls) > len(answer.wanted)
+        return [replace(fault, code="extra_call" if more else "missing_call")]
+    return [fault]
+
+
+def _swapped(faults: Sequence[Fault]) -> Iterator[Fault]:
+    """A call too many where another one is missing."""
+    missing = next((fault for fault in faults if fault.code == "missing_call"), None)
+    extra = next((fault for fault in faults if fault.code == "extra_call"), None)
+    if missing is not None and extra is not None:
+        wanted, made = {"name": missing.call}, {"name": extra.call}
+        yield Fault(code="wrong_function", call=missing.call, turn=missing.turn, expected=wanted, actual=made)
+
+
+def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
+    if encoded_twice(fault):
+        yield replace(fault, code="double_encoded")
+    if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
+        yield replace(fault, code="unreadable")
+    code = _CAUSES.get(fault.code, fault.code)
+    if code in CAUSES or code.startswith("wrong_argument."):
+        yield fault if code == fault.code else replace(fault, code=code)
+
+
+def _compared(answer: Answer) -> Iterator[Fault]:
+    """How calls differ from possible answers, which name for each argument the values that are right."""
+    made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted))
+    if made and wanted:
+        match = match_calls(made, wanted, _BY_NAME_ONLY)
+        yield from call_faults(match, _BY_NAME_ONLY)
+        yield from (fault for fault in argument_faults(match) if fault.path is not None)
+
+
+def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
+    return [FunctionCall(call.name.replace(".", "_"), call.arguments) for call in calls]

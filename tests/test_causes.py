@@ -1,0 +1,203 @@
+"""Each failed row says in one code why it failed; what holds by the answer comes before what evaluators found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline_parts import metrics_of, rows_of, run
+
+from tunecheck import ArgumentMatchEvaluator, CallCheckEvaluator, ContentFilterError, FunctionCallMatchEvaluator
+from tunecheck._causes import CAUSES
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}, "spans": {"type": "array"}}},
+        },
+    }
+    for name in ("weather.now", "book_table", "set_alarm")
+]
+CALL = {"name": "book_table", "arguments": {"city": "Paris"}}
+TRUTH = [CALL]
+
+
+def call(name: str = "book_table", arguments: Any = '{"city": "Paris"}') -> dict[str, Any]:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": "1", "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def called(*calls: dict[str, Any], finish: str | None = "tool_calls") -> dict[str, Any]:
+    """An endpoint's columns where it called."""
+    return {"response": list(calls), "text": None, "tool_calls": list(calls), "finish_reason": finish}
+
+
+def said(text: str, finish: str | None = "stop", **more: Any) -> dict[str, Any]:
+    """An endpoint's columns where it wrote."""
+    return {"response": text, "text": text, "tool_calls": None, "finish_reason": finish, **more}
+
+
+TWICE = json.dumps(json.dumps({"city": "Paris"}))
+CUT = '<tool_call>{"name": "book_table", "arguments": {"ci'
+OTHER = '<tool_call>{"name": "set_alarm", "arguments": {}}</tool_call>'
+WRITTEN = json.dumps(CALL)
+TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
+    ("right", called(call()), TRUTH, None),
+    ("right and cut off afterwards", called(call(), finish="length"), TRUTH, None),
+    ("cut off in prose", said("Let me see. The", "length"), TRUTH, "cut_off"),
+    ("cut off in a call, said", said('<tool_call>{"name": "book_ta', "length"), TRUTH, "cut_off"),
+    ("cut off in a call, not said", said(CUT, None), TRUTH, "cut_off"),
+    ("cut off in arguments", called(call(arguments='{"city": "Par'), finish="length"), TRUTH, "cut_off"),
+    ("thinking, in a field", said("", "length", reasoning="The user"), TRUTH, "thinking_used_budget"),
+    ("thinking, in the text", said("<think>The user wants", "length"), TRUTH, "thinking_used_budget"),
+    ("thinking, counted", said("", "length", usage={"reasoning_tokens": 512}), TRUTH, "thinking_used_budget"),
+    ("thought, then cut off", said("<think>Hm.</think>\nI will", "length"), TRUTH, "cut_off"),
+    ("filtered", said("", "content_filter"), TRUTH, "filtered"),
+    ("overflown", said("", "model_context_window_exceeded"), TRUTH, "overflow"),
+    ("broken JSON", said('<tool_call>{"name": "book_table", arguments}</tool_call>'), TRUTH, "unreadable"),
+    ("broken JSON of an API", called(call(arguments='{"city": Paris}')), TRUTH, "bad_arguments"),
+    ("a list of an API", called(call(arguments='["Paris"]')), TRUTH, "bad_arguments"),
+    ("encoded twice", called(call(arguments=TWICE)), TRUTH, "double_encoded"),
+    (
+        "a list encoded twice",
+        called(call(arguments={"spans": "[1, 2]"})),
+        [{"name": "book_table", "arguments": {"spans": [1, 2]}}],
+        "double_encoded",
+    ),
+    ("made up", called(call("fly_to_moon")), TRUTH, "unknown_function"),
+    ("prefixed", called(call("functions.book_table")), TRUTH, "unknown_function"),
+    ("renamed", called(call("bookTable")), TRUTH, "unknown_function"),
+    (
+        "dots as underscores",
+        called(call("weather_now", {})),
+        [{"name": "weather.now", "arguments": {}}],
+        "unknown_function",
+    ),
+    ("refused", said("I'm sorry, but I can't help with that. Anything else?"), TRUTH, "refusal"),
+    ("refused after a thought", said("<think>No.</think>\n\nI cannot do that."), TRUTH, "refusal"),
+    ("refused in Chinese", said("很抱歉，我无法帮助您。"), TRUTH, "refusal"),
+    ("refused in a field", said("", refusal="No."), TRUTH, "refusal"),
+    ("looping", called(*[call("set_alarm", {}) for _ in range(4)]), TRUTH, "loop"),
+    ("asked back", said("Sure! For which city?"), TRUTH, "asked_back"),
+    ("asked back sorrily", said("I'm sorry, I can't book without a date. Which day?"), TRUTH, "asked_back"),
+    ("answered", said("The table is booked."), TRUTH, "answered_instead_of_calling"),
+    ("said nothing", said(""), TRUTH, "answered_instead_of_calling"),
+    ("another function", called(call("set_alarm")), TRUTH, "wrong_function"),
+    ("one of two", called(call()), [CALL, {"name": "set_alarm", "arguments": {}}], "missing_call"),
+    ("two of one", called(call(), call("set_alarm", {})), TRUTH, "extra_call"),
+    ("called instead of answering", called(call()), "Hello!", "extra_call"),
+    ("no argument", called(call(arguments={})), TRUTH, "wrong_argument.missing"),
+    ("one argument more", called(call(arguments={"city": "Paris", "to": 1})), TRUTH, "wrong_argument.unexpected"),
+    ("another case", called(call(arguments={"city": "PARIS"})), TRUTH, "wrong_argument.case_or_spacing"),
+    ("another value", called(call(arguments={"city": "Rome"})), TRUTH, "wrong_argument.other"),
+    ("in the text, and right", said(f"<tool_call>{WRITTEN}</tool_call>"), TRUTH, None),
+    ("in the text, and wrong", said(OTHER), TRUTH, "wrong_function"),
+    ("down", {"raise": "ConnectionError: refused"}, TRUTH, "server_fault"),
+    ("declined", {"raise": "ContentFilterError: violence"}, TRUTH, "filtered"),
+    ("too long", {"raise": "This model's maximum context length is 4096 tokens"}, TRUTH, "overflow"),
+]  # fmt: skip
+
+
+def target(answer: dict[str, Any]) -> dict[str, Any]:
+    if "raise" in answer:
+        raise (ContentFilterError if "ContentFilter" in answer["raise"] else RuntimeError)(answer["raise"])
+    return answer
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    data = [{"id": name, "answer": answer, "tools": TOOLS, "ground_truth": truth} for name, answer, truth, _ in TABLE]
+    evaluators = {"functions": FunctionCallMatchEvaluator(), "arguments": ArgumentMatchEvaluator()}
+    mapping = {"tool_definitions": "${data.tools}", "response": "${target.response}"}
+    config = {"default": {"column_mapping": mapping}}
+    folder = tmp_path_factory.mktemp("causes")
+    return run(folder, data, target=target, evaluators=evaluators, evaluator_config=config)
+
+
+@pytest.fixture(scope="module")
+def rows(result: Any) -> dict[str, dict[str, Any]]:
+    return {row["row_id"]: row for row in rows_of(result)}
+
+
+@pytest.mark.parametrize(("name", "cause"), [(name, cause) for name, *_, cause in TABLE])
+def test_a_row_has_the_first_cause_that_holds(name: str, cause: str | None, rows: dict[str, Any]) -> None:
+    assert rows[name]["cause"] == cause
+    assert cause is None or cause in CAUSES
+
+
+def test_each_cause_has_its_share_of_all_rows_as_a_metric(result: Any, rows: dict[str, Any]) -> None:
+    shares = {name: value for name, value in metrics_of(result).items() if name.startswith("cause.")}
+    assert shares["cause.thinking_used_budget"] == 3 / len(TABLE)
+    assert "cause.gave_up" not in shares
+    assert sum(shares.values()) == pytest.approx(sum(row["cause"] is not None for row in rows.values()) / len(rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "evidence"),
+    [
+        ("right", None),
+        ("cut off in prose", {"message": "finish_reason length"}),
+        ("another case", {"call": "book_table", "path": "city", "expected": "Paris", "actual": "PARIS"}),
+        ("encoded twice", {"call": "book_table", "actual": TWICE}),
+        (
+            "prefixed",
+            {
+                "call": "functions.book_table",
+                "expected": "book_table",
+                "message": "functions.book_table is not among the tools: book_table has something added",
+            },
+        ),
+    ],
+)
+def test_a_cause_has_its_evidence_beside_it(name: str, evidence: Any, rows: dict[str, Any]) -> None:
+    assert rows[name].get("cause_evidence") == evidence
+
+
+def test_a_call_that_the_evaluator_did_not_see_was_left_in_the_text(tmp_path: Path) -> None:
+    text = f"<tool_call>{WRITTEN}</tool_call>"
+    data = [{"answer": said(text), "tools": TOOLS, "ground_truth": [{"book_table": {"city": ["Paris"]}}]}]
+    result = run(tmp_path, data, target=target, evaluators={"check": CallCheckEvaluator(compat="bfcl", mode="tools")})
+    (row,) = rows_of(result)
+    assert row["cause"] == "call_left_in_text"
+    assert row["cause_evidence"] == {"call": "book_table", "message": "its form is hermes"}
+
+
+@pytest.mark.parametrize(
+    ("made", "truth", "cause"),
+    [
+        ([call(arguments={"city": "Pariss"})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.close_wording"),
+        ([call(arguments={"city": 5})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.type"),
+        ([call(), call()], [{"book_table": {"city": ["Paris"]}}], "extra_call"),
+        ([call()], [{"book_table": {"city": ["Paris"]}}, {"set_alarm": {}}], "missing_call"),
+        (
+            [call(), call("set_alarm", {"city": "Rome"})],
+            [{"book_table": {"city": ["Paris"]}}, {"set_alarm": {"city": ["Oslo"]}}],
+            "wrong_argument.other",
+        ),
+        ([call("weather_now", {"city": "Rome"})], [{"weather.now": {"city": ["Oslo"]}}], "wrong_argument.other"),
+    ],
+)
+def test_verdicts_of_the_leaderboard_have_causes_too(tmp_path: Path, made: Any, truth: Any, cause: str) -> None:
+    data = [{"answer": called(*made), "functions": [tool["function"] for tool in TOOLS], "ground_truth": truth}]
+    result = run(tmp_path, data, target=target, evaluators={"check": CallCheckEvaluator(compat="strict")})
+    assert rows_of(result)[0]["cause"] == cause
+
+
+def test_a_users_evaluator_names_a_cause_as_the_code_of_a_fault(tmp_path: Path) -> None:
+    def judge(n: int) -> dict[str, Any]:
+        fault = {"code": "needless_step" if n else "rude", "call": "login"}
+        return {"own": 0.0, "own_result": "fail", "own_properties": {"faults": [fault]}}
+
+    result = run(tmp_path, [{"n": 0}, {"n": 1}], evaluators={"own": judge})
+    assert [row["cause"] for row in rows_of(result)] == [None, "needless_step"]
+
+
+def test_every_cause_is_documented_with_what_to_try() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "causes.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]
+    documented = {code.strip("`"): (what, side, advice) for code, what, side, _, advice in rows}
+    assert documented == {cause.code: (cause.title, cause.side, cause.advice) for cause in CAUSES.values()}
