@@ -89,7 +89,12 @@ def run(examples: int) -> Figures:
         path = configuration(folder, examples)
         started = time.perf_counter()
         outcome = run_memory(
-            path, agent, definitions=folder / "definitions", results_dir=folder / "runs", max_prompt_size=WINDOW
+            path,
+            agent,
+            definitions=folder / "definitions",
+            results_dir=folder / "runs",
+            max_prompt_size=WINDOW,
+            unjudged=True,
         )
         seconds = time.perf_counter() - started
         assert outcome.result.row_count == examples * len(DATA_SETS)
@@ -139,7 +144,7 @@ def start(python: str) -> float:
         for _ in range(4):
             _First.came.clear()
             began = time.perf_counter()
-            subprocess.run([*command, "--fresh", "--quiet"], cwd=folder, capture_output=True, check=False)
+            subprocess.run([*command, "--fresh", "--quiet", "--unjudged"], cwd=folder, capture_output=True, check=False)
             found.append(_First.came[0] - began)
         server.shutdown()
     return statistics.median(found[1:])  # the first one makes the definitions
