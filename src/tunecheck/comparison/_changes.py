@@ -183,8 +183,8 @@ def _with_rows(
             new=float(changes.new[pair]),
             base_reason=base.reason[:_LONGEST_REASON] or None,
             new_reason=new.reason[:_LONGEST_REASON] or None,
-            gone=tuple(words for words in old_faults if words not in new_faults),
-            come=tuple(words for words in new_faults if words not in old_faults),
+            gone=_only(old_faults, new_faults),
+            come=_only(new_faults, old_faults),
             base_faults=base.faults[:_MOST_FAULTS],
             new_faults=new.faults[:_MOST_FAULTS],
         )
@@ -192,6 +192,10 @@ def _with_rows(
     regressed, fixed, changed = (tuple(map(row, changes.pairs[name])) for name in LISTS)
     why = "; ".join(filter(None, (metric.why, _threshold_changed(metric, changes, runs))))
     return replace(metric, regressed=regressed, fixed=fixed, changed=changed, totals=changes.totals, why=why)
+
+
+def _only(faults: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    return tuple([words for words in faults if words not in others]) if others else tuple(faults)
 
 
 def _threshold_changed(metric: MetricComparison, changes: Changes, runs: RunPair) -> str:

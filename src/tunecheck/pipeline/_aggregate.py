@@ -82,6 +82,9 @@ def counted_metrics(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, 
     return {name: counted_metric(known[name], name, primary) for name, primary in primaries.items()}
 
 
+_BELOW_THRESHOLD, _OWN = (Fault(code="below_threshold"),), (Fault(code="own"),)
+
+
 class VerdictReader:
     """Reads one evaluator's verdict out of result rows; `metric` is the one that counts, None where none does.
 
@@ -122,15 +125,15 @@ class VerdictReader:
         return "scored" if any(key.startswith(self._own) for key in row) else "error"
 
     def _faults(self, row: Mapping[str, JSON], threshold: float | None, reason: str) -> tuple[Fault, ...]:
-        named = read_faults(row.get(self._properties)) or _judged(row.get(self._differences))
-        return named[:_MOST_FAULTS] or (
-            Fault(code="below_threshold" if threshold is not None and not reason else "own"),
-        )
+        named = read_faults(row.get(self._properties))
+        if not named and isinstance(differences := row.get(self._differences), list):
+            named = _judged(differences)
+        return named[:_MOST_FAULTS] or (_BELOW_THRESHOLD if threshold is not None and not reason else _OWN)
 
 
-def _judged(differences: JSON) -> tuple[Fault, ...]:
+def _judged(differences: list[JSON]) -> tuple[Fault, ...]:
     """The differences that a judge lists, each of a kind in its own words."""
-    listed = [item for item in differences if isinstance(item, dict)] if isinstance(differences, list) else []
+    listed = [item for item in differences if isinstance(item, dict)]
     kinds = [item.get("kind") for item in listed[:_MOST_FAULTS]]
     return tuple(Fault(code=clean(kind, 100)) for kind in kinds if isinstance(kind, str))
 

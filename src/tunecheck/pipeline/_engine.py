@@ -46,7 +46,7 @@ _LONG_S = 3.0
 _MOST_LOST = 20
 """Most notes on keys that are null."""
 
-_Hashes: TypeAlias = "dict[tuple[tuple[str, int], ...], tuple[dict[str, object], str | None]]"
+_Hashes: TypeAlias = "dict[tuple[object, ...], tuple[dict[str, object], str | None]] | None"
 """Hashes of arguments by the identity of their values, which are held so that no other value gets it."""
 
 
@@ -368,7 +368,7 @@ class Engine:
     def _job(self, lane: Lane, state: RowState) -> Job | None:
         """A row's work in a lane; None where nothing of it is left to do."""
         job = Job(state, [])
-        hashed: _Hashes = {}
+        hashed: _Hashes = {} if len(lane.evaluators) > 1 else None
         again: RowVerdicts = {}
         for evaluator in lane.evaluators:
             arguments, input_hash = self._bind(evaluator, state, hashed)
@@ -393,7 +393,7 @@ class Engine:
     def _bind(
         self, evaluator: BoundEvaluator, state: RowState, hashed: _Hashes
     ) -> tuple[dict[str, object] | None, str | None]:
-        """An evaluator's arguments and their hash; `hashed` has the row's so far."""
+        """An evaluator's arguments and their hash; `hashed` has the row's so far, None where nobody else needs them."""
         if "target" in state.errors and evaluator.needs_target:
             return None, None
         try:
@@ -401,7 +401,9 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - a row may hold any object, whose methods may raise anything
             self._note_error(state, evaluator.name, failure(error))
             return None, None
-        same = tuple((name, id(value)) for name, value in arguments.items())
+        if hashed is None:
+            return arguments, evaluator.input_hash(arguments)
+        same = (*arguments, *map(id, arguments.values()))
         if same not in hashed:
             hashed[same] = arguments, evaluator.input_hash(arguments)
         return arguments, hashed[same][1]

@@ -76,7 +76,8 @@ class _Together:
         if self._executor.shares_memory and (others or self._begun > begun):
             self._beside_others += 1
             for row, found in zip(batch, outcomes, strict=True):
-                await self._again(row, found)
+                if any(type(each) is Failure for each in found):
+                    await self._again(row, found)
         return outcomes, spent
 
     async def _alone(self, batch: Sequence[list[Arguments]]) -> Reply:

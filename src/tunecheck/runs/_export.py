@@ -43,9 +43,9 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
 
 def _cell(value: JSON) -> str | int | float:
     if isinstance(value, str):
-        if value.isalnum():  # a quick way past the expressions for most texts
+        if value.isalnum():  # a quick way past the expression for most texts
             return value
-        shown = _without_controls(value)
+        shown = value if value.isprintable() else _without_controls(value)
         return f"'{shown}" if _FORMULA.match(shown) else shown
     if value is None:
         return ""

@@ -273,9 +273,10 @@ def _with_faults(name: str, rows: Sequence[RowChange], metric: MetricComparison,
     return text
 
 
-def _groups(row: RowChange) -> tuple[Counter[str], Counter[str]]:
-    sides = ((row.base_faults, row.base_reason), (row.new_faults, row.new_reason))
-    base, new = (Counter(fault_groups(faults, reason or "").values()) for faults, reason in sides)
+def _groups(row: RowChange) -> tuple[set[str], set[str]]:
+    """What the row's faults count as, in the base and in the new run."""
+    base = set(fault_groups(row.base_faults, row.base_reason or "").values()) if row.base_faults else set()
+    new = set(fault_groups(row.new_faults, row.new_reason or "").values()) if row.new_faults else set()
     return base, new
 
 
