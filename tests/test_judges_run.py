@@ -106,6 +106,11 @@ def test_a_run_that_failed_midway_goes_on_and_buys_nothing_twice(tmp_path: Path)
     )
     assert answered == Counter(texts)
     assert column(result, "outputs.quality.quality") == [3] * 30
+    refused = [asked for asked in server.asked if asked["response_format"]["type"] == "json_schema"]
+    assert len(refused) == 1, "what the service takes is known when the run goes on"
+    assert "endpoint 'judge': response_format json_schema is not taken by this model: asked for a JSON object" in (
+        result.notes
+    )
 
 
 def test_no_secret_of_a_judge_stands_in_the_run_folder(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ _ONLY_STREAMS = re.compile(
 class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of an API's limits; nothing is, at first.
 
-    `parameters` are those that it refused, with the value that was sent; `formats` the answer formats (`bounds`: a
-    schema with keywords such as `minimum`); `roles` those of the system message. `responses`: it is asked through the
-    Responses API; `streams`: it answers only as a stream. `room` is the limit of tokens that a judge or simulated user
-    needs in order not to be cut off while it thinks.
+    `parameters` are those that it refused, with the value that was sent where it is a number; `formats` the answer
+    formats (`bounds`: a schema with keywords such as `minimum`); `roles` those of the system message. `responses`: it
+    is asked through the Responses API; `streams`: it answers only as a stream. `room` is the limit of tokens that a
+    judge or simulated user needs in order not to be cut off while it thinks.
     """
 
     parameters: dict[str, JSON] = {}
@@ -146,7 +146,8 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         if name == FORMAT:
             return self._without_format(sent[FORMAT], said)
         if name is not None and name not in self.parameters:
-            return msgspec.structs.replace(self, parameters={**self.parameters, name: sent[name]})
+            value = sent[name] if isinstance(sent[name], (bool, int, float)) else None  # a text may be a secret
+            return msgspec.structs.replace(self, parameters={**self.parameters, name: value})
         return None
 
     def _refused_roles(self, error: EndpointError, messages: Sequence[Message]) -> tuple[str, ...]:
@@ -179,7 +180,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def sentences(self) -> Iterator[str]:
         """What was found out, each in a line that says what is done about it."""
         for name, value in self.parameters.items():
-            shown = f"{name} {str(value).lower()}" if isinstance(value, (bool, int, float)) else name
+            shown = name if value is None else f"{name} {str(value).lower()}"
             other = self._name(name, {})
             yield f"{shown} is not taken by this model: {f'sent as {other}' if other else 'left out'}"
         if self.formats:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
@@ -20,6 +21,7 @@ from tunecheck._targets import Target
 from tunecheck._whole_files import write_file
 from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
+from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.evaluation._arguments import Keeping, Pace
 from tunecheck.evaluation._loop import Closable, run_engine
@@ -165,17 +167,33 @@ class Execution:
 
     def _check_prices(self) -> None:
         """A limit on cost holds only for calls whose price is known."""
-        asked = [(each.name, each.endpoint) for each in self.evaluators if each.endpoint is not None]
-        asked += [("target", own)] if isinstance(own := getattr(self.target, "endpoint", None), Endpoint) else []
-        priced = [endpoint for _, endpoint in asked if endpoint.price is not None]
+        asked = self._endpoints
+        priced = [endpoint for endpoint in asked.values() if endpoint.price is not None]
         if self.pace.max_cost is None or len(priced) == len(asked) > 0:
             return
-        unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked if e.price is None and n != "target"]
+        unknown = [f"{e.name!r}, which {n!r} asks" for n, e in asked.items() if e.price is None and n != "target"]
         if unknown or not priced:
             raise ConfigurationError(
                 f"max_cost: unknown price of {unknown[0] if unknown else 'the calls'}: "
                 "write `price:` in the endpoint's definition, or give --prices FILE"
             )
+
+    @property
+    def _endpoints(self) -> dict[str, Endpoint]:
+        """The endpoints that are asked, by the evaluator's name or as `target`."""
+        own = getattr(self.target, "endpoint", None)
+        target = {"target": own} if isinstance(own, Endpoint) else {}
+        return target | {each.name: each.endpoint for each in self.evaluators if each.endpoint is not None}
+
+    def _with_facts(self, manifest: RunFile) -> RunFile:
+        """The manifest with what was found out about the endpoints' APIs, so that a resumed run knows it."""
+        known = {name: endpoint.facts for name, endpoint in self._endpoints.items() if endpoint.facts != ApiFacts()}
+        return replace(manifest, api={name: to_builtins(facts) for name, facts in known.items()})
+
+    def _recall_facts(self, manifest: RunFile) -> None:
+        for name, endpoint in self._endpoints.items():
+            with contextlib.suppress(ValidationError):  # written by another version: it is found out again
+                endpoint.facts = convert(manifest.api[name], ApiFacts) if name in manifest.api else endpoint.facts
 
     def _describe(self, scan: Scan) -> RunFile:
         path = self.dataset.path
@@ -210,6 +228,7 @@ class Execution:
         self, run: Run, manifest: RunFile, scan: Scan, earlier: Recorded | None, notes: list[str], *, resumed: bool
     ) -> Finished:
         known = manifest.records or 0
+        self._recall_facts(manifest)
         path = run.journal.absolute()  # evaluators may go to another folder
         with contextlib.closing(Journal(path, at_least=known)) as journal, contextlib.ExitStack() as opened:
             # The journal's lock is held until the last file is written.
@@ -218,7 +237,7 @@ class Execution:
             try:
                 return self._run_locked(run, manifest, scan, journal, cached, opened, notes)
             except BaseException as error:  # noqa: BLE001 - the manifest says how the run ended, Ctrl-C too
-                stopped = _stopped(run, replace(manifest, records=journal.sync()), error)
+                stopped = _stopped(run, self._with_facts(replace(manifest, records=journal.sync())), error)
                 if stopped is error:
                     raise
                 raise stopped from error
@@ -252,6 +271,12 @@ class Execution:
                 f"{counted(masked, 'answer')} repeated a value from the environment, masked as ***; "
                 "${env:NAME:plain} in the definition or prompt marks one that is no secret"
             )
+        found_out = (
+            f"endpoint {endpoint.name!r}: {sentence}"
+            for endpoint in self._endpoints.values()
+            for sentence in endpoint.facts.sentences()
+        )
+        engine.tally.notes += dict.fromkeys(found_out)
         return self._finish(run, manifest, journal, results, aggregator, engine.tally, calls.usage())
 
     def _plan(self, run: Run, scan: Scan) -> Plan:
@@ -347,7 +372,7 @@ class Execution:
         write_file(run.metrics_file, dumps_readably(summary))
         digests = {path.name: sha256_of(path) for path in (run.results, run.table, run.metrics_file)}
         ended = replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated)
-        run.write(replace(ended, records=journal.sync(), sha256=digests))
+        run.write(self._with_facts(replace(ended, records=journal.sync(), sha256=digests)))
         counts = aggregator.rows, aggregator.failed_rows
         reused = {"answers": tally.reused, "verdicts": tally.reused_verdicts}
         return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes, reused)
