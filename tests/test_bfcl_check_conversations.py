@@ -11,6 +11,7 @@ from tunecheck._errors import DataError
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.conversations._inference_log import Course
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
 LAMPS = Simulators({"Lamp": Lamp})
@@ -126,6 +127,20 @@ def test_calls_come_as_data_or_as_text(mode: Any, compat: bool) -> None:
     result = [[write([ON])], [write([note("a, b")])]]
     assert plain(judged(row, result, compat=compat, mode=mode)) == VALID
     assert plain(judged(row, result, compat=compat)) == VALID
+
+
+@pytest.mark.parametrize(
+    ("texts", "verdict"),
+    [
+        (["switch(on=True)"], VALID),
+        (["switch(on=False)"], (False, "multi_turn:instance_state_mismatch")),
+        ([], (False, "multi_turn:empty_turn_model_response")),
+    ],
+)
+def test_strictly_calls_are_those_that_were_made_and_not_what_would_be_read_today(texts: Any, verdict: Any) -> None:
+    for step in ("```python\nswitch(on=True)\n```", [{"switch": '{"on": true}'}]):
+        course = Course(calls_made=[[texts]])
+        assert plain(judged(lamp_row(["switch(on=True)"]), [[step]], compat=False, course=course)) == verdict
 
 
 @both_modes

@@ -28,6 +28,7 @@ from tunecheck.bfcl._entries import CheckRow, Entry
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Attempt, Simulators
 from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.conversations._inference_log import Course
 from tunecheck.conversations._nested import NestedCall
 from tunecheck.simulators._backend import Backend
 from tunecheck.simulators._base import Simulator
@@ -304,7 +305,7 @@ def test_what_is_done_after_the_last_call_of_the_ground_truth_counts() -> None:
 def test_a_conversation_that_was_ended_by_force_fails_even_in_its_last_turn() -> None:
     row = lamp_row(["switch(on=True)"])
     result = [steps(ON, *[LOOK] * 20)]
-    assert both(row, result, forced_quit=True) == (VALID, FORCED)
+    assert both(row, result, course=Course(forced_quit=True)) == (VALID, FORCED)
     assert both(row, result) == (VALID, VALID)
 
 

@@ -14,6 +14,7 @@ from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._single_turn import check_single_turn
 from tunecheck.bfcl._verdicts import Verdict
+from tunecheck.conversations._inference_log import Course
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
@@ -162,7 +163,7 @@ def test_any_conversation_is_a_verdict(truth: list[list[object]], result: Any, m
         result = result[: len(truth)]
     row = lamp_row(*truth)
     for compat in (True, False):
-        options: Any = {"compat": compat, "mode": mode, "forced_quit": forced, "simulators": LAMPS}
+        options: Any = {"compat": compat, "mode": mode, "course": Course(forced_quit=forced), "simulators": LAMPS}
         check_that_it_is_a_verdict(check_multi_turn(row, result, **options))
 
 

@@ -37,12 +37,24 @@ async def test_a_turn_has_its_query_and_its_steps_and_a_step_what_was_answered_d
     assert list(turn) == ["begin_of_turn_query", "step_0", "step_1"]
     assert turn["begin_of_turn_query"] == [{"role": "user", "content": "Put two cups on the shelf."}]
     assistant, decoded, tool = turn["step_0"]
-    assert assistant == {"role": "assistant", "content": [{"put": '{"name": "cup"}'}]}
+    assert assistant == {"role": "assistant", "content": [{"put": '{"name": "cup"}'}], "finish_reason": "tool_calls"}
     assert decoded["role"] == "handler_log"
     assert (decoded["event"], decoded["model_response_decoded"]) == ("decode_success", ["put(name='cup')"])
     assert tool == {"role": "tool", "content": '{"cup": 1}'}
-    assert turn["step_1"][0] == {"role": "assistant", "content": "Done."}
-    assert turn["step_1"][1]["event"] == "decode_failure"
+    assert turn["step_1"][0] == {"role": "assistant", "content": "Done.", "finish_reason": "stop"}
+    assert turn["step_1"][1]["event"] == "answer"
+
+
+@pytest.mark.parametrize("mode", ["tools", "text"])
+async def test_a_final_answer_is_a_decode_failure_only_as_bfcl_says_it(mode: Any) -> None:
+    for compat, event in ((False, "answer"), (True, "decode_failure")):
+        output, _ = await had(["It is done.", "Two."], mode=mode, compat=compat)
+        assert [item["event"] for item in log_items(output, "handler_log")] == [event] * 2
+
+
+async def test_a_call_that_a_server_left_in_the_text_is_a_decode_failure() -> None:
+    output, _ = await had(['<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>', "Two."])
+    assert [item["event"] for item in log_items(output, "handler_log")] == ["decode_failure", "answer"]
 
 
 async def test_arguments_of_tool_calls_are_shown_as_bfcl_shows_them() -> None:
@@ -95,6 +107,6 @@ async def test_every_item_has_the_fields_that_published_result_files_have(shared
     answers: list[Any] = [PUT, "", [("put", "{")]]
     ours = fields(quit_early["inference_log"]) | fields((await had(answers))[0]["inference_log"])
     for role, *names in ours:
-        # Of what could not be decoded, theirs keep the error alone, and of a forced quit nothing: ours say more.
-        fewer = tuple(name for name in names if name != "model_response_decoded")
+        # Of what could not be decoded, theirs keep the error alone, of a forced quit nothing: ours say more.
+        fewer = tuple(name for name in names if name not in ("model_response_decoded", "finish_reason"))
         assert (role, *names) in published or (role, *fewer) in published

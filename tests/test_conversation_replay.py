@@ -35,7 +35,7 @@ async def replayed(path: Path, row: Any = None, **options: Any) -> Values:
         await target.close()
 
 
-RESULT = [[[{"put": '{"name": "cup", "count": 2}'}], []], [[{"count": '{"name": "cup"}'}], "Two."]]
+RESULT: list[Any] = [[[{"put": '{"name": "cup", "count": 2}'}], []], [[{"count": '{"name": "cup"}'}], "Two."]]
 
 
 async def test_recorded_steps_are_made_against_the_simulators_and_nobody_is_asked(tmp_path: Path) -> None:
@@ -108,13 +108,26 @@ async def test_a_single_call_s_record_comes_through_as_it_is(tmp_path: Path) -> 
 async def test_a_line_of_a_result_file_is_read_back_as_the_same_conversation(tmp_path: Path) -> None:
     answers = [[("put", {"name": "cup"}), ("look", {})], "Done.", [("count", {"name": "cup"})], ""]
     output, _ = await had(answers)
-    line = result_line(shelf_row(), output)
-    assert list(line) == ["id", "result", "input_token_count", "output_token_count", "latency", "inference_log"]
+    line: Values = result_line(shelf_row(), output)
+    counts = ["input_token_count", "output_token_count", "latency"]
+    assert list(line) == ["id", "result", *counts, "inference_log", "finish_reason"]
+    assert line["finish_reason"] == [["tool_calls", "stop"], ["tool_calls", "stop"]]
     again = await replayed(recorded(tmp_path, line))
     assert states(again) == states(output)
     assert again["inference_log"] == output["inference_log"]
-    for name in ("result", "input_token_count", "output_token_count", "latency", "usage", "steps"):
+    assert output["calls_made"] == [[["put(name='cup')", "look()"], []], [["count(name='cup')"], []]]
+    course = ("finish_reasons", "calls_made", "forced_quit", "step_limit")
+    for name in ("result", *counts, "usage", "steps", *course):
         assert again[name] == output[name]
+
+
+async def test_a_call_that_was_not_read_when_the_conversation_took_place_is_not_made_later(tmp_path: Path) -> None:
+    failed: Values = {"role": "handler_log", "content": "Error decoding the model response. Proceed to next turn."}
+    log = [{"begin_of_turn_query": [], "step_0": [{"role": "assistant", "content": RESULT[0]}, failed]}]
+    record: Values = {"id": "shelf_0", "result": RESULT, "inference_log": log}
+    output = await replayed(recorded(tmp_path, record))
+    assert output["calls_made"] == [[[]], [["count(name='cup')"], []]]
+    assert states(output)[-1] == {"Shelf": {"things": {"book": 1}}}
 
 
 async def test_what_nobody_counted_is_zero_in_a_result_file(tmp_path: Path) -> None:

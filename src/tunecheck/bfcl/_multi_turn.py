@@ -14,7 +14,8 @@ from tunecheck.bfcl._entries import Entry
 from tunecheck.bfcl._replay import Attempt, Simulators
 from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
 from tunecheck.conversations._decoding import decode_step
-from tunecheck.conversations._nested import NestedCall
+from tunecheck.conversations._inference_log import UNKNOWN, Course
+from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.simulators._backend import Result
 
 Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
@@ -38,7 +39,7 @@ def check_multi_turn(
     compat: bool,
     simulators: Simulators | None = None,
     mode: Mode | None = None,
-    forced_quit: bool = False,
+    course: Course = UNKNOWN,
     model: str = "model",
 ) -> Verdict:
     """The verdict of one row.
@@ -55,7 +56,8 @@ def check_multi_turn(
             of the ground truth, and a row whose ground-truth calls all fail is invalid and not scored.
         simulators: makes the backends; share one among rows. Rows with long context need one that has the constants.
         mode: how the model was asked, where the result alone does not say.
-        forced_quit: whether it was recorded that the conversation was ended by force.
+        course: how the conversation went: strictly, one that was ended by force fails, and the calls are those that
+            were made then, however the result would be read today.
         model: the model's name, which the leaderboard mixes into some calls.
 
     Raises:
@@ -78,23 +80,27 @@ def check_multi_turn(
     if entry.long_context and not simulators.has_long_context:
         raise DataError("this row needs BFCL's long-context constants; get them with: tunecheck datasets get bfcl")
     mode = mode or mode_of([result])
-    turns: list[Turn] = [
-        [_calls(step, mode, compat=compat) for step in (turn if isinstance(turn, list) else [])] for turn in result
-    ]
+    steps = [turn if isinstance(turn, list) else [] for turn in result]
+    decoded = [[_decoded(step, mode, compat=compat) for step in turn] for turn in steps]
     try:
         if compat:
+            turns = [[step.calls for step in turn] for turn in decoded]
             return _as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)
-        if forced_quit:
-            return failed("multi_turn:force_terminated", "the conversation was ended by force", len(turns) - 1)
-        return _strictly(entry, turns, simulators, named=mode == "tools")
+        if course.forced_quit:
+            return failed("multi_turn:force_terminated", "the conversation was ended by force", len(steps) - 1)
+        made = [
+            [course.decoded(number, at, step).calls for at, step in enumerate(turn)]
+            for number, turn in enumerate(decoded)
+        ]
+        return _strictly(entry, made, simulators, named=mode == "tools")
     except (PluginError, DataError) as error:
         return Verdict(False if compat else None, INVALID_ENTRY, None, f"the entry cannot be replayed: {error}")
 
 
-def _calls(step: object, mode: Mode, *, compat: bool) -> tuple[NestedCall, ...]:
+def _decoded(step: object, mode: Mode, *, compat: bool) -> Decoded:
     if compat and mode == "text" and not isinstance(step, str):
-        return ()
-    return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text", compat=compat).calls
+        return Decoded()
+    return decode_step([step] if isinstance(step, dict) else step, text_mode=mode == "text", compat=compat)
 
 
 def _as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, named: bool, model: str) -> Verdict:

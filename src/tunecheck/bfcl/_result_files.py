@@ -11,7 +11,7 @@ from pathlib import Path
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, loads
 from tunecheck.bfcl._decoding import Mode, mode_of
-from tunecheck.conversations._inference_log import was_forced_to_quit
+from tunecheck.conversations._inference_log import UNKNOWN, Course
 from tunecheck.datasets._bfcl.categories import CATEGORIES, Category
 
 _NAME = re.compile(r"BFCL_v(?P<version>[34])_(?P<category>.+)_result\.json")
@@ -24,20 +24,18 @@ _OLD_NAMES = {"simple": "simple_python", "java": "simple_java", "javascript": "s
 _FROM_TOOLS = re.compile(rb'"result"\s*:\s*\[\s*(?:\{|\[\s*\[)')
 """How a result begins that holds calls as data: one answer, or the first step of a first turn."""
 
-_FORCED = (b"forced to quit", b"force_quit", b"forced_quit")
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """One row of a result file. `problem` says why it cannot be read; then there is no result.
 
-    `forced_quit` is whether the record says that the conversation was ended by force.
+    `course` is what the record says of how the conversation went.
     """
 
     id: str
     result: JSON = None
     problem: str | None = None
-    forced_quit: bool = False
+    course: Course = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class ResultFile:
             return
         if array is not None:
             for number, value in enumerate(array, 1):
-                yield self._record(value, number, may_be_forced=True)
+                yield self._record(value, number)
             return
         for number, line in enumerate(content.split(b"\n"), 1):
             if line.strip():
@@ -70,9 +68,9 @@ class ResultFile:
             name = named[1].decode("utf-8", "replace") if named else f"row-{number}"
             problem = f"line {number} is not JSON: {' '.join(str(error).split())}"
             return Recorded(row_id(name, self.category), problem=problem)
-        return self._record(value, number, may_be_forced=any(mark in line for mark in _FORCED))
+        return self._record(value, number)
 
-    def _record(self, value: JSON, number: int, *, may_be_forced: bool) -> Recorded:
+    def _record(self, value: JSON, number: int) -> Recorded:
         if not isinstance(value, dict):
             return Recorded(f"row-{number}", problem=f"row {number} is not an object")
         name = value.get("id")
@@ -81,8 +79,7 @@ class ResultFile:
         name = row_id(name, self.category)
         if "result" not in value:
             return Recorded(name, problem=f"row {number} has no result")
-        forced = may_be_forced and was_forced_to_quit(value)
-        return Recorded(name, value["result"], forced_quit=forced)
+        return Recorded(name, value["result"], course=Course.read(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class Scorer:
                 compat=self._compat,
                 simulators=self._padded if row["long_context"] else self._plain,
                 mode=mode,
-                forced_quit=record.forced_quit,
+                course=record.course,
                 model=file.model,
             )
         except RecursionError:

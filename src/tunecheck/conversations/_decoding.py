@@ -42,6 +42,14 @@ def decode_step(step: object, *, text_mode: bool = False, compat: bool = False, 
     return decoded
 
 
+def is_answer(step: object) -> bool:
+    """Whether a step is a text for the user: it holds no call in any form, and none that was begun."""
+    if not isinstance(step, str) or not step.strip():
+        return False
+    reading = read_calls(step)
+    return not reading.calls and reading.problem is None
+
+
 def _decoded(step: object, *, text_mode: bool, compat: bool, tools: object) -> Decoded:
     if isinstance(step, str) and text_mode:
         return decode_text_as_bfcl(step) if compat else _decode_text(step, tools)

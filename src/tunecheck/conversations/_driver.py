@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext
+from tunecheck.conversations._decoding import is_answer
 from tunecheck.conversations._dialects import Dialect
-from tunecheck.conversations._inference_log import InferenceLog
+from tunecheck.conversations._inference_log import UNKNOWN, Course, InferenceLog
 from tunecheck.conversations._nested import Decoded, NestedCall, make_call
 from tunecheck.conversations._scenario import Scenario
 from tunecheck.conversations._speakers import Message, Model, User
@@ -41,7 +42,8 @@ class Conversation:
     """One attempt at a conversation.
 
     `step_limit` is the most queries in one turn, None where there is no limit; `limit_shown` the limit as the log
-    calls it.
+    calls it. `compat` logs a final answer as BFCL does, as one that was not decoded. `recorded` is how the conversation
+    went, where it took place before.
     """
 
     scenario: Scenario
@@ -52,6 +54,8 @@ class Conversation:
     log: InferenceLog
     step_limit: int | None
     limit_shown: int
+    compat: bool
+    recorded: Course = UNKNOWN
     steps: Steps = field(default_factory=Steps, init=False)
     _messages: list[Message] = field(default_factory=list, init=False)
 
@@ -100,20 +104,27 @@ class Conversation:
             steps.append(answer)
             completions.append(completion)
             self.log.assistant(answer, completion)
-            decoded = self.dialect.decode(answer)
+            decoded = self.recorded.decoded(turn, step, self.dialect.decode(answer))
             message = self.dialect.said(completion, answer, decoded, f"{turn}_{step}")
             self._messages.append(message)
-            if not await self._act(decoded, message):
+            answered = not self.compat and not completion.tool_calls and is_answer(answer)
+            if not await self._act(decoded, message, answered=answered):
                 return
             if self.step_limit is not None and len(steps) >= self.step_limit:
                 self.steps.forced_quit = True
                 self.log.forced_quit(self.limit_shown, self._texts(decoded))
                 return
 
-    async def _act(self, decoded: Decoded, message: Message) -> bool:
-        """Make the calls of an answer; whether there were any, so that the turn goes on."""
+    async def _act(self, decoded: Decoded, message: Message, *, answered: bool) -> bool:
+        """Make the calls of an answer; whether there were any, so that the turn goes on.
+
+        `answered` says that it is a text for the user, in which nobody would look for calls.
+        """
         if decoded.problem is not None:
-            self.log.undecodable(decoded.problem)
+            if answered:
+                self.log.answered()
+            else:
+                self.log.undecodable(decoded.problem)
             return False
         if not decoded.calls:
             self.log.empty()

@@ -6,10 +6,16 @@ hold items with the roles inference_input, assistant, handler_log and tool. An `
 `handler_log` says in a sentence.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 
 from tunecheck._json import JSON
-from tunecheck.conversations._speakers import Message
+from tunecheck.conversations._decoding import decode_step
+from tunecheck.conversations._nested import Decoded
+from tunecheck.conversations._speakers import Message, at
 from tunecheck.endpoints._base import Completion
 from tunecheck.simulators._backend import Backend
 
@@ -52,6 +58,8 @@ class InferenceLog:
             said["reasoning_content"] = completion.reasoning
         if completion.raw_text is not None:
             said["raw_text"] = completion.raw_text
+        if completion.finish_reason is not None:
+            said["finish_reason"] = completion.finish_reason
         self._step.append(said)
 
     def decoded(self, calls: Sequence[str]) -> None:
@@ -60,6 +68,9 @@ class InferenceLog:
     def empty(self) -> None:
         self.decoded([])
         self._note("empty_response", "The answer is empty: the turn is over.", [])
+
+    def answered(self) -> None:
+        self._note("answer", "The answer is text, without a call: the turn is over.", [])
 
     def undecodable(self, problem: str) -> None:
         self._note("decode_failure", "The answer holds no readable call: the turn is over.", [], error=problem)
@@ -84,13 +95,65 @@ def input_entry(messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]]
     return {"role": "inference_input", "content": content}
 
 
-def was_forced_to_quit(record: Mapping[str, JSON]) -> bool:
-    """Whether a line of a result file, BFCL's or ours, says that its conversation was ended by force."""
-    if record.get("forced_quit") is True:
-        return True
-    log = record.get("inference_log")
-    turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
-    items = [item for turn in turns for step in turn.values() if isinstance(step, list) for item in step]
-    notes = [item for item in items if isinstance(item, dict) and item.get("role") == "handler_log"]
-    texts = [content for note in notes if isinstance(content := note.get("content"), str)]
-    return any(note.get("event") == "force_quit" for note in notes) or any("forced to quit" in text for text in texts)
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a conversation went, as far as that is known beside its result.
+
+    `calls_made` and `finish_reasons` have an item for each step of each turn: the texts of the calls that were made,
+    and why the answer ended; None where nobody says. `step_limit` is whether the limit of steps ended the conversation,
+    `forced_quit` whether anything did.
+    """
+
+    calls_made: JSON = None
+    finish_reasons: JSON = None
+    step_limit: bool = False
+    forced_quit: bool = False
+
+    @classmethod
+    def read(cls, record: Mapping[str, object]) -> Course:
+        """From a line of a result file, BFCL's or ours, by its `inference_log`."""
+        log = record.get("inference_log")
+        turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
+        steps = [list(_steps(turn)) for turn in turns]
+        calls_made: JSON = [[_calls_made(step) for step in turn] for turn in steps]
+        reasons: JSON = [[_finish_reason(step) for step in turn] for turn in steps]
+        step_limit = any(_is_force_quit(note) for turn in steps for step in turn for note in _notes(step))
+        return cls(calls_made, reasons, step_limit, step_limit or record.get("forced_quit") is True)
+
+    def decoded(self, turn: int, step: int, decoded: Decoded) -> Decoded:
+        """The calls of a step as they were read when the conversation took place, not as they would be read now."""
+        texts = at(self.calls_made, turn, step)
+        if not isinstance(texts, list) or not (texts or decoded.calls):
+            return decoded
+        if not texts:
+            return Decoded(problem="no call was read in this answer when the conversation took place")
+        then = decode_step(f"[{', '.join(map(str, texts))}]", text_mode=True)
+        return then if len(then.calls) == len(texts) else decoded
+
+
+UNKNOWN = Course()
+
+
+def _steps(turn: Mapping[str, JSON]) -> Iterator[list[dict[str, JSON]]]:
+    for number in count():
+        items = turn.get(f"step_{number}")
+        if not isinstance(items, list):
+            return
+        yield [item for item in items if isinstance(item, dict)]
+
+
+def _notes(step: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    return [item for item in step if item.get("role") == "handler_log"]
+
+
+def _calls_made(step: list[dict[str, JSON]]) -> JSON:
+    notes = _notes(step)
+    return next((calls for note in notes if (calls := note.get("model_response_decoded"))), [] if notes else None)
+
+
+def _finish_reason(step: list[dict[str, JSON]]) -> JSON:
+    return next((item.get("finish_reason") for item in step if item.get("role") == "assistant"), None)
+
+
+def _is_force_quit(note: Mapping[str, JSON]) -> bool:
+    return note.get("event") == "force_quit" or "forced to quit" in str(note.get("content"))

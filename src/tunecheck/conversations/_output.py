@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import BinaryIO, TypeVar
 
@@ -9,7 +10,7 @@ from tunecheck._json import JSON, dumps_line
 from tunecheck._targets import Row
 from tunecheck._whole_files import replacing
 from tunecheck.conversations._driver import Steps
-from tunecheck.conversations._inference_log import was_forced_to_quit
+from tunecheck.conversations._inference_log import UNKNOWN, Course
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.endpoints._base import Completion, Usage
 
@@ -29,7 +30,10 @@ OUTPUT_COLUMNS = (
     "finish_reason",
     "request_id",
     "steps",
+    "finish_reasons",
+    "calls_made",
     "forced_quit",
+    "step_limit",
     "error",
     "simulated",
 )
@@ -57,7 +61,7 @@ def output_columns(steps: Steps, log: list[JSON]) -> dict[str, JSON]:
         ).as_json(),
         "latency_ms": _sum(one.latency_ms for one in every),
         "steps": len(every),
-        "forced_quit": steps.forced_quit,
+        **asdict(Course.read({"inference_log": log})),
         "error": None,
         "simulated": any(one.simulated for one in every),
         **({"masked": True} if any(one.masked for one in every) else {}),
@@ -75,7 +79,7 @@ def single_columns(completion: Completion, step: JSON, log: list[JSON] | None) -
         "output_token_count": completion.usage.output_tokens,
         "latency": _seconds(completion),
         "steps": 1,
-        "forced_quit": False,
+        **asdict(UNKNOWN),
         "error": None,
         **({REASONING: completion.reasoning} if completion.reasoning else {}),
     }
@@ -90,8 +94,12 @@ def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *,
     result = record.get("result")
     recorded = {name: record[name] for name in ("result", *_BY_STEP, REASONING) if name in record}
     failed = isinstance(result, str) and "traceback" in record
-    forced = ended or was_forced_to_quit(record)
-    more: dict[str, JSON] = {"forced_quit": forced and not failed, "error": result if failed else None}
+    course = Course.read(record)
+    more: dict[str, JSON] = {
+        "step_limit": course.step_limit,
+        "forced_quit": (ended or course.forced_quit) and not failed,
+        "error": result if failed else None,
+    }
     if not columns.get("response"):
         more["response"] = result
     return {**columns, **recorded, **more}
@@ -111,6 +119,9 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
         line["forced_quit"] = True
     if output.get(REASONING):
         line[REASONING] = output[REASONING]
+    reason = output.get("finish_reason") if output.get("finish_reasons") is None else output["finish_reasons"]
+    if reason is not None:
+        line["finish_reason"] = reason
     return line
 
 

@@ -14,7 +14,7 @@ from tunecheck._trust import Trust
 from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
 from tunecheck.conversations._driver import Conversation
 from tunecheck.conversations._expected_answers import question_row
-from tunecheck.conversations._inference_log import InferenceLog, input_entry
+from tunecheck.conversations._inference_log import Course, InferenceLog, input_entry
 from tunecheck.conversations._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
 from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.conversations._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
@@ -63,7 +63,9 @@ class ConversationTarget(Target):
         usage, latency_ms: sums over all steps.
         finish_reason, request_id: of the last answer.
         steps: how many queries there were.
-        forced_quit: whether the step limit ended the conversation.
+        finish_reasons: by turn and step, why the answer ended, where the service says.
+        calls_made: by turn and step, the calls that were made, as texts.
+        forced_quit, step_limit: whether the conversation was ended by force, and whether the step limit ended it.
         error: what a recorded row says instead of a result; None otherwise.
         simulated: whether an answer came from no real model.
         reasoning_content: what the model thought, by turn and step; `reasoning` is that of the last answer.
@@ -170,6 +172,7 @@ class ConversationTarget(Target):
         except DataError:
             wording = OwnWording()  # it only shows in the log: no request is sent
         conversation = self._conversation(row, scenario, model, user, mode, wording, None)
+        conversation.recorded = Course.read(record)
         steps = await conversation.run(context)
         columns = output_columns(steps, conversation.log.entries)
         return recorded_columns(record, columns, ended=model.turn_count < len(scenario.turns))
@@ -193,6 +196,7 @@ class ConversationTarget(Target):
             log=InferenceLog(inputs=self._include_input_log, states=self._include_state_log),
             step_limit=limit,
             limit_shown=self._step_limit,
+            compat=self.compat,
         )
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, cast, get_args
 
 from tunecheck._describe import one_of
+from tunecheck._json import JSON
 from tunecheck._trust import Trust
 from tunecheck.bfcl._multi_turn import check_multi_turn
 from tunecheck.bfcl._replay import Simulators
 from tunecheck.bfcl._verdicts import Verdict as RowVerdict
+from tunecheck.conversations._inference_log import Course
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
 
@@ -76,6 +78,9 @@ class MultiTurnStateEvaluator(Evaluator):
         check: object = None,
         error: object = None,
         forced_quit: object = None,
+        step_limit: object = None,
+        calls_made: object = None,
+        finish_reasons: object = None,
     ) -> Verdict:
         """Judge one row.
 
@@ -90,6 +95,9 @@ class MultiTurnStateEvaluator(Evaluator):
             check: "multi_turn"; rows of BFCL that hold another word are `call_check`'s, and not applicable here.
             error: what the conversation target says instead of a result.
             forced_quit: whether the conversation was ended by force, where that is known.
+            step_limit: whether the limit of steps ended it.
+            calls_made: by turn and step, the calls that were made when it took place, as texts.
+            finish_reasons: by turn and step, why the answer ended.
 
         Raises:
             ValueError: the ground truth, the simulators' names or the configuration have another form.
@@ -110,7 +118,9 @@ class MultiTurnStateEvaluator(Evaluator):
             compat=compat_for(self._compat, category, check),
             simulators=self._padded if long_context is True else self._plain,
             mode=None if self._mode == "auto" else self._mode,
-            forced_quit=forced_quit is True,
+            course=Course(
+                cast("JSON", calls_made), cast("JSON", finish_reasons), step_limit is True, forced_quit is True
+            ),
         )
         return scored(_METRIC, outcome)
 
