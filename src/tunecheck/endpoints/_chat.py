@@ -1,20 +1,23 @@
-"""Chat completions: OpenAI, every server compatible with it, and Azure OpenAI."""
+"""Chat completions, or the Responses API: OpenAI, every server compatible with it, and Azure OpenAI."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck.endpoints._answers import read_chat
+from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.endpoints._client import Client
 from tunecheck.endpoints._config import Definition, Text
 from tunecheck.endpoints._http_endpoint import C, HttpConfig, HttpEndpoint
+from tunecheck.endpoints._responses import chat_reply, responses_body
 
 _OPERATION = "/chat/completions"
+_RESPONSES = "/responses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,24 @@ class AzureOpenAIConfig(HttpConfig, frozen=True, kw_only=True):
 class ChatEndpoint(HttpEndpoint[C]):
     """Posts chat completions: model, messages, tools where there are any, and the parameters beside them.
 
-    A request template of the definition takes the place of all that.
+    A request template of the definition takes the place of all that. A model that is served by the Responses API alone
+    is asked there.
     """
+
+    _responses: Client | None = None
+
+    @property
+    def is_chat(self) -> bool:
+        return self._template is None
+
+    @property
+    def _asked_client(self) -> Client:
+        if not self.facts.responses or _path(self._url).endswith(_RESPONSES):
+            return self._client
+        if self._responses is None:
+            self._responses = self._client.at(_responses_url(self._url))
+            self._clients.append(self._responses)
+        return self._responses
 
     def beside(self, operation: str) -> Operation:
         """The operation beside chat completions, such as `/embeddings`: with the same sign-in, limits and retries.
@@ -66,14 +85,16 @@ class ChatEndpoint(HttpEndpoint[C]):
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         if self._template is not None:
             return self._template.render(request, parameters)
-        body: dict[str, JSON] = {"model": self._model} if self._model else {}
+        model = self._model or (_deployment(self._url) if self.facts.responses else None)
+        body: dict[str, JSON] = {"model": model} if model else {}
         body["messages"] = [dict(message) for message in request.messages]
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
-        return {**body, **parameters}
+        body |= parameters
+        return responses_body(body) if self.facts.responses else body
 
     def _answer(self, reply: JSON) -> Completion:
-        return read_chat(reply)
+        return read_chat(chat_reply(reply))
 
 
 class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
@@ -88,9 +109,10 @@ class OpenAIEndpoint(ChatEndpoint[OpenAIConfig]):
 
     def _address(self, url: str, definition: Definition) -> str:
         self._model = self._text("model", definition)
-        parts = urlsplit(url)
-        path = parts.path.rstrip("/")
-        return url if path.endswith(_OPERATION) else urlunsplit(parts._replace(path=path + _OPERATION))
+        path = _path(url)
+        self.facts = ApiFacts(responses=path.endswith(_RESPONSES))
+        known = path.endswith((_OPERATION, _RESPONSES))
+        return url if known else urlunsplit(urlsplit(url)._replace(path=path + _OPERATION))
 
 
 class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
@@ -115,6 +137,9 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
             return _with_version(url, version, definition)
         if deployment is None:
             raise definition.at().error("deployment is missing")
+        if parts.path.rstrip("/").endswith(_RESPONSES):
+            self._model, self.facts = deployment, ApiFacts(responses=True)
+            return url
         base = parts.path.rstrip("/").removesuffix(_OPERATION).removesuffix("/v1").removesuffix("/openai")
         if version is None:
             self._model = deployment
@@ -123,11 +148,34 @@ class AzureOpenAIEndpoint(ChatEndpoint[AzureOpenAIConfig]):
         return _with_version(urlunsplit(parts._replace(path=path)), version, definition)
 
 
+def _path(url: str) -> str:
+    return urlsplit(url).path.rstrip("/")
+
+
+def _deployment(url: str) -> str | None:
+    """The deployment that an address of Azure OpenAI names."""
+    found = re.search(r"/deployments/([^/]+)/", urlsplit(url).path)
+    return unquote(found[1]) if found else None
+
+
+def _responses_url(url: str) -> str:
+    """Where the service of these chat completions has its Responses API; Azure OpenAI's is one for all deployments."""
+    parts = urlsplit(url)
+    if _deployment(url) is None:
+        return urlunsplit(parts._replace(path=_path(url).removesuffix(_OPERATION) + _RESPONSES))
+    base = parts.path.partition("/openai/")[0]
+    return urlunsplit(parts._replace(path=f"{base}/openai/v1{_RESPONSES}", query=""))
+
+
 def _beside(url: str, operation: str) -> str:
     parts = urlsplit(url)
     deployment = re.escape(operation) + r"(?=/openai/deployments/[^/]+/chat/completions\Z)"
     given = re.match(r".*/deployments/[^/]+" + deployment, parts.path)
-    path = given[0] if given else parts.path.removesuffix(_OPERATION).removesuffix(operation) + operation
+    path = (
+        given[0]
+        if given
+        else parts.path.removesuffix(_OPERATION).removesuffix(_RESPONSES).removesuffix(operation) + operation
+    )
     return urlunsplit(parts._replace(path=path))
 
 

@@ -75,7 +75,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
     text_answers: ClassVar[bool] = False
     holds_back: ClassVar[bool] = True
     default_request: ClassVar[JSON] = None
-    has_responses: ClassVar[bool] = False
     _model: str | None = None
     _model_names: tuple[str, ...] = ()
 
@@ -159,6 +158,16 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def _answer(self, reply: JSON) -> Completion:
         """The text, calls and finish reason in a reply."""
 
+    @property
+    def is_chat(self) -> bool:
+        """Whether it speaks OpenAI's chat completions, with all that services offer beside them."""
+        return False
+
+    @property
+    def _asked_client(self) -> Client:
+        """Who posts the next request."""
+        return self._client
+
     async def complete(self, request: ChatRequest) -> Completion:
         parameters = {**self._parameters, **request.parameters}
         async with self._scouting.turn(_kind_of(request, parameters)):
@@ -177,7 +186,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             try:
                 latest = (await self._asked(self._body(asked, sent), own_key, request.sent_at, sent))[0]
             except EndpointError as error:
-                learned = facts.learned(error, asked.messages, sent, chat=self.has_responses)
+                learned = facts.learned(error, asked.messages, sent, chat=self.is_chat)
                 if learned is None and completion is not None:
                     return completion  # with less room than it wants
                 if learned is None:
@@ -202,7 +211,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             # A quarter of the characters, and the most that the answer may take: Azure OpenAI counts that against the
             # limit when the request arrives.
             tokens = len(body) // 4 + (output_limit(dict(parameters)) or 0)
-        exchange = await self._client.post(
+        exchange = await self._asked_client.post(
             body,
             key=key,
             read=self._completion,
@@ -240,7 +249,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
             client.sign(user_agent)
 
     def load(self) -> Load | None:
-        return self._client.load()
+        return self._asked_client.load()
 
     def allow(self, concurrency: int) -> None:
         limits = self._data.get("limits")
