@@ -124,6 +124,27 @@ def test_before_the_run_a_group_must_be_one_that_there_can_be() -> None:
         parse_gate("calls[town=Oslo]>=1").check_names(["calls"], ["city"])
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("cause.unreadable<=0.01", (0.02, False)),
+        ("cause.cut_off<=0.01", (0, True)),
+        ("cause.cut_off[call]==0", (0, True)),
+        ("cause.unreadable[call]<=5%", (0.04, True)),
+    ],
+)
+def test_a_cause_that_no_row_has_is_0(text: str, outcome: tuple[float, bool]) -> None:
+    by: dict[str, dict[str, dict[str, JSON]]] = {"row_kind": {"call": {"cause.unreadable": 0.04}}}
+    found = parse_gate(text).check(METRICS | {"cause.unreadable": 0.02}, by, PRIMARIES)
+    assert (found.found, found.met) == outcome
+
+
+def test_a_gate_names_a_cause_that_there_is() -> None:
+    parse_gate("cause.wrong_argument.list_order<=0.1").check_names(["calls"], [])
+    with pytest.raises(ConfigurationError, match="there is no cause 'cutoff'; did you mean 'cut_off'"):
+        parse_gate("cause.cutoff<=0.1").check_names(["calls"], [])
+
+
 def test_the_error_rate_is_rows_with_an_error_by_rows() -> None:
     assert check_error_rate(0.1, 1, 10).met
     assert not check_error_rate(0.0, 1, 10).met

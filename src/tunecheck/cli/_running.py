@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from tunecheck._messages import clean, counted
 from tunecheck._trust import Trust
-from tunecheck.cli._console import SIMULATED, progress_bar
+from tunecheck.cli._causes import causes_table
+from tunecheck.cli._console import SIMULATED, console, progress_bar
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._shared_options import ResumableOptions, RunOptions
 from tunecheck.cli._stored_options import as_recorded, options_of_run, resumed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tunecheck._json import JSON
     from tunecheck.evaluation._arguments import RunArguments
     from tunecheck.evaluation._evaluate import EvaluationResult
+    from tunecheck.runs._failures import Failures
 
 T = TypeVar("T", bound=ResumableOptions)
 
@@ -87,9 +89,12 @@ def print_run(
     if result.simulated:
         print(SIMULATED)
     figures()
+    failures = _failures(result.run_dir)
+    if failures.causes:
+        console(sys.stdout).print(causes_table(failures.causes, result.row_count))
     if result.failed_row_count:
         print(f"{counted(result.failed_row_count, noun)} with an error; --resume {name} tries again")
-        print(*(f"  {error}" for error in run_errors(result.run_dir, noun)), sep="\n")
+        print(*(f"  {error}" for error in _error_lines(failures, noun)), sep="\n")
     for note in result.notes:
         print(f"note: {clean(note)}")
     print(f"files in {result.run_dir}", *(f"  {file}" for file in files), sep="\n")
@@ -97,10 +102,18 @@ def print_run(
 
 def run_errors(folder: Path, noun: str) -> Iterator[str]:
     """The commonest kinds of errors of a run, with a row each."""
+    return _error_lines(_failures(folder), noun)
+
+
+def _failures(folder: Path) -> Failures:
     from tunecheck.runs._failures import read_failures
     from tunecheck.runs._store import Run
 
-    for group in islice(read_failures(Run(folder).rows(), {}).error_groups, _MOST_ERRORS):
+    return read_failures(Run(folder).rows(), {})
+
+
+def _error_lines(failures: Failures, noun: str) -> Iterator[str]:
+    for group in islice(failures.error_groups, _MOST_ERRORS):
         yield f"{clean(group.words, 200)} ({counted(group.rows, noun)}, e.g. {clean(group.example, 60)})"
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tunecheck._faults import Fault, title
+from tunecheck._causes import cause_named
+from tunecheck._faults import Fault, checked, sentence, title
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
@@ -34,13 +35,14 @@ class Failures:
     """What went wrong in a run.
 
     `failed` counts the rows that each evaluator failed, `faults` why, by code (the evaluators' own reasons by their
-    words); `errors` holds the errors by stage (`target`, or an evaluator's name); `simulated_answers` the rows whose
-    answer no model gave.
+    words); `causes` has the rows of each cause, with the evidence in words; `errors` holds the errors by stage
+    (`target`, or an evaluator's name); `simulated_answers` the rows whose answer no model gave.
     """
 
     failed: dict[str, int] = field(default_factory=dict)
     faults: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
     errors: dict[str, dict[str, FailureGroup]] = field(default_factory=dict)
+    causes: dict[str, FailureGroup] = field(default_factory=dict)
     simulated_answers: int = 0
 
     def told(self, name: str) -> Mapping[str, FailureGroup]:
@@ -62,6 +64,8 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
     for row in rows:
         row_id = str(row.get("row_id"))
         failures.simulated_answers += row.get("outputs.simulated") is True
+        if isinstance(code := row.get("cause"), str):
+            _count(failures.causes, code, cause_named(code).title, row_id, _evidence(code, row.get("cause_evidence")))
         for reader in readers:
             verdict = reader.read(row)
             if verdict.word == "fail":
@@ -72,6 +76,11 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
         for stage, key, words in errors_of(row):
             _count(failures.errors.setdefault(stage, {}), key, key, row_id, words)
     return failures
+
+
+def _evidence(code: str, evidence: JSON) -> str:
+    listed = [{"code": code, **evidence}] if isinstance(evidence, dict) else []
+    return sentence(checked(listed)) or ""
 
 
 def fault_groups(faults: Iterable[Fault], reason: str) -> dict[str, str]:

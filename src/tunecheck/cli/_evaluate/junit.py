@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from tunecheck._causes import METRIC
 from tunecheck.cli._evaluate.summary import Summary
 
 # What XML 1.0 cannot hold, not even escaped (section 2.2, Char).
@@ -79,6 +80,7 @@ def _add_properties(suite: ElementTree.Element, summary: Summary) -> None:
     }
     for name, groups in summary.failures.faults.items():
         about |= {f"failed.{name}.{key}": str(group.rows) for key, group in groups.items()}
+    about |= {f"{METRIC}{code}": str(group.rows) for code, group in summary.failures.causes.items()}
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in about.items():
         ElementTree.SubElement(properties, "property", {"name": _text(name), "value": _text(value)})

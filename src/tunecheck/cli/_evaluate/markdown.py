@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tunecheck._causes import cause_named
 from tunecheck._messages import counted
+from tunecheck.cli._causes import by_side
 from tunecheck.cli._compare.markdown import code
 from tunecheck.cli._console import SIMULATED
 from tunecheck.cli._evaluate.summary import Summary
@@ -81,6 +83,8 @@ def _failures(summary: Summary) -> Iterator[tuple[str, list[tuple[str, FailureGr
     if failures.errors:
         errors = [(f"{stage}: {group.words}", group) for stage, of in failures.errors.items() for group in of.values()]
         yield f"errors in {counted(summary.failed_rows, 'row')}", errors
+    for head, causes in by_side(failures.causes):
+        yield head, [(f"{group.title}: {cause_named(code).advice}", group) for code, group in causes]
     for name in summary.evaluators:
         groups = failures.told(name)
         if groups:

@@ -11,6 +11,7 @@ from rich.text import Text
 from tunecheck._files import EvaluatorEntry
 from tunecheck._json import JSON
 from tunecheck._messages import clean, counted
+from tunecheck.cli._causes import causes_table
 from tunecheck.cli._console import SIMULATED, cost_text, grid, print_parts
 from tunecheck.cli._gates.gates import Outcome
 from tunecheck.cli._main_figures import Line, lines_of, main_figure
@@ -55,6 +56,8 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
     for column, values in summary.by.items():
         if column != "row_kind":
             yield from _group_tables(column, values, summary.evaluators, width)
+    if summary.failures.causes:
+        yield causes_table(summary.failures.causes, summary.rows)
     if any(map(summary.failures.told, summary.evaluators)):
         yield _faults(summary)
     if summary.failures.errors:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tunecheck._causes import CAUSES, METRIC
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
@@ -66,7 +67,9 @@ class Gate:
 
     def check_names(self, evaluators: Collection[str], group_by: Collection[str]) -> None:
         """See before the run that the gate's names can mean something."""
-        if not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
+        if self.metric.startswith(METRIC):
+            self._check_cause()
+        elif not any(self.metric == name or self.metric.startswith(f"{name}.") for name in evaluators):
             hint = did_you_mean(self.metric.partition(".")[0], evaluators)
             raise ConfigurationError(f"--fail-under {str(self)!r}: no evaluator gives {self.metric!r}{hint}")
         if self.group is None:
@@ -79,16 +82,22 @@ class Gate:
             hint = did_you_mean(self.group, ROW_KINDS)
             raise ConfigurationError(f"--fail-under {str(self)!r}: there is no group {self.group!r}{hint}")
 
+    def _check_cause(self) -> None:
+        code = self.metric.removeprefix(METRIC)
+        if code not in CAUSES:
+            hint = did_you_mean(code, CAUSES)
+            raise ConfigurationError(f"--fail-under {str(self)!r}: there is no cause {code!r}{hint}")
+
     def check(self, metrics: Metrics, by: Groups, primaries: Mapping[str, str | None]) -> Outcome:
         """Hold the gate against a run's metrics; `primaries` has each evaluator's main metric, where it declares one.
 
-        A group or a metric without any value does not meet its gate.
+        A group or a metric without any value does not meet its gate; a cause that no row has is 0.
         """
         chosen: Metrics | None = metrics if self.group is None else self._group(by)
         if chosen is None:
             return Outcome(str(self), None, False, "no row belongs to this group")
-        key = self._key(metrics, primaries)
-        value = chosen.get(key) if key is not None else None
+        key = self.metric if self.metric.startswith(METRIC) else self._key(metrics, primaries)
+        value = chosen.get(key, 0 if key.startswith(METRIC) else None) if key is not None else None
         if value is None:
             return Outcome(str(self), None, False, "no row was counted")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
