@@ -20,9 +20,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # No test depends on the clock, nor on how busy the machine is. CI draws the same examples each time, so a change is
-# judged by what it changed; everybody else's runs draw new ones.
-settings.register_profile("tunecheck", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("tunecheck")
+# judged by what it changed; everybody else's runs draw new ones. `pytest checks` draws many more.
+settings.register_profile("quick", deadline=None, derandomize="CI" in os.environ, max_examples=40)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=500)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session", autouse=True)

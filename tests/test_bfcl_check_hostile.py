@@ -20,7 +20,7 @@ from tunecheck.evaluators._multi_turn_state import MultiTurnStateEvaluator
 
 LAMPS = Simulators({"Lamp": Lamp})
 
-fuzzed = settings(max_examples=500, suppress_health_check=list(HealthCheck))
+fuzzed = settings(suppress_health_check=list(HealthCheck))
 
 modes = st.sampled_from(["tools", "text", None])
 

@@ -275,7 +275,7 @@ raw_lines = (lines_of_rows | damaged | st.binary(max_size=20) | json_values.map(
     compat=st.booleans(),
     mode=st.sampled_from(["tools", "text"]),
 )
-@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_whatever_stands_in_a_file_each_line_has_a_verdict(
     lines: list[bytes], category: str, compat: bool, mode: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from tunecheck import _json as jsontext
 from tunecheck._errors import ConfigurationError
@@ -66,7 +66,6 @@ def shown(calls: Any) -> list[tuple[str, object]]:
 
 
 @pytest.mark.parametrize("wire_format", FORMATS)
-@settings(max_examples=150)
 @given(data=st.data())
 def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObject) -> None:
     calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
@@ -78,7 +77,6 @@ def test_what_is_written_is_read_back_equal(wire_format: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize("wire_format", FORMATS)
-@settings(max_examples=50)
 @given(data=st.data())
 def test_what_is_written_survives_a_json_file(wire_format: str, data: st.DataObject) -> None:
     calls = data.draw(calls_named(python_names if wire_format == "bfcl_text" else any_names))
@@ -186,7 +184,6 @@ def test_a_call_that_a_format_cannot_carry_is_refused(call: FunctionCall, wire_f
 # -- the readers against Python's own ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=500)
 @given(values)
 def test_every_json_value_as_python_writes_it_is_read_as_python_reads_it(value: JSON) -> None:
     text = repr(value)
@@ -248,7 +245,6 @@ PIECES += [
 ]
 
 
-@settings(max_examples=1500)
 @given(st.lists(st.sampled_from(PIECES), max_size=7).map("".join))
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
 def test_no_text_is_read_otherwise_than_python_reads_it(text: str) -> None:
@@ -263,7 +259,6 @@ def test_no_text_is_read_otherwise_than_python_reads_it(text: str) -> None:
         assert typed(value) == typed(json.loads(json.dumps(expected)))
 
 
-@settings(max_examples=1500)
 @given(
     st.lists(
         st.sampled_from([*'{}[]:,"\\ ', '"a"', '"b"', "1", "-0.0", "1e5", "true", "null", "NaN", "\n"]), max_size=9

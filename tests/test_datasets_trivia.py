@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import DATA
 
 from tunecheck._errors import ConfigurationError, DataError
@@ -136,7 +136,6 @@ entries: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(entries, max_size=5))
 def test_entries_of_any_shape_are_taken_or_left_out(tmp_path_factory: pytest.TempPathFactory, found: list[Any]) -> None:
     folder = tmp_path_factory.getbasetemp()

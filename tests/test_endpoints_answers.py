@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.endpoint_parts import HELLO, azure_ml, definition
 from tests.fault_server import FaultServer, answer, raw
 
@@ -172,7 +172,6 @@ def openai() -> OpenAIEndpoint:
 
 
 @given(or_anything(COMPLETION))
-@settings(max_examples=600)
 def test_wrong_types_anywhere_in_a_chat_completion_give_a_completion_or_a_typed_error(reply: Any) -> None:
     try:
         done = openai()._completion(loads(dumps(reply)))
@@ -183,7 +182,6 @@ def test_wrong_types_anywhere_in_a_chat_completion_give_a_completion_or_a_typed_
 
 
 @given(or_anything(COMPLETION) | or_anything(A_MESSAGE) | st.lists(TOOL_CALL, max_size=2))
-@settings(max_examples=600)
 def test_and_so_does_anything_that_a_scoring_script_returns(reply: Any) -> None:
     endpoint = azure_ml("http://127.0.0.1:1/score")
     try:

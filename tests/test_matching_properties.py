@@ -7,7 +7,7 @@ import json
 import random
 from dataclasses import replace
 
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from tests.matching_parts import matched, passes
 
 from tunecheck._json import JSON
@@ -113,7 +113,6 @@ def fully_right(expected: list[FunctionCall], actual: list[FunctionCall], policy
     )
 
 
-@settings(max_examples=200)
 @given(FEW_CALLS, FEW_CALLS, POLICIES)
 def test_calls_match_where_some_permutation_does(
     expected: list[FunctionCall], actual: list[FunctionCall], policy: MatchPolicy
@@ -138,7 +137,6 @@ ONE_FUNCTION = st.lists(
 )
 
 
-@settings(max_examples=200)
 @given(ONE_FUNCTION, ONE_FUNCTION)
 def test_no_permutation_has_more_right_arguments(expected: list[FunctionCall], actual: list[FunctionCall]) -> None:
     match = match_calls(actual, expected)
@@ -156,7 +154,6 @@ MATRICES = st.integers(1, 5).flatmap(
 )
 
 
-@settings(max_examples=300)
 @given(MATRICES)
 def test_an_assignment_is_the_cheapest_of_all_permutations(costs: list[list[int]]) -> None:
     rows, columns = len(costs), len(costs[0])
@@ -177,7 +174,6 @@ GAPPED = st.integers(1, 5).flatmap(
 )
 
 
-@settings(max_examples=300)
 @given(GAPPED)
 def test_an_alignment_is_the_best_of_all_that_do_not_cross(costs: list[list[int | None]]) -> None:
     rows, columns = len(costs), len(costs[0])

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of, texts
 
 from tunecheck.memory._data import read_words, spy_words
@@ -22,12 +22,10 @@ from tunecheck.memory._scoring.by_words import score_by_words
 from tunecheck.memory._wording import load_wording
 
 seeds = st.integers(0, 2**62)
-many = settings(max_examples=120)
 
 HOUR, MINUTE = 3_600_000_000, 60_000_000
 
 
-@many
 @given(seeds, st.integers(1, 20))
 def test_the_last_colour_counts_and_no_colour_comes_twice(seed: int, changes: int) -> None:
     test = test_of("colours", seed, colour_changes=changes)
@@ -36,7 +34,6 @@ def test_the_last_colour_counts_and_no_colour_comes_twice(seed: int, changes: in
     assert list(test.expected) == [said[-1]]
 
 
-@many
 @given(seeds, st.integers(1, 20))
 def test_the_last_name_counts(seed: int, changes: int) -> None:
     test = test_of("names", seed, name_changes=changes)
@@ -45,7 +42,6 @@ def test_the_last_name_counts(seed: int, changes: int) -> None:
     assert list(test.expected) == [said[-1]]
 
 
-@many
 @given(seeds, st.integers(1, 20))
 def test_the_list_of_names_has_all_of_them_in_order(seed: int, changes: int) -> None:
     test = test_of("name_list", seed, name_changes=changes)
@@ -58,7 +54,6 @@ def _only(line: str, words: str) -> str:
     return found[0]
 
 
-@many
 @given(seeds, st.integers(1, 60))
 def test_the_shopping_list_is_what_its_changes_come_to(seed: int, changes: int) -> None:
     test = test_of("shopping", seed, item_changes=changes)
@@ -112,7 +107,6 @@ def told(line: str) -> Told:
     return Told(start, int(distance[1]), direction[1], end)
 
 
-@many
 @given(seeds, st.integers(2, 40))
 def test_the_route_leads_through_all_places_to_the_last(seed: int, places: int) -> None:
     test = test_of("locations_directions", seed, known_locations=places)
@@ -132,7 +126,6 @@ def test_the_route_leads_through_all_places_to_the_last(seed: int, places: int) 
     assert steps[0].start in test.script[0]
 
 
-@many
 @given(seeds, st.integers(2, 20))
 def test_the_way_back_goes_the_other_way(seed: int, places: int) -> None:
     test = test_of("locations", seed, known_locations=places)
@@ -144,7 +137,6 @@ def test_the_way_back_goes_the_other_way(seed: int, places: int) -> None:
     assert list(test.expected) == [f"From {found[1]}, go {step.kilometres}km {back} to {found[2]}."]
 
 
-@many
 @given(seeds, st.integers(1, 300), st.integers(0, 4))
 def test_the_value_stands_under_the_keys_that_are_asked_for(seed: int, pairs: int, levels: int) -> None:
     test = test_of("kv", seed, num_kv_pairs=pairs, nested_levels=levels)
@@ -161,7 +153,6 @@ def _leaves(value: Any) -> int:
     return sum(map(_leaves, value.values())) if isinstance(value, dict) else 1
 
 
-@many
 @given(seeds, st.integers(1, 10))
 def test_each_occasion_gets_the_sentence_of_the_order(seed: int, times: int) -> None:
     test = test_of("trigger_response", seed, trigger_activations=times)
@@ -170,7 +161,6 @@ def test_each_occasion_gets_the_sentence_of_the_order(seed: int, times: int) -> 
     assert test.is_question == (False,) + (True,) * times
 
 
-@many
 @given(seeds)
 def test_three_spies_tell_a_time_a_place_and_a_thing(seed: int) -> None:
     test = test_of("spy_meeting", seed)
@@ -192,7 +182,6 @@ def test_no_spy_message_gives_away_its_own_answer_or_shares_it_with_another() ->
     assert len(set(every)) == len(every)
 
 
-@many
 @given(seeds)
 def test_the_saying_is_due_in_a_reply_from_the_second_to_the_eighth(seed: int) -> None:
     test = test_of("prospective_memory", seed)
@@ -220,7 +209,6 @@ def test_a_callback_whose_definition_does_not_say_when_is_over_with_the_first_re
     assert ProspectiveMemory().is_over(test, ["Yes"])
 
 
-@many
 @given(seeds, st.integers(1, 10), st.integers(1, 500), st.integers(0, 500), st.sampled_from(["", "Listen: "]))
 def test_jokes_are_told_apart_by_so_many_minutes(seed: int, told: int, low: int, more: int, prefix: str) -> None:
     test = test_of("jokes", seed, jokes_told=told, minutes_low=low, minutes_high=low + more, joke_prefix=prefix)
@@ -269,7 +257,6 @@ def test_our_own_wording_asks_for_a_joke() -> None:
     assert "{elapsed}" in load_wording().jokes.question
 
 
-@many
 @given(seeds)
 def test_countries_have_ten_facts_three_of_which_are_asked_for(seed: int) -> None:
     test = test_of("delayed_recall", seed)
@@ -280,7 +267,6 @@ def test_countries_have_ten_facts_three_of_which_are_asked_for(seed: int) -> Non
         assert any(answer.removeprefix("by ") in fact for fact in facts), (answer, facts)
 
 
-@many
 @given(seeds)
 def test_manuals_answer_the_questions_about_their_steps_and_rules(seed: int) -> None:
     test = test_of("instruction_recall", seed)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import DATA, SCRIPTED, replies_since, right_replies, test_of, tests_of
 
 from tunecheck.memory._kind import Making
@@ -21,7 +21,6 @@ seeds = st.integers(-(2**63), 2**63)
 JUDGED = ("delayed_recall", "instruction_recall", "how_to_think")
 
 
-@settings(max_examples=150)
 @given(kinds, seeds)
 def test_every_test_is_whole(name: str, seed: int) -> None:
     test = test_of(name, seed)
@@ -35,7 +34,6 @@ def test_every_test_is_whole(name: str, seed: int) -> None:
     assert not any("{" in line and name != "kv" and '{"answer"' not in line for line in test.script)
 
 
-@settings(max_examples=100)
 @given(kinds, seeds)
 def test_waits_spread_the_lines_evenly_over_nine_tenths_of_the_span(name: str, seed: int) -> None:
     test = test_of(name, seed)
@@ -47,7 +45,6 @@ def test_waits_spread_the_lines_evenly_over_nine_tenths_of_the_span(name: str, s
     assert all((wait.seconds > 0) == (name == "jokes") for wait in test.waits[:-1])
 
 
-@settings(max_examples=60)
 @given(kinds, seeds, st.integers(1, 5), st.integers(1, 5))
 def test_a_test_is_the_same_however_many_are_made(name: str, seed: int, few: int, more: int) -> None:
     one, other = tests_of(name, seed, few), tests_of(name, seed, few + more)
@@ -79,7 +76,6 @@ def test_tests_do_not_depend_on_how_a_process_orders_its_sets() -> None:
     assert len(outputs) == 1
 
 
-@settings(max_examples=300)
 @given(st.sampled_from([name for name in SCRIPTED if name not in JUDGED]), seeds)
 def test_the_expected_answer_scores_full_marks(name: str, seed: int) -> None:
     test = test_of(name, seed)
@@ -88,7 +84,6 @@ def test_the_expected_answer_scores_full_marks(name: str, seed: int) -> None:
     assert score.score == pytest.approx(1.0), (test, score)
 
 
-@settings(max_examples=150)
 @given(st.sampled_from([name for name in SCRIPTED if name not in JUDGED]), seeds)
 def test_no_answer_scores_nothing(name: str, seed: int) -> None:
     test = test_of(name, seed)

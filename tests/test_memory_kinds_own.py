@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._errors import ConfigurationError, PluginError
 from tunecheck.memory._kind import Kind, Making
@@ -175,7 +175,6 @@ def test_a_declaration_that_is_wrong_is_refused_with_its_line(tmp_path: Path, ol
         declared(tmp_path, PARKING.replace(old, new))
 
 
-@settings(max_examples=100)
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_scoring_by_words_takes_any_text(tmp_path_factory: pytest.TempPathFactory, expected: str, reply: str) -> None:
     kind = declared(tmp_path_factory.getbasetemp(), PARKING)

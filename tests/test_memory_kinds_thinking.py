@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from math import ceil
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of, tests_of
 
 from tunecheck.memory._kinds.how_to_think import DAYS
@@ -81,7 +81,6 @@ SOLVERS: dict[str, Callable[[str, str], str]] = {
 }
 
 
-@settings(max_examples=400)
 @given(st.integers(0, 2**62))
 def test_the_rule_leads_to_the_expected_answer(seed: int) -> None:
     test = test_of("how_to_think", seed)

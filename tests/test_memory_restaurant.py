@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_restaurant_parts import (
     Visit,
     dish,
@@ -109,7 +109,6 @@ def test_braces_in_what_is_ordered_are_left_as_they_are() -> None:
     assert "your {list} {menu} {0}." in made.said[2]
 
 
-@settings(max_examples=200)
 @given(
     st.integers(),
     st.lists(st.sampled_from(sorted(MENU.dishes)), min_size=1, max_size=6, unique=True),
@@ -250,7 +249,6 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
 @given(st.integers(0, 5), VALUES | st.text())
 def test_no_reply_of_a_judge_crashes_a_visit(at: int, value: object) -> None:
     made = visit(GUEST, [*FULL[:at], value if isinstance(value, str) else json.dumps(value), *FULL[at + 1 :]])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_restaurant_parts import GUEST_WORDS, reference_replays, visit
 
 from tunecheck._errors import ConfigurationError
@@ -279,7 +279,6 @@ PARTS = [
 ]
 
 
-@settings(max_examples=200)
 @given(st.sampled_from(PURPOSES), st.text() | st.lists(st.sampled_from(PARTS)).map("".join))
 def test_it_answers_whatever_is_said(purpose: str, reply: str) -> None:
     made = judged(purpose, reply, menu=MENU.text, wanted="dishes", drinks=["tea"])

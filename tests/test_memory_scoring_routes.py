@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, score, verdict_of
 
 from tunecheck.memory._scoring.by_words import Undecided
@@ -163,7 +163,6 @@ FORMS = (
 )
 
 
-@settings(max_examples=200)
 @given(LEGS, st.sampled_from(FORMS), st.booleans())
 def test_a_route_written_out_in_steps_is_read_as_it_was_meant(
     legs: list[tuple[int, str]], form: str, listed: bool

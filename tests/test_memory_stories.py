@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from random import Random
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_kinds_parts import test_of
 
 from tunecheck.memory._kinds.sallyanne import QUESTION_TYPES, Story, tell_story
@@ -52,14 +52,12 @@ def solve(story: Story) -> str:
     return [place for place, people in seen if people.issuperset(about.groups())][-1]
 
 
-@settings(max_examples=600)
 @given(seeds, question_types)
 def test_the_answer_is_what_the_story_makes_them_believe(seed: int, question_type: str) -> None:
     story = tell_story(Random(seed), question_type)
     assert solve(story) == story.question.answer
 
 
-@settings(max_examples=300)
 @given(seeds)
 def test_nobody_comes_back_after_a_move_that_he_missed(seed: int) -> None:
     """Else what he believes would depend on what he may have found."""
@@ -77,7 +75,6 @@ def test_nobody_comes_back_after_a_move_that_he_missed(seed: int) -> None:
             missed |= everybody - present
 
 
-@settings(max_examples=300)
 @given(seeds, question_types)
 def test_the_answer_is_one_word_that_was_said(seed: int, question_type: str) -> None:
     story = tell_story(Random(seed), question_type)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.agent_parts import NOON, NOON_US, address, memory_agent, serving, told
 from tests.cli_parts import command, environment, here, process, workspace
 from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw
@@ -308,7 +308,6 @@ async def test_a_message_of_ten_megabytes_is_answered_and_bounded(start: Starter
     assert 0 < sum(len(note.text) for note in agent._memories[""].notes) <= MAX_CHARACTERS
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(st.text(max_size=80), st.datetimes(timezones=st.just(UTC))), max_size=6))
 def test_whatever_is_said_is_answered_with_text(talk: list[tuple[str, datetime]]) -> None:
     async def through() -> None:

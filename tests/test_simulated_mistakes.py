@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._model import FunctionCall
@@ -307,7 +307,6 @@ drafts = st.lists(
 )
 
 
-@settings(max_examples=300)
 @given(drafts, tools, st.lists(st.dictionaries(st.sampled_from(["role", "content"]), values)), st.integers())
 def test_every_mistake_changes_any_call_or_says_that_it_cannot(
     calls: list[FunctionCall], offered: Any, messages: Any, seed: int

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._errors import DataError
 from tunecheck.calls._model import FunctionCall
@@ -337,7 +337,6 @@ NAMES = (
 )
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(COMMANDS, NAMES, NAMES), max_size=60))
 def test_whatever_is_called_the_tree_stays_finite(calls: list[tuple[str, Any, Any]]) -> None:
     shell = Shell()

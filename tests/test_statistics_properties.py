@@ -6,7 +6,7 @@ import math
 from dataclasses import fields, is_dataclass
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck.statistics._decisions import holm, smallest_difference
 from tunecheck.statistics._distributions import t_quantile
@@ -20,8 +20,6 @@ PAIRS = st.lists(st.tuples(SCORES, SCORES, st.sampled_from(["a", "b", "c", None]
 VERDICTS = st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from(["a", "b", "c", None])), max_size=40)
 ANY = st.lists(st.tuples(st.floats(), st.floats(), st.integers(0, 3)), max_size=30)
 
-quick = settings(max_examples=150)
-
 
 def numbers(result: object) -> list[float]:
     """All numbers in a result, however deep."""
@@ -30,7 +28,6 @@ def numbers(result: object) -> list[float]:
     return [result] if isinstance(result, float) else []
 
 
-@quick
 @given(ANY, st.booleans())
 def test_any_floats_give_figures_or_none_but_never_nan(rows: list[tuple[float, float, int]], clustered: bool) -> None:
     base, new = [row[0] for row in rows], [row[1] for row in rows]
@@ -43,7 +40,6 @@ def test_any_floats_give_figures_or_none_but_never_nan(rows: list[tuple[float, f
     assert smallest_difference(found).value is None or found.difference.standard_error
 
 
-@quick
 @given(VERDICTS, st.booleans())
 def test_swapping_two_runs_turns_the_difference_of_verdicts_around(
     rows: list[tuple[bool, bool, str | None]], clustered: bool
@@ -56,7 +52,6 @@ def test_swapping_two_runs_turns_the_difference_of_verdicts_around(
     assert turned(one.difference) == pytest.approx(plain(other.difference), abs=1e-9)
 
 
-@quick
 @given(PAIRS, st.booleans())
 def test_swapping_two_runs_turns_the_difference_of_scores_around(
     rows: list[tuple[float, float, str | None]], clustered: bool
@@ -82,7 +77,6 @@ def turned(estimate: Estimate) -> list[float]:
     return [-end for end in (estimate.value, estimate.high, estimate.low) if end is not None]
 
 
-@quick
 @given(VERDICTS, st.randoms())
 def test_the_order_of_rows_does_not_matter_to_verdicts(
     rows: list[tuple[bool, bool, str | None]], random: object
@@ -98,7 +92,6 @@ def test_the_order_of_rows_does_not_matter_to_verdicts(
     assert (one.p_exact, one.p_mid) == pytest.approx((other.p_exact, other.p_mid))
 
 
-@quick
 @given(PAIRS, st.randoms())
 def test_the_order_of_rows_does_not_matter_to_exact_figures_of_scores(
     rows: list[tuple[float, float, str | None]], random: object
@@ -117,7 +110,6 @@ def test_the_order_of_rows_does_not_matter_to_exact_figures_of_scores(
         assert one.wilcoxon.p_value == pytest.approx(other.wilcoxon.p_value)
 
 
-@quick
 @given(st.lists(MARKS, min_size=1, max_size=40), st.integers(-100, 100), st.sampled_from([0.01, 0.5, 3.0]))
 def test_a_mean_and_its_interval_move_with_the_unit(values: list[float], shift: int, scale: float) -> None:
     one = estimate_mean(values, resamples=200)
@@ -126,7 +118,6 @@ def test_a_mean_and_its_interval_move_with_the_unit(values: list[float], shift: 
         assert other.low == pytest.approx(shift + scale * one.low, rel=1e-6, abs=1e-6 * (1 + scale))
 
 
-@quick
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 60), st.floats(0.5, 4))
 def test_intervals_of_verdicts_hold_their_difference_and_grow_with_their_reach(
     b: int, c: int, alike: int, reach: float
@@ -138,7 +129,6 @@ def test_intervals_of_verdicts_hold_their_difference_and_grow_with_their_reach(
     assert (c - b) / n - 1e-12 <= high <= wider_high <= 1
 
 
-@quick
 @given(st.integers(0, 20), st.integers(0, 40))
 def test_the_more_rows_go_one_way_the_smaller_the_p_value(b: int, c: int) -> None:
     def p_values(b: int, c: int) -> tuple[float, float]:
@@ -150,7 +140,6 @@ def test_the_more_rows_go_one_way_the_smaller_the_p_value(b: int, c: int) -> Non
     assert many[1] <= few[1] + 1e-12
 
 
-@quick
 @given(VERDICTS)
 def test_a_row_for_a_cluster_is_no_cluster(rows: list[tuple[bool, bool, str | None]]) -> None:
     base, new = [row[0] for row in rows], [row[1] for row in rows]
@@ -158,7 +147,6 @@ def test_a_row_for_a_cluster_is_no_cluster(rows: list[tuple[bool, bool, str | No
     assert paired_binary(base, new, range(len(rows))) == paired_binary(base, new)
 
 
-@quick
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(2, 6))
 def test_rows_that_are_copies_are_worth_no_more_than_one_each(outcomes: list[bool], copies: int) -> None:
     # Conversations whose turns are all alike: the clustered error is that of the conversations, a little larger.
@@ -171,7 +159,6 @@ def test_rows_that_are_copies_are_worth_no_more_than_one_each(outcomes: list[boo
         assert copied.high >= single.high - 1e-9
 
 
-@quick
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holms_correction_keeps_the_order_and_lowers_nothing(p_values: list[float]) -> None:
     adjusted = [value for value in holm(p_values) if value is not None]
@@ -180,7 +167,6 @@ def test_holms_correction_keeps_the_order_and_lowers_nothing(p_values: list[floa
     assert [adjusted[at] for at in order] == sorted(adjusted)
 
 
-@quick
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
 def test_more_trials_pass_once_more_often_and_always_less_often(counts: list[tuple[int, int]]) -> None:
     trials = [(passed, passed + failed + 3) for passed, failed in counts]
@@ -191,7 +177,6 @@ def test_more_trials_pass_once_more_often_and_always_less_often(counts: list[tup
     assert once[0] == pytest.approx(always[0])
 
 
-@quick
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(0.5, 1e5))
 def test_students_quantiles_are_symmetric_and_rise(probability: float, degrees: float) -> None:
     found = t_quantile(probability, degrees)
@@ -199,7 +184,6 @@ def test_students_quantiles_are_symmetric_and_rise(probability: float, degrees: 
     assert t_quantile(min(probability + 1e-3, 1 - 1e-9), degrees) >= found
 
 
-@quick
 @given(PAIRS)
 def test_the_same_seed_gives_the_same_figures(rows: list[tuple[float, float, str | None]]) -> None:
     base, new = [row[0] for row in rows], [row[1] for row in rows]

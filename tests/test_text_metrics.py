@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
 from tunecheck.evaluators._text import overlap as rouge
@@ -26,7 +26,6 @@ WORDS = st.lists(
 PAIRS = st.one_of(st.tuples(FEW_WORDS, FEW_WORDS), st.tuples(WORDS, WORDS), WORDS.map(lambda words: (words, words)))
 
 
-@settings(max_examples=1000)
 @given(pair=PAIRS)
 @example(pair=((), ()))
 @example(pair=(("a",), ()))
@@ -40,7 +39,6 @@ def test_bleu_is_nltks_with_smoothing_method_4(pair: tuple[Tokens, Tokens]) -> N
     assert bleu(reference, candidate) == theirs
 
 
-@settings(max_examples=1000)
 @given(pair=PAIRS)
 def test_gleu_is_nltks(pair: tuple[Tokens, Tokens]) -> None:
     from nltk.translate.gleu_score import sentence_gleu
@@ -61,7 +59,6 @@ def _nltk_synset(synset: Synset) -> SimpleNamespace:
     return SimpleNamespace(lemmas=lambda: lemmas)
 
 
-@settings(max_examples=1000)
 @given(
     pair=PAIRS,
     alpha=st.sampled_from((0.9, 0.5, 0.0, 1.0)),
@@ -78,7 +75,6 @@ def test_meteor_is_nltks_over_the_same_wordnet(
     assert meteor(reference, candidate, alpha=alpha, beta=beta, gamma=gamma) == theirs
 
 
-@settings(max_examples=500)
 @given(pair=PAIRS)
 def test_words_are_aligned_as_nltk_aligns_them(pair: tuple[Tokens, Tokens]) -> None:
     from nltk.translate.meteor_score import align_words
@@ -89,7 +85,6 @@ def test_words_are_aligned_as_nltk_aligns_them(pair: tuple[Tokens, Tokens]) -> N
 
 
 @pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rouge3", "rouge4", "rouge5", "rougeL", "rougeLsum"])
-@settings(max_examples=200)
 @given(
     texts=st.one_of(
         st.tuples(ascii_texts(), ascii_texts()),
@@ -112,7 +107,6 @@ def rouge_of(kind: str, reference: str, candidate: str) -> rouge.RougeScore:
     return rouge.rouge_l(wanted, given) if kind == "rougeL" else rouge.rouge_n(wanted, given, int(kind[-1]))
 
 
-@settings(max_examples=400)
 @given(
     pair=st.one_of(
         st.tuples(ascii_texts(), ascii_texts()), st.tuples(WORDS, WORDS).map(lambda p: tuple(map(" ".join, p)))
@@ -125,7 +119,6 @@ def test_rouge_l_with_a_stemmer_is_googles(pair: tuple[str, str]) -> None:
     assert rouge_l_f(*pair, stemmer=True) == theirs.fmeasure
 
 
-@settings(max_examples=3000)
 @given(
     word=st.builds(
         str.__add__,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from tests.text_fragments import ascii_texts, international_texts
 
 from tunecheck.evaluators._text.tokens import nist_tokens, sentence_tokens, split_sentences, tokens_of, treebank_tokens
@@ -22,7 +22,6 @@ def nltk_with_data(shared_data: Path) -> Any:
     return nltk
 
 
-@settings(max_examples=1500)
 @given(text=ascii_texts())
 @example('"Quoted" at the start')
 @example("''doubly' quoted'' \n\"after a line break\"")
@@ -33,7 +32,6 @@ def test_ascii_texts_have_the_tokens_of_word_tokenize(nltk_with_data: Any, text:
     assert treebank_tokens(text) == nltk_with_data.word_tokenize(text)
 
 
-@settings(max_examples=800)
 @given(text=international_texts())
 def test_other_texts_have_the_tokens_of_nltks_nist_tokenizer(nltk_with_data: Any, text: str) -> None:
     from nltk.tokenize.nist import NISTTokenizer
@@ -41,13 +39,11 @@ def test_other_texts_have_the_tokens_of_nltks_nist_tokenizer(nltk_with_data: Any
     assert nist_tokens(text) == NISTTokenizer().international_tokenize(text)
 
 
-@settings(max_examples=500)
 @given(text=ascii_texts())
 def test_sentences_are_those_of_sent_tokenize(nltk_with_data: Any, text: str) -> None:
     assert [part for part in split_sentences(text) if part] == nltk_with_data.sent_tokenize(text)
 
 
-@settings(max_examples=800)
 @given(text=ascii_texts().map(str.strip))
 def test_a_sentence_is_split_as_by_nltks_treebank_rules(text: str) -> None:
     from nltk.tokenize import NLTKWordTokenizer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck import _yaml as yamltext
 from tunecheck._errors import ConfigurationError
@@ -142,13 +142,11 @@ VALUES: st.SearchStrategy[JSON] = st.recursive(
 
 
 @given(VALUES)
-@settings(max_examples=300)
 def test_json_is_read_as_the_yaml_that_it_is(value: JSON) -> None:
     assert yamltext.loads(dumps(value), "x") == value
 
 
 @given(VALUES)
-@settings(max_examples=200)
 def test_what_pyyaml_writes_is_read_back(value: JSON) -> None:
     text = yaml.safe_dump(value, allow_unicode=True, default_style='"' if isinstance(value, str) else None)
     back = yamltext.loads(text, "x")
@@ -156,7 +154,6 @@ def test_what_pyyaml_writes_is_read_back(value: JSON) -> None:
 
 
 @given(st.text(max_size=60) | st.text(alphabet="{}[]:-&*!|>'\"%@`?, \n\tab0.", max_size=60) | st.binary(max_size=60))
-@settings(max_examples=1000)
 def test_any_text_is_read_or_refused_in_one_line(text: str | bytes) -> None:
     try:
         dumps(yamltext.loads(text, "x"))
