@@ -104,7 +104,6 @@ def plain(text: str, folder: Path) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
-@pytest.mark.slow
 def test_the_page_s_commands_print_what_it_shows(workspace: Path, run: Run) -> None:
     for line, output in shown_commands():
         said = run(line)
@@ -113,23 +112,6 @@ def test_the_page_s_commands_print_what_it_shows(workspace: Path, run: Run) -> N
     (verdicts,) = workspace.glob("eval_results/bfcl-simulated-*/bfcl_score/multi_turn_base.verdicts.jsonl")
     (shown,) = (block for block in blocks("json") if '"valid"' in block)
     assert set(shown.splitlines()) < set(verdicts.read_text("utf-8").splitlines())
-
-
-@pytest.mark.slow
-def test_the_page_s_other_commands_and_its_python_code_work(workspace: Path, run: Run) -> None:
-    assert run("tunecheck datasets get bfcl").code == 0
-    outputs = {}
-    for line in "".join(blocks("sh")).splitlines():
-        said = run(line)
-        assert said.code == 0, (line, said.err, said.out)
-        outputs[line] = said.out
-    assert len(list((workspace / "shown").iterdir())) == 200
-    assert "95 of 200 (47.5%)" in outputs["tunecheck evaluate --dataset bfcl:multi_turn_base --endpoint recorded"]
-    assert "92 of 200 (46.0%)" in outputs["tunecheck score last --set multi_turn_state.compat=strict"]
-    (code,) = blocks("python")
-    said = process(workspace, [sys.executable, "-c", code])
-    assert said.code == 0, said.err
-    assert said.out.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", code, re.M)
 
 
 def test_the_page_links_to_files_and_headings_that_are_there() -> None:

@@ -71,28 +71,6 @@ def judged(run_folder: Path, category: str) -> Verdicts:
     return verdicts
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["bfcl", "strict"])
-@pytest.mark.parametrize("published", ["2025-11-12-main", "v0.11.0"])
-def test_a_recorded_run_evaluated_has_the_accuracy_and_the_verdicts_of_its_result_files(
-    published: str, mode: str, workspace: Path, shared_data: Path
-) -> None:
-    (results,) = (shared_data / "bfcl_runs" / published / "result").iterdir()
-    recorded(workspace, results)
-    settings = [f"--set={name}.compat={mode}" for name in ("multi_turn_state", "call_check")]
-    said = evaluate(
-        workspace, "--dataset", f"bfcl:{','.join(CATEGORIES)}", "--endpoint", "recorded", "--group-by", "category",
-        "--json", *settings,
-    )  # fmt: skip
-    assert said.code == 0, said.err
-    summaries, verdicts = scored(workspace, results, mode)
-    for category in CATEGORIES:
-        metrics = said.json()["by"]["category"][category]
-        assert metrics[f"{EVALUATOR[category]}.binary_aggregate"] == summaries[category]["accuracy"], category
-        assert metrics[f"{EVALUATOR[category]}.scored_count"] == summaries[category]["total"], category
-        assert judged(workspace / said.json()["run_dir"], category) == verdicts[category], category
-
-
 @pytest.mark.parametrize("category", ["multi_turn_base", "multiple"])
 def test_one_category_of_one_file_needs_no_settings_to_equal_the_leaderboard(
     category: str, workspace: Path, shared_data: Path

@@ -21,8 +21,6 @@ from tunecheck.evaluation._bfcl import run_bfcl
 from tunecheck.evaluation._evaluate import evaluate
 from tunecheck.runs._store import Run
 
-CONVERSATIONS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param")
-
 
 @pytest.fixture(autouse=True)
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -42,24 +40,15 @@ def result_lines(folder: Path, model: str, category: str) -> list[Values]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("published", ["2025-11-12-main", "v0.11.0"])
-def test_a_replayed_run_has_the_accuracy_that_scoring_its_files_gives(published: str, shared_data: Path) -> None:
-    results = shared_data / "bfcl_runs" / published / "result"
-    endpoint = load_endpoint({"kind": "replay", "path": str(results)}, name="recorded")
-    outcome = run_bfcl(
-        ConversationTarget(endpoint),
-        categories="single_turn,multi_turn_base,multi_turn_miss_func,multi_turn_miss_param",
-    )
-    assert outcome.result.failed_row_count == 0
+def test_a_replayed_run_has_the_verdicts_that_scoring_its_files_gives(shared_data: Path) -> None:
+    """Of a few rows; `checks/` replays two whole runs."""
+    results = shared_data / "bfcl_runs" / "v0.11.0" / "result"
+    target = ConversationTarget(load_endpoint({"kind": "replay", "path": str(results)}, name="recorded"))
+    outcome = run_bfcl(target, categories="multiple,simple_java,multi_turn_miss_param", limit=20)
     (theirs,), (ours,) = (score_results(path).models.values() for path in (results, outcome.folder))
-    assert theirs.categories.keys() == ours.categories.keys()
-    for name, score in theirs.categories.items():
-        assert [verdict for _, verdict in sorted(ours.categories[name].verdicts)] == [
-            verdict for _, verdict in sorted(score.verdicts)
-        ], name
-        evaluator = "multi_turn_state" if name in CONVERSATIONS else "call_check"
-        assert outcome.result.by_group["category"][name][f"{evaluator}.binary_aggregate"] == score.accuracy, name
+    for name, score in ours.categories.items():
+        assert len(score.verdicts) == 20
+        assert set(score.verdicts) <= set(theirs.categories[name].verdicts), name
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading
@@ -117,13 +117,13 @@ def check(reading: Reading) -> None:
     assert read_calls(write_calls(reading.calls, "openai")).calls == reading.calls
 
 
-def test_a_hundred_thousand_random_and_mutated_texts_raise_nothing() -> None:
-    for text in random_texts(100_000):
+def test_random_and_mutated_texts_raise_nothing() -> None:
+    for text in random_texts(3_000):
         check(read_calls(text))
 
 
 def test_texts_that_are_said_to_be_python_calls_raise_nothing() -> None:
-    for text in random_texts(10_000):
+    for text in random_texts(1_000):
         check(read_python_calls(text))
 
 
@@ -149,7 +149,6 @@ anything = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=1500)
 @given(anything)
 def test_values_of_any_shape_raise_nothing(value: object) -> None:
     check(read_calls(value))
@@ -259,7 +258,7 @@ def test_reading_compiles_imports_opens_and_starts_nothing(tmp_path: Path) -> No
         for payload in PAYLOADS
         for text in (payload, f"[{payload}]", f"[f({payload})]", f"<|python_tag|>{payload}")
     ]
-    texts += list(random_texts(2000))
+    texts += list(random_texts(500))
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(WATCHED)],
         input=json.dumps(texts), capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True,

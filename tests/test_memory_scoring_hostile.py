@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from tests.memory_scoring_parts import ROUTE, recorded, told
 
 from tunecheck._json import JSON
@@ -44,7 +45,6 @@ def is_sound(found: object) -> bool:
     return not isinstance(found, Score) or 0 <= found.score <= 1
 
 
-@settings(max_examples=300)
 @given(
     st.sampled_from(TITLES) | st.text(max_size=20),
     st.lists(JSON_VALUES, max_size=4),
@@ -58,7 +58,6 @@ def test_any_expectation_and_any_replies_have_a_score_or_a_reason(
     assert compat or is_sound(found)
 
 
-@settings(max_examples=200)
 @given(
     st.dictionaries(
         st.sampled_from(("dataset", "expected", "responses", "args", "script", "log_from_question")), JSON_VALUES
@@ -74,19 +73,25 @@ def test_replies_of_the_wrong_type_are_left_out(title: str) -> None:
     assert is_sound(judge_by_words(Given(title, wrong, wrong, args=wrong, since_question=wrong, script=wrong)))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("title", TITLES[:-2])
 def test_long_repetitions_do_not_hang(title: str) -> None:
+    """Whatever doubles with each repetition would; what grows with their square, `checks/` finds in longer ones."""
+    for text in repetitions(2_000):
+        judge_both_ways(title, text)
+
+
+def repetitions(length: int) -> Iterator[str]:
+    """Texts of one piece, or of two in turns."""
     for first, second in itertools.chain(
         itertools.product(PIECES, ("",)), itertools.product(PIECES[::4], PIECES[1::4])
     ):
-        text = (first + second) * (60_000 // len(first + second)) + "x"
-        test = told(
-            title, EXPECTED.get(title, ["the umbrella hangs there"]), text, text, since_question=[text], script=[text]
-        )
-        for compat in (False, True):
-            judge_by_words(test, compat=compat)
+        yield (first + second) * (length // len(first + second)) + "x"
+
+
+def judge_both_ways(title: str, text: str) -> None:
+    expected = EXPECTED.get(title, ["the umbrella hangs there"])
+    for compat in (False, True):
+        judge_by_words(told(title, expected, text, text, since_question=[text], script=[text]), compat=compat)
 
 
 @pytest.mark.slow

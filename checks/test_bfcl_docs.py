@@ -1,0 +1,27 @@
+"""The commands of the page about BFCL that take long, and its Python code."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from tests.test_bfcl_docs import Run, blocks, process, run, workspace
+
+__all__ = ["run", "workspace"]
+
+
+def test_the_page_s_other_commands_and_its_python_code_work(workspace: Path, run: Run) -> None:
+    assert run("tunecheck datasets get bfcl").code == 0
+    outputs = {}
+    for line in "".join(blocks("sh")).splitlines():
+        said = run(line)
+        assert said.code == 0, (line, said.err, said.out)
+        outputs[line] = said.out
+    assert len(list((workspace / "shown").iterdir())) == 200
+    assert "95 of 200 (47.5%)" in outputs["tunecheck evaluate --dataset bfcl:multi_turn_base --endpoint recorded"]
+    assert "92 of 200 (46.0%)" in outputs["tunecheck score last --set multi_turn_state.compat=strict"]
+    (code,) = blocks("python")
+    said = process(workspace, [sys.executable, "-c", code])
+    assert said.code == 0, said.err
+    assert said.out.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", code, re.M)
