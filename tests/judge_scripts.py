@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli_parts import Said, command, environment, process, write_lines
+from tests.cli_parts import Said, command, environment, inside, write_lines
 from tests.pipeline_parts import strict_json, strict_lines
 
 __all__ = ["KEY", "JudgedWorkspace", "health", "serving"]
@@ -69,8 +69,8 @@ class JudgedWorkspace:
         return self.run("evaluate", "--resume", "last", *options, key=key)
 
     def run(self, *arguments: str, key: str = KEY) -> Said:
-        """A command as a process; the key stands in nothing that it prints or writes."""
-        said = process(self.folder, *arguments, **{KEY_VARIABLE: key})
+        """A command; the key stands in nothing that it prints or writes."""
+        said = inside(self.folder, *arguments, **{KEY_VARIABLE: key})
         assert key not in said.out + said.err
         for path in (self.folder / "eval_results").rglob("*"):
             assert path.is_dir() or key.encode() not in path.read_bytes(), f"the key stands in {path.name}"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, command, environment
+from tests.cli_parts import ROOT, environment, inside
 
 PAGE = (ROOT / "docs" / "comparison.md").read_text("utf-8")
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
@@ -27,17 +27,9 @@ def plain(text: str) -> list[str]:
 def run(folder: Path, line: str) -> str:
     program, *arguments = shlex.split(line)
     assert program == "tunecheck"
-    done = subprocess.run(
-        command(*arguments),
-        cwd=folder,
-        env=environment(COLUMNS="120"),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, (line, done.stderr)
-    return done.stdout
+    said = inside(folder, *arguments, COLUMNS="120")
+    assert said.code == 0, (line, said.err)
+    return said.out
 
 
 @pytest.fixture(scope="module")

@@ -138,18 +138,18 @@ class Killing:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "by_time"), [(1, True), (2, True), (3, False), (4, False)])
-def test_a_run_killed_at_five_random_points_ends_as_one_that_was_not(
+@pytest.mark.parametrize(("seed", "by_time"), [(1, True), (3, False)])
+def test_a_run_killed_at_three_random_points_ends_as_one_that_was_not(
     data: Path, unbroken: Path, tmp_path: Path, seed: int, by_time: bool
 ) -> None:
     rng = random.Random(seed)
     with serving(tmp_path) as server:
         killing = Killing(data, tmp_path, server)
-        while killing.kills < 5 and killing.kill(rng, by_time=by_time):
+        while killing.kills < 3 and killing.kill(rng, by_time=by_time):
             pass
         finish(begin(data, tmp_path, server.port))
         killing.check()
-    assert killing.kills == 5, "the run was finished before it was killed five times"
+    assert killing.kills == 3, "the run was finished before it was killed three times"
     folder = run_folder(tmp_path)
     rows = strict_lines(folder / "eval_results.jsonl")
     assert [row["row_id"] for row in rows] == [f"r{n}" for n in range(ROWS)]
@@ -180,9 +180,7 @@ def as_before_it_ended(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_torn_at_every_byte_of_its_last_record_resumes_to_the_same_result(
-    data: Path, unbroken: Path, tmp_path: Path
-) -> None:
+def test_a_run_torn_in_its_last_record_resumes_to_the_same_result(data: Path, unbroken: Path, tmp_path: Path) -> None:
     """Cut as a crash of the machine may cut it; a few cuts go the whole way, with a process and a server."""
     with serving(tmp_path) as server:
         finish(begin(data, tmp_path, server.port))
@@ -192,7 +190,7 @@ def test_a_run_torn_at_every_byte_of_its_last_record_resumes_to_the_same_result(
         answer = whole[: whole.rindex(b'{"k":"answer"')]
         last = whole[len(answer) : whole.index(b"\n", len(answer)) + 1]
         row = json.loads(last)["i"]
-        for cut in (0, 1, len(last) // 2, len(last) - 1, len(last)):
+        for cut in (0, len(last) // 2, len(last)):
             path.write_bytes(answer + last[:cut])
             as_before_it_ended(folder)
             asked = len(server.requests())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli_parts import ROOT, command, environment
+from tests.cli_parts import ROOT, command, environment, inside
 
 from tunecheck._plugins import find
 from tunecheck.evaluators._judges.shipped import KINDS
@@ -52,7 +52,7 @@ def serving(script: Path) -> Iterator[str]:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Path]:
     """A workspace with the page's files in it, and its server running."""
-    subprocess.run(command("init", "."), cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    assert inside(tmp_path, "init", ".").code == 0
     (prompt,) = blocks("prompty")
     (tmp_path / "prompty" / "politeness.prompty").write_text(prompt, "utf-8")
     definition, script, prices = blocks("yaml")
@@ -70,11 +70,9 @@ def test_the_pages_commands_print_what_it_shows(workspace: Path) -> None:
         line, _, shown = block.removeprefix("$ ").partition("\n")
         program, *arguments = shlex.split(line)
         assert program == "tunecheck"
-        done = subprocess.run(
-            command(*arguments), cwd=workspace, env=environment(), capture_output=True, text=True, timeout=100
-        )
-        assert done.returncode == 0, (line, done.stderr)
-        assert plain(done.stdout) == plain(shown), line
+        said = inside(workspace, *arguments)
+        assert said.code == 0, (line, said.err)
+        assert plain(said.out) == plain(shown), line
 
 
 def test_a_prices_file_gives_the_price_of_a_judge_without_one(workspace: Path) -> None:
@@ -83,10 +81,10 @@ def test_a_prices_file_gives_the_price_of_a_judge_without_one(workspace: Path) -
     arguments = (
         "evaluate --dataset val.jsonl --limit 3 --evaluators politeness --judge judge --prices prices.yaml --json"
     )
-    done = subprocess.run(command(*arguments.split()), cwd=workspace, env=environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert '"cost":0.00' in done.stdout
-    assert '"currency":"USD"' in done.stdout
+    said = inside(workspace, *arguments.split())
+    assert said.code == 0, said.err
+    assert '"cost":0.00' in said.out
+    assert '"currency":"USD"' in said.out
 
 
 def test_the_page_names_every_kind_of_difference_and_every_shipped_judge() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.endpoint_parts import EagerClock
 from tests.fault_server import busy, failing, filtered
 from tests.judge_parts import (
     QUALITY,
@@ -28,6 +29,7 @@ from tests.judge_parts import (
 
 from tunecheck import JudgementError, JudgeOutput, PromptyEvaluator
 from tunecheck._errors import ConfigurationError, ContentFilterError, EndpointError, RefusedError, ThrottledError
+from tunecheck.endpoints._limits import Clock
 from tunecheck.evaluators._judges.reply import JudgeRefusalError
 
 GOOD = judgement(4)
@@ -267,7 +269,8 @@ def test_the_content_filter_is_an_error_of_its_own(tmp_path: Path, step: Step) -
             judge(response="a")
 
 
-def test_a_storm_of_429_is_waited_out(tmp_path: Path) -> None:
+def test_a_storm_of_429_is_waited_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Clock, "sleep", EagerClock.sleep)
     seen: list[int] = []
 
     def reply(asked: Asked) -> Step | str:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -14,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ROOT
+from tests.cli_parts import ROOT, inside
 from tests.judge_parts import QUALITY, Asked, JudgeServer, Step, chat, judgement, prompt_file
 from tests.pipeline_parts import column, metrics_of, records, rows_of, run
 
@@ -178,18 +175,6 @@ def test_several_judges_share_one_endpoint(tmp_path: Path) -> None:
 # -- the command line
 
 
-def tunecheck(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tunecheck", *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"} | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 def workspace(folder: Path, server: JudgeServer) -> None:
     (folder / "endpoints").mkdir()
     (folder / "prompty").mkdir()
@@ -210,9 +195,9 @@ def test_a_prompt_in_the_workspace_is_an_evaluator_by_its_name(tmp_path: Path) -
         workspace(tmp_path, server)
         command = ("evaluate", "--dataset", "data.jsonl", "--evaluators", "tone,difference,match", "--quiet", "--json")
         options = (*command, "--judge", "judge", "--response-column", "response", "--set", "tone.samples=2")
-        done = tunecheck(tmp_path, *options, JUDGE_KEY=KEY)
-    assert done.returncode == 0, done.stderr
-    metrics = json.loads(done.stdout)["metrics"]
+        done = inside(tmp_path, *options, JUDGE_KEY=KEY)
+    assert done.code == 0, done.err
+    metrics = done.json()["metrics"]
     assert metrics["tone.tone"] == 1
     assert metrics["tone.binary_aggregate"] == 0
     assert metrics["difference.difference"] == 1
@@ -224,12 +209,12 @@ def test_a_prompt_in_the_workspace_is_an_evaluator_by_its_name(tmp_path: Path) -
 def test_without_a_judge_the_command_says_what_to_add(tmp_path: Path) -> None:
     with JudgeServer([]) as server:
         workspace(tmp_path, server)
-    done = tunecheck(
+    done = inside(
         tmp_path, "evaluate", "--dataset", "data.jsonl", "--evaluators", "difference", "--response-column", "response"
     )
-    assert done.returncode == 2
-    assert "--judge" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 2
+    assert "--judge" in done.err
+    assert "Traceback" not in done.err
 
 
 class _Counting(ThreadingHTTPServer):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.agent_parts import serving as serving_agent
-from tests.cli_parts import ROOT, Said, command, environment, process
+from tests.cli_parts import ROOT, Said, command, environment, inside
 from tests.report_parts import browser_at_work, looking_at
 from tests.test_judges_docs import RUN_ID, serving as serving_script
 
@@ -77,7 +77,7 @@ def replace(path: Path, old: str, new: str) -> None:
 def run(folder: Path, line: str) -> Said:
     program, *arguments = shlex.split(line)
     assert program == "tunecheck"
-    return process(folder, *arguments)
+    return inside(folder, *arguments)
 
 
 def plain(text: str) -> list[str]:
@@ -88,7 +88,7 @@ def plain(text: str) -> list[str]:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Path]:
     """A workspace with the page's files in it, and its agent running."""
-    assert process(tmp_path, "init", ".").code == 0
+    assert inside(tmp_path, "init", ".").code == 0
     with serving_agent() as url:
         write_files(tmp_path, url)
         yield tmp_path
@@ -104,7 +104,7 @@ def browser() -> Iterator[Browser]:
 
 
 def test_the_pages_commands_print_what_it_shows(tmp_path: Path) -> None:
-    assert process(tmp_path, "init", ".").code == 0
+    assert inside(tmp_path, "init", ".").code == 0
     with serving_agent() as url:
         added = write_files(tmp_path, url)
         with serving_script(tmp_path / "pretend.yaml") as pretended:
@@ -177,7 +177,7 @@ def new_events(folder: Path, before: set[str]) -> Iterator[Path]:
 
 
 def test_a_run_that_broke_off_goes_on_as_the_page_says(tmp_path: Path) -> None:
-    assert process(tmp_path, "init", ".").code == 0
+    assert inside(tmp_path, "init", ".").code == 0
     with serving_agent("--latency-ms", "20") as url:
         write_files(tmp_path, url)
         killed = cut_off(tmp_path)
@@ -201,7 +201,7 @@ def table(heading: str) -> str:
 
 
 def test_the_figures_are_those_that_the_page_defines(workspace: Path) -> None:
-    said = process(workspace, *shlex.split(BEGIN)[1:], "--repeat", "3", "--json")
+    said = inside(workspace, *shlex.split(BEGIN)[1:], "--repeat", "3", "--json")
     found = said.json()
     rows = [*Run(Path(workspace / found["run_dir"])).rows()]
     scores: dict[str, list[float]] = {}
@@ -259,17 +259,17 @@ def without_chance(lines: str) -> list[str]:
 def test_recorded_replies_are_judged_by_other_rules_as_the_page_says(workspace: Path) -> None:
     assert run(workspace, f"{BEGIN} --quiet").code == 0
     for setting in re.findall(r"`--set (memory\.\w+=true)`", PAGE):
-        assert process(workspace, "score", "last", "--evaluators", "memory", "--set", setting).code == 0
+        assert inside(workspace, "score", "last", "--evaluators", "memory", "--set", setting).code == 0
     with serving_script(workspace / "pretend.yaml") as pretended:
         replace(workspace / "endpoints" / "pretended.yaml", "http://127.0.0.1:8000", pretended)
-        judged = process(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended")
+        judged = inside(workspace, "score", "last", "--evaluators", "memory", "--judge", "pretended")
     assert judged.code == 0, judged.err
     assert "mean delayed recall" in judged.out
 
 
 def test_a_run_of_the_page_is_replayed(workspace: Path) -> None:
     folder = workspace / run(workspace, f"{BEGIN} --quiet").out.strip()
-    replayed = process(workspace, "memory", "replay", str(folder / "memory" / "First try" / "results" / "notes"))
+    replayed = inside(workspace, "memory", "replay", str(folder / "memory" / "First try" / "results" / "notes"))
     assert replayed.code == 0, replayed.out
 
 
@@ -296,7 +296,7 @@ def defaults(kind: str) -> dict[str, str]:
 
 
 def test_every_option_that_the_page_names_is_one(tmp_path: Path) -> None:
-    help_text = "".join(process(tmp_path, "memory", name, "--help").out for name in ("run", "replay", "rescore"))
+    help_text = "".join(inside(tmp_path, "memory", name, "--help").out for name in ("run", "replay", "rescore"))
     here = "\n".join(line.split(" | ")[-1] for line in PAGE.splitlines())  # there, on the left, are the reference's own
     named = set(re.findall(r"(?<![\w-])--[a-z]{2,}(?:-[a-z]+)*", here))
     of_others = {"--memory-agent", "--script", "--port", "--from", "--evaluators", "--set", "--fail-under"}

@@ -211,15 +211,15 @@ def test_a_crash_is_charged_to_the_evaluator_and_row_that_did_it(
 
 @pytest.mark.parametrize("name", ["spins", "holds_the_interpreter", "sleeps"])
 def test_an_evaluator_that_hangs_is_killed_and_its_row_an_error(workspace: Path, name: str) -> None:
-    ran = Ran(workspace, "--evaluators", f"{name},good", "--evaluator-timeout", "2")
-    assert ran.errors(name) == {3: ("EvaluatorTimeoutError", f"evaluator {name!r} took longer than 2 s")}
+    ran = Ran(workspace, "--evaluators", f"{name},good", "--evaluator-timeout", "1")
+    assert ran.errors(name) == {3: ("EvaluatorTimeoutError", f"evaluator {name!r} took longer than 1 s")}
     assert ran.scored(name) == OTHERS
     assert ran.scored("good") == list(range(9))
-    assert f"evaluator {name!r} took longer than 2 s (--evaluator-timeout) on 1 row" in ran.said["notes"]
+    assert f"evaluator {name!r} took longer than 1 s (--evaluator-timeout) on 1 row" in ran.said["notes"]
 
 
 def test_with_workers_for_all_the_guilty_one_is_found_among_them(workspace: Path) -> None:
-    ran = Ran(workspace, "--evaluators", "good,exits,is_killed,spins", "--workers", "1", "--evaluator-timeout", "2")
+    ran = Ran(workspace, "--evaluators", "good,exits,is_killed,spins", "--workers", "1", "--evaluator-timeout", "1")
     assert ran.scored("good") == list(range(9))
     for name in ("exits", "is_killed", "spins"):
         assert list(ran.errors(name)) == [3]
