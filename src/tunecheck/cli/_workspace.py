@@ -1,4 +1,4 @@
-"""`tunecheck init`, `plugins` and `endpoints check`: make a workspace, and see what is in it and works."""
+"""`tunecheck init`, `plugins` and `trust`: make a workspace, see what is in it, and let its files be loaded."""
 
 import sys
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
-from tunecheck._messages import clean, printable
+from tunecheck._messages import clean
 from tunecheck.cli._console import console, grid, print_json
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, argument, command
@@ -114,26 +114,3 @@ def trust(options: RememberOptions, invocation: Invocation) -> int:
     for file, mark in remember(options.path):
         print(f"trusted  {clean(file)}  ({clean(mark)})")
     return 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckOptions(CommandOptions):
-    definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
-
-
-@command(CheckOptions)
-def check(options: CheckOptions, invocation: Invocation) -> int:
-    """Send one small request with a tool, and say what came back.
-
-    Exit codes: 0 it answered; 1 it did not; 2 the definition is wrong.
-    """
-    import asyncio
-
-    from tunecheck._trust import Trust
-    from tunecheck.cli._named_endpoints import load_named
-    from tunecheck.endpoints._check import check_endpoint
-
-    report = asyncio.run(check_endpoint(load_named(options.definition, Trust())))
-    for line in report.lines():
-        print(printable(line))
-    return 0 if report.ok else 1

@@ -8,12 +8,12 @@ from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
-_MESSAGES: tuple[Mapping[str, JSON], ...] = (
+MESSAGES: tuple[Mapping[str, JSON], ...] = (
     {"role": "system", "content": "You are a helpful assistant. Use the functions you are given where they help."},
     {"role": "user", "content": "What is the weather in Lisbon, in celsius?"},
 )
 
-_TOOLS: tuple[Mapping[str, JSON], ...] = (
+TOOLS: tuple[Mapping[str, JSON], ...] = (
     {
         "type": "function",
         "function": {
@@ -31,9 +31,9 @@ _TOOLS: tuple[Mapping[str, JSON], ...] = (
     },
 )
 
-_ADVICE: tuple[tuple[type[errors.TunecheckError], str], ...] = (
+_ADVICE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (
-        errors.RefusedError,
+        (errors.RefusedError, errors.StopRunError),
         "check the auth section, that its environment variable holds a valid key, and the account's quota",
     ),
     (errors.ThrottledError, "the service is overloaded or its quota is used up: lower limits, or try later"),
@@ -81,15 +81,17 @@ class CheckReport:
         ]
 
 
+def advice_on(error: Exception) -> str:
+    """What to do about an error that a request ended in."""
+    return next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
+
+
 async def check_endpoint(endpoint: Endpoint) -> CheckReport:
     """Ask an endpoint one small question with a tool, and close it. Its failures are part of the report."""
     try:
-        completion = await endpoint.complete(ChatRequest(messages=_MESSAGES, tools=_TOOLS))
-    except errors.StopRunError as error:
-        return CheckReport(endpoint.name, endpoint.kind, error=error, advice=_ADVICE[0][1])
-    except (errors.EndpointError, ValueError) as error:
-        advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "check the request template")
-        return CheckReport(endpoint.name, endpoint.kind, error=error, advice=advice)
+        completion = await endpoint.complete(ChatRequest(messages=MESSAGES, tools=TOOLS))
+    except (errors.StopRunError, errors.EndpointError, ValueError) as error:
+        return CheckReport(endpoint.name, endpoint.kind, error=error, advice=advice_on(error))
     finally:
         await endpoint.close()
     advice = ""

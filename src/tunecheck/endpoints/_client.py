@@ -7,7 +7,7 @@ import copy
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
@@ -70,8 +70,8 @@ class Exchange(Generic[A]):
 class Client:
     """Posts JSON to one address and reads JSON, with one session, retries and limits for all its calls.
 
-    `who` is what its errors begin with. After ten refused calls in a row (a wrong key, no quota left) it sends nothing
-    more: each further call raises StopRunError.
+    `who` is what its errors begin with; `last_headers` are those of its latest reply. After ten refused calls in a row
+    (a wrong key, no quota left) it sends nothing more: each further call raises StopRunError.
     """
 
     who: str
@@ -84,6 +84,7 @@ class Client:
     backoff: Backoff
     clock: Clock
     rng: random.Random
+    last_headers: Mapping[str, str] = field(default_factory=dict)
     _live: _Live | None = None
 
     def load(self) -> Load | None:
@@ -198,6 +199,7 @@ class Client:
         return self._read(reply, (self.clock.now() - started) * 1000, call)
 
     def _read(self, reply: Reply, latency_ms: float, call: _Call[A]) -> Exchange[A] | Failure:
+        self.last_headers = reply.headers
         wait_s = retry_after_s(reply.headers, self.clock.wall()) if reply.status >= 400 else None
         failure = reply_failure(reply, self.who, self.redactor, wait_s)
         if failure is not None:

@@ -168,6 +168,15 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """Who posts the next request."""
         return self._client
 
+    @property
+    def sends_tools(self) -> bool:
+        """Whether requests hold the tools that they are made with."""
+        return self._template is None or "tools" in self._template.references
+
+    def reply_headers(self) -> Mapping[str, str]:
+        """The headers of the latest reply."""
+        return self._asked_client.last_headers
+
     async def complete(self, request: ChatRequest) -> Completion:
         parameters = {**self._parameters, **request.parameters}
         async with self._scouting.turn(_kind_of(request, parameters)):

@@ -1,0 +1,110 @@
+"""`tunecheck endpoints check` and `doctor`: whether an endpoint answers, and whether its model is served right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunecheck._messages import command_line, printable
+from tunecheck._trust import Trust
+from tunecheck.cli._console import SIMULATED, print_json
+from tunecheck.cli._invocation import DONE, FAILED, NOT_MET, Invocation
+from tunecheck.cli._options import CommandOptions, argument, command, option
+from tunecheck.cli._output_files import check_output, write_output
+from tunecheck.cli._shared_options import JsonOptions
+
+if TYPE_CHECKING:
+    from tunecheck.endpoints._config import Definition
+    from tunecheck.endpoints._doctor.examination import Examination
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(CommandOptions):
+    definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
+
+
+@command(CheckOptions)
+def check(options: CheckOptions, invocation: Invocation) -> int:
+    """Send one small request with a tool, and say what came back; `endpoints doctor` asks more.
+
+    Exit codes: 0 it answered; 1 it did not; 2 the definition is wrong.
+    """
+    import asyncio
+
+    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.endpoints._check import check_endpoint
+
+    report = asyncio.run(check_endpoint(load_named(options.definition, Trust())))
+    for line in report.lines():
+        print(printable(line))
+    if report.ok:
+        print(f"is it served right?  {command_line(['tunecheck', 'endpoints', 'doctor', options.definition])}")
+    return DONE if report.ok else FAILED
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(JsonOptions):
+    definition: str = argument("A definition, or the name of one in endpoints/.", "FILE")
+    write: str | None = option("Write the definition there with what should change; it may be the same file.", "FILE")
+
+
+@command(DoctorOptions)
+def doctor(options: DoctorOptions, invocation: Invocation) -> int:
+    """Ask some questions with known answers, and say how the model is served and what to change.
+
+    Exit codes: 0 no check failed; 2 the definition is wrong; 3 a check failed.
+    """
+    import asyncio
+
+    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.endpoints._definition import read_definition
+    from tunecheck.endpoints._doctor.examination import examine
+
+    check_output("--write", options.write)
+    endpoint, definition = load_named(options.definition, Trust()), read_definition(options.definition)
+    found = asyncio.run(examine(endpoint, definition.data))
+    if options.json:
+        print_json(found.as_json())
+    else:
+        for line in _lines(found, definition):
+            print(printable(line))
+    if options.write is not None:
+        difference = _written(found, definition, options.write)
+        if not options.json:
+            for line in difference:
+                print(printable(line))
+    return NOT_MET if found.counts["fail"] else DONE
+
+
+def _lines(found: Examination, definition: Definition) -> Iterator[str]:
+    from tunecheck.endpoints._doctor.changes import line_of
+
+    counts = found.counts
+    failed = f"{counts['warn']} to look at, {counts['fail']} failed"
+    yield f"{found.endpoint} ({found.kind}): {counts['pass']} checks passed, {failed}"
+    if found.simulated:
+        yield SIMULATED
+    yield ""
+    for finding in found.findings:
+        verdict = finding.verdict
+        yield f"{verdict.status}  {finding.check}: {verdict.evidence}"
+        if verdict.advice:
+            yield f"      {verdict.advice}"
+    if found.changes:
+        yield ""
+        yield f"to change in {definition.document.name} (--write FILE does it):"
+        yield from (f"  {line_of(key, value)}" for key, value in found.changes.items())
+
+
+def _written(found: Examination, definition: Definition, to: str) -> list[str]:
+    """Write the changed definition; gives the lines that changed."""
+    from tunecheck.endpoints._doctor.changes import with_keys
+
+    name = definition.document.name
+    before = Path(name).read_text("utf-8")
+    after = with_keys(before, found.changes, name)
+    write_output(to, after)
+    return ["", *difflib.unified_diff(before.splitlines(), after.splitlines(), name, to, lineterm=""), f"written {to}"]

@@ -1,0 +1,132 @@
+"""One examination of an endpoint: asks all questions at once within its limits, and runs all checks on the answers."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
+from tunecheck._json import JSON
+from tunecheck._messages import clean
+from tunecheck.endpoints._base import ChatRequest, Endpoint, StatefulEndpoint
+from tunecheck.endpoints._check import advice_on
+from tunecheck.endpoints._doctor.answers import Answer
+from tunecheck.endpoints._doctor.checks import CHECKS, Answers, Status, Verdict
+from tunecheck.endpoints._doctor.questions import QUESTIONS
+from tunecheck.endpoints._http_endpoint import HttpEndpoint
+
+_AT_ONCE = 8
+_FIRST = ("untooled", "call")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A check by name, and what it found."""
+
+    check: str
+    verdict: Verdict
+
+    def as_json(self) -> dict[str, JSON]:
+        verdict = self.verdict
+        return {
+            "check": self.check,
+            "status": verdict.status,
+            "evidence": verdict.evidence,
+            "advice": verdict.advice,
+            "change": dict(verdict.change),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All findings on one endpoint."""
+
+    endpoint: str
+    kind: str
+    findings: tuple[Finding, ...]
+    simulated: bool
+
+    @property
+    def counts(self) -> Mapping[Status, int]:
+        return Counter(finding.verdict.status for finding in self.findings)
+
+    @property
+    def changes(self) -> dict[str, JSON]:
+        """The keys of the definition to set, those of several findings laid over each other."""
+        changes: dict[str, JSON] = {}
+        for finding in self.findings:
+            for key, value in finding.verdict.change.items():
+                before = changes.get(key)
+                both = isinstance(before, dict) and isinstance(value, dict)
+                changes[key] = {**before, **value} if both else value  # type: ignore[dict-item]
+        return changes
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "endpoint": self.endpoint,
+            "kind": self.kind,
+            "simulated": self.simulated,
+            **{status: self.counts[status] for status in ("pass", "warn", "fail")},
+            "checks": [finding.as_json() for finding in self.findings],
+            "changes": self.changes,
+        }
+
+
+async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examination:
+    """Ask an endpoint all questions, close it, and say how it is served; `definition` is what it was made from.
+
+    Raises:
+        ConfigurationError: it answers rows of data, or whole conversations, and no questions of ours.
+    """
+    if endpoint.kind in ("replay", "simulated") or isinstance(endpoint, StatefulEndpoint):
+        raise ConfigurationError(f"{endpoint.name}: an endpoint of kind {endpoint.kind} answers no questions of ours")
+    try:
+        answers = await _asked(endpoint, definition)
+    finally:
+        await endpoint.close()
+    simulated = any(answer.completion.simulated for answer in answers.by_question.values())
+    return Examination(endpoint.name, endpoint.kind, tuple(_findings(answers)), simulated)
+
+
+async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
+    """The answers to all questions; of those with tools only where tools are sent, and one with a tool was answered."""
+    free = asyncio.Semaphore(10_000 if endpoint.holds_back else endpoint.concurrency or _AT_ONCE)
+
+    async def ask(names: Iterable[str]) -> dict[str, Answer]:
+        listed = list(names)
+        answers = await asyncio.gather(*(_answer(endpoint, QUESTIONS[name], free) for name in listed))
+        return dict(zip(listed, answers, strict=True))
+
+    given = await ask(_FIRST)
+    sends_tools = not isinstance(endpoint, HttpEndpoint) or endpoint.sends_tools
+    if given["untooled"].error is None:
+        tools = sends_tools and given["call"].error is None
+        more = [name for name, question in QUESTIONS.items() if tools or not question.tools]
+        given |= await ask(name for name in more if name not in given)
+    return Answers(
+        given,
+        definition,
+        endpoint.reply_headers() if isinstance(endpoint, HttpEndpoint) else {},
+        endpoint.facts,
+        sends_tools=sends_tools,
+        as_text=not (isinstance(endpoint, HttpEndpoint) and endpoint.is_chat),
+    )
+
+
+def _findings(answers: Answers) -> Iterator[Finding]:
+    error = answers["untooled"].error
+    if error is not None:
+        yield Finding("it answers", Verdict("fail", clean(str(error), 300), advice_on(error)))
+        return
+    with_tools = answers.sends_tools and answers["call"].error is None
+    for check in CHECKS:
+        if with_tools or not check.of_calls:
+            yield Finding(check.name, check.verdict(answers))
+
+
+async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> Answer:
+    async with free:
+        try:
+            return Answer(question, await endpoint.complete(question))
+        except (EndpointError, StopRunError, ValueError) as error:
+            return Answer(question, error=error)

@@ -1,0 +1,120 @@
+"""What the doctor asks: questions with one right answer, which any model that can call functions finds."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tunecheck._json import JSON
+from tunecheck.endpoints._base import ChatRequest
+from tunecheck.endpoints._check import MESSAGES, TOOLS
+
+CODE_WORD = "HERON"
+TEMPERATURE = 17
+LAST_NUMBER = 200
+QUOTED = 'He said "grüß Gott", it\'s 东京 & <b>C:\\new</b>'
+PRIMES = "2, 3, 5, 7, 11, 13, 17, 19, 23, 29"
+
+EVENT: Mapping[str, JSON] = {
+    "title": "Review",
+    "place": {"city": "Porto", "room": "B2"},
+    "guests": [{"name": "Ana", "age": 31}, {"name": "Rui", "age": 45}],
+}
+SETTINGS: Mapping[str, JSON] = {"degrees": 21.5, "heating": True, "zones": [1, 4]}
+
+_TEXT: JSON = {"type": "string"}
+_NUMBER: JSON = {"type": "number"}
+
+
+def _function(name: str, description: str, properties: dict[str, JSON]) -> dict[str, JSON]:
+    schema: JSON = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+def _object(properties: dict[str, JSON]) -> JSON:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _asked(text: str, *tools: Mapping[str, JSON], system: str | None = None, **parameters: JSON) -> ChatRequest:
+    first: list[Mapping[str, JSON]] = [] if system is None else [{"role": "system", "content": system}]
+    return ChatRequest([*first, {"role": "user", "content": text}], tools or None, parameters)
+
+
+_MANY = tuple(
+    _function(
+        f"{verb}_{thing}",
+        f"{verb.capitalize()} {thing}s of the shop, by {', '.join(keys)} and nothing else, in the user's own words.",
+        {key: {"type": "string", "description": f"The {key} of the {thing}, as the user says it."} for key in keys},
+    )
+    for verb in ("list", "add", "remove", "archive", "print")
+    for thing, keys in (
+        ("order", ("number", "customer", "status")),
+        ("invoice", ("number", "supplier", "due_date")),
+        ("parcel", ("code", "carrier", "weight")),
+        ("voucher", ("code", "value", "owner")),
+        ("ticket", ("code", "seat", "day")),
+    )
+)
+MANY_CALL: tuple[str, Mapping[str, JSON]] = ("archive_voucher", {"code": "V-77", "value": "20 euros", "owner": "Ines"})
+
+_WEATHER_CALL: JSON = {
+    "id": "call_weather",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city":"Lisbon","unit":"celsius"}'},
+}
+
+QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
+    {
+        "call": ChatRequest(MESSAGES, TOOLS),
+        "untooled": ChatRequest(MESSAGES),
+        "parallel": _asked("What is the weather in Lisbon and in Oslo, in celsius? Ask for both at once.", *TOOLS),
+        "nested": _asked(
+            "Create the event Review in Porto, room B2, with the guests Ana, 31 years old, and Rui, 45 years old.",
+            _function(
+                "create_event",
+                "Put an event into the calendar.",
+                {
+                    "title": _TEXT,
+                    "place": _object({"city": _TEXT, "room": _TEXT}),
+                    "guests": {"type": "array", "items": _object({"name": _TEXT, "age": {"type": "integer"}})},
+                },
+            ),
+        ),
+        "typed": _asked(
+            "Set the thermostat to 21.5 degrees with the heating on, in zones 1 and 4.",
+            _function(
+                "set_thermostat",
+                "Set the thermostat.",
+                {
+                    "degrees": _NUMBER,
+                    "heating": {"type": "boolean"},
+                    "zones": {"type": "array", "items": {"type": "integer"}},
+                },
+            ),
+        ),
+        "quoted": _asked(
+            f"Send exactly this text, between the lines, to Eva:\n---\n{QUOTED}\n---",
+            _function("send_message", "Send a text message.", {"to": _TEXT, "text": _TEXT}),
+        ),
+        "dotted": _asked(
+            "When is the next free slot in my calendar on 2026-03-05?",
+            _function("calendar.find_slot", "Find the next free slot of a day.", {"day": _TEXT}),
+        ),
+        "long": _asked("Archive the voucher with code V-77, value 20 euros, owner Ines.", *_MANY),
+        "result": ChatRequest(
+            [
+                *MESSAGES,
+                {"role": "assistant", "content": None, "tool_calls": [_WEATHER_CALL]},
+                {"role": "tool", "tool_call_id": "call_weather", "content": f'{{"celsius": {TEMPERATURE}}}'},
+            ],
+            TOOLS,
+        ),
+        "greeting": _asked("Hello! Please just greet me back.", *TOOLS),
+        "system": _asked("Which word did I give you?", system=f"Answer every question with the word {CODE_WORD}."),
+        "primes": _asked(
+            "Write the first ten prime numbers, separated by a comma and a blank, and nothing else.", temperature=0
+        ),
+        "primes again": _asked(
+            "Write the first ten prime numbers, separated by a comma and a blank, and nothing else.", temperature=0
+        ),
+        "count": _asked(f"Count from 1 to {LAST_NUMBER}, separated by blanks, without leaving any number out."),
+    }
+)

@@ -1,0 +1,193 @@
+"""`tunecheck endpoints doctor`: a healthy server passes clean, and what real servers do wrong is found and named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli_parts import here
+from tests.doctor_parts import model, verdicts
+from tests.serve_parts import Starter, servers
+
+from tunecheck._errors import ConfigurationError
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._doctor.changes import with_keys
+from tunecheck.endpoints._doctor.examination import examine
+from tunecheck.endpoints._serving.server import make_app, running
+
+
+@pytest.fixture
+async def started() -> AsyncIterator[Starter]:
+    async with servers() as start:
+        yield start
+
+
+async def test_a_healthy_server_passes_clean(tmp_path: Path, started: Starter) -> None:
+    found = await verdicts(await started(model(tmp_path)))
+    assert len(found) >= 20
+    assert {check: verdict.evidence for check, verdict in found.items() if verdict.status != "pass"} == {}
+
+
+ASKED = "when: {user: weather, last: user, tools: true}"
+ANOTHER_UNIT = f"- {{{ASKED}, calls: [{{name: get_weather, arguments: {{city: Lisbon, unit: C}}}}]}}"
+NO_CALL = f"- {{{ASKED}, answer: It is sunny there.}}"
+HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: false}}}}"
+
+
+@pytest.mark.parametrize(
+    ("top", "rules", "check", "status", "evidence"),
+    [
+        ("server: {tools: ignored}", "", "tools are shown to the model", "fail", "31 prompt tokens with a tool, 31"),
+        ("server: {usage: false}", "", "tools are shown to the model", "warn", "does not report prompt tokens"),
+        ("server: {usage: false}", "", "usage is reported", "warn", "no tokens are reported"),
+        ("behaviour: {calls_in_text: hermes}", "", "calls are parsed", "fail", "in the text, as hermes writes it"),
+        ("behaviour: {calls_in_text: llama}", "", "calls are parsed", "fail", "in the text, as llama writes it"),
+        ("", NO_CALL, "calls are parsed", "fail", "answered instead of calling: It is sunny there."),
+        ("behaviour: {arguments: double_encoded}", "", "arguments are JSON", "fail", "are encoded twice"),
+        ("behaviour: {arguments: python}", "", "arguments are JSON", "fail", "are no JSON object"),
+        ("behaviour: {arguments: objects}", "", "arguments are JSON", "warn", "are an object, not JSON text"),
+        ("behaviour: {arguments: nested_as_text}", "", "nested arguments", "fail", "place is"),
+        ("behaviour: {names: underscored}", "", "names are kept", "warn", "calendar.find_slot was offered"),
+        ("behaviour: {names: 'functions.{}'}", "", "names are kept", "fail", "and functions.get_weather called"),
+        ("", ANOTHER_UNIT, "enums are obeyed", "fail", 'unit is "C"; allowed are'),
+        ("behaviour: {one_call: true}", "", "parallel calls", "warn", "1 of two calls came"),
+        ("server: {tool_results: ignored}", "", "tool results are understood", "fail", "asks again for what it"),
+        ("server: {tool_results: refused}", "", "tool results are understood", "fail", "roles must alternate"),
+        ("", "- {when: {user: Which word}, answer: 'Which?'}", "system prompt is obeyed", "fail", "HERON is not in"),
+        ("", "- {when: {user: greet}, calls: [{name: get_weather}]}", "no needless calls", "fail", "with a call"),
+        ("behaviour: {reasoning: text}", "- {answer: Hello., reasoning: Let me see., when: {user: greet}}",
+         "reasoning is kept apart", "fail", "<think> Let me see. </think>"),
+        ("behaviour: {reasoning: unopened}", "- {answer: Hello., reasoning: Let me see., when: {user: greet}}",
+         "reasoning is kept apart", "fail", "Let me see. </think>"),
+        ("behaviour: {reasoning: dropped}", HIDDEN,
+         "reasoning is kept apart", "warn", "there is reasoning, and it is not given"),
+        ("behaviour: {cut_at_tokens: 50}", "", "nothing is cut off", "fail", "cut off after"),
+        ("behaviour: {finish_reason: length}", "", "nothing is cut off", "fail", "cut off"),
+        ("behaviour: {stop_token: <|im_end|>}", "", "stop tokens are taken away", "fail", "<|im_end|> is left"),
+        ("behaviour: {varies: true}", "", "answers repeat", "warn", "two answers at temperature 0"),
+        ("behaviour: {finish_reason: abort}", "", "finish reasons are true", "warn", "finish_reason abort"),
+        ("server: {parameters: o_series}", "", "answers repeat", "warn", "temperature 0 is not taken"),
+        ("", "- {when: {tools: true}, status: 400, message: tool choice requires --enable-auto-tool-choice}",
+         "tools are shown to the model", "fail", "tool choice requires --enable-auto-tool-choice"),
+        ("", "- {status: 401, message: no}", "it answers", "fail", "401"),
+        ("", "- {when: {user: voucher}, status: 400, message: too many tools}", "long lists of tools", "fail", "many"),
+    ],
+)  # fmt: skip
+async def test_what_is_served_wrong_is_found(
+    tmp_path: Path, started: Starter, top: str, rules: str, check: str, status: str, evidence: str
+) -> None:
+    verdict = (await verdicts(await started(model(tmp_path, top, f"  {rules}\n" if rules else ""))))[check]
+    assert (verdict.status, evidence in verdict.evidence) == (status, True), verdict
+
+
+async def test_one_wrong_flag_is_one_failure(tmp_path: Path, started: Starter) -> None:
+    found = await verdicts(await started(model(tmp_path, "behaviour: {calls_in_text: hermes}")))
+    wrong = [check for check, verdict in found.items() if verdict.status == "fail"]
+    assert wrong == ["calls are parsed"], "calls in the text are read, so that the rest is still checked"
+    assert "--tool-call-parser hermes" in found[wrong[0]].advice
+
+
+async def test_limits_that_the_service_tells_are_compared_with_the_definition(tmp_path: Path, started: Starter) -> None:
+    url = await started(model(tmp_path, "server: {headers: {x-ratelimit-limit-requests: '60'}}"))
+    assert (await verdicts(url))["rate limits"].evidence == "60 requests a minute"
+    found = (await verdicts(url, limits={"requests_per_minute": 600, "concurrency": 4}))["rate limits"]
+    assert found.change == {"limits": {"requests_per_minute": 60, "concurrency": 4}}
+
+
+async def test_parameters_that_are_renamed_are_written_so(tmp_path: Path, started: Starter) -> None:
+    url = await started(model(tmp_path, "server: {parameters: o_series}"))
+    found = (await verdicts(url, parameters={"max_tokens": 500}))["parameters are taken"]
+    assert (found.status, found.change) == ("warn", {"parameters": {"max_completion_tokens": 500}})
+
+
+async def test_a_template_without_tools_leaves_out_the_checks_of_calls(tmp_path: Path, started: Starter) -> None:
+    definition = {"kind": "azure_ml", "url": f"{await started(model(tmp_path))}/score", "response": "result"}
+    found = await examine(load_endpoint(definition), definition)
+    statuses = {finding.check: finding.verdict.status for finding in found.findings}
+    assert (statuses["tools are shown to the model"], "calls are parsed" in statuses) == ("warn", False)
+    assert statuses["system prompt is obeyed"] == "pass"
+
+
+async def test_an_endpoint_that_answers_rows_is_not_asked() -> None:
+    with pytest.raises(ConfigurationError, match="an endpoint of kind simulated answers no questions of ours"):
+        await examine(load_endpoint({"kind": "simulated"}), {"kind": "simulated"})
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+WRITTEN = """\
+kind: openai   # ours
+url: http://x/v1
+# how it answers
+parameters:
+  max_tokens: 50   # short
+  temperature: 0
+
+# the end
+timeout_s: 5
+"""
+
+
+def test_only_the_keys_that_change_are_written_anew() -> None:
+    changed = with_keys(WRITTEN, {"parameters": {"max_tokens": 4096, "stop": ["</s>"]}, "stream": True}, "e.yaml")
+    old = "parameters:\n  max_tokens: 50   # short\n  temperature: 0\n"
+    new = 'parameters: {max_tokens: 4096, stop: ["</s>"]}\n'
+    assert changed == WRITTEN.replace(old, new) + "stream: true\n"
+
+
+def test_a_definition_in_one_line_is_not_changed() -> None:
+    with pytest.raises(ConfigurationError, match=r"e\.yaml: cannot be changed as it is written"):
+        with_keys("{kind: openai, parameters: {max_tokens: 5}}", {"parameters": {}}, "e.yaml")
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(source: Any) -> Iterator[str]:
+    """The address of a server that runs in a thread of its own, beside a command that blocks this one."""
+    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    address: list[str] = []
+
+    async def serve() -> None:
+        async with running(make_app(source)) as url:
+            address.append(url)
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ready.wait(20)
+    try:
+        yield address[0]
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+        loop.close()
+
+
+def test_the_command_shows_what_to_change_and_writes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_KEY", "a-key-of-mine-1234")
+    with serving(model(tmp_path, "behaviour: {cut_at_tokens: 50}")) as url:
+        definition = f'kind: openai\nurl: {url}/v1\nmodel: m\nauth: {{type: key, value: "${{env:MY_KEY}}"}}  # mine\n'
+        Path("mine.yaml").write_text(definition)
+        said = here(capsys, "endpoints", "doctor", "mine.yaml", "--write", "better.yaml")
+        as_json = here(capsys, "endpoints", "doctor", "mine.yaml", "--json")
+    assert (said.code, as_json.code) == (3, 3)
+    assert "fail  nothing is cut off: cut off after" in said.out
+    assert "SIMULATED answers" in said.out
+    assert "+parameters: {max_tokens: 4096}" in said.out
+    assert Path("better.yaml").read_text() == f"{definition}parameters: {{max_tokens: 4096}}\n"
+    assert "a-key-of-mine" not in said.out
+    found = json.loads(as_json.out)
+    assert (found["changes"], found["fail"] > 0) == ({"parameters": {"max_tokens": 4096}}, True)
+    assert {check["status"] for check in found["checks"]} <= {"pass", "warn", "fail"}
