@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import socket
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 from tests.cli_parts import Said, command, environment, inside, workspace
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._records import sealed
+from tunecheck.pipeline._journal import Journal, Recorded
 from tunecheck.runs._store import Run, find_run
 
 ON_A_RUN = {
@@ -164,3 +169,47 @@ def test_a_line_of_gigabytes_is_refused_before_it_fills_the_memory(foreign: Path
     assert (said.code, said.err.count("\n")) == (2, 1), said
     assert f"{file}: " in said.err
     assert "a line of it is longer than 256 MB" in said.err
+
+
+def journal_of_far_rows(path: Path) -> None:
+    journal = Journal(path)
+    for number in range(1, 40):
+        journal.answer(number << 20, f"r{number}", "0", {"response": ""})
+    journal.close()
+
+
+def test_a_journals_rows_take_memory_by_their_count_and_not_by_their_numbers(tmp_path: Path) -> None:
+    journal_of_far_rows(path := tmp_path / "journal.jsonl")
+    tracemalloc.start()
+    found = Recorded(path, by_row=True, evaluators=frozenset(), answers=True)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.answer(39 << 20, "0") == {"response": ""}
+    assert most < 96 << 20
+
+
+def test_a_run_may_say_of_itself_that_it_has_any_number_of_rows(tmp_path: Path) -> None:
+    journal_of_far_rows(path := tmp_path / "journal.jsonl")
+    found = Recorded(path, by_row=True, evaluators=frozenset(), answers=True)
+    tracemalloc.start()
+    path.with_suffix(".synced").write_bytes(sealed(b'{"k":"synced"}', 50))
+    told = Recorded(path, by_row=True, evaluators=frozenset(), answers=True).told_loss(1 << 20)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.told_loss() is None
+    assert told is not None
+    assert told.endswith("of rows number 1, number 2, number 3, number 4, number 5 and others")
+    assert most < 96 << 20
+
+
+@pytest.mark.parametrize("key", ["row_count", "records"])
+def test_a_count_that_no_file_reaches_is_passed_over(foreign: Path, key: str) -> None:
+    manifest = json.loads((foreign / "run.json").read_text("utf-8")) | {key: 10**400}
+    (foreign / "run.json").write_text(json.dumps(manifest), "utf-8")
+    assert getattr(Run(foreign).manifest(), key) is UNSET
+
+
+def test_a_count_of_synced_records_that_no_file_reaches_counts_for_nothing(tmp_path: Path) -> None:
+    journal_of_far_rows(path := tmp_path / "journal.jsonl")
+    path.with_suffix(".synced").write_bytes(sealed(b'{"k":"synced"}', 10**400))
+    assert Recorded(path, by_row=True, evaluators=frozenset(), answers=True).lost == 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,6 +18,11 @@ else:
 
 FORMAT_VERSION = 1
 """Of every file that this version writes, under the key `format_version`."""
+
+MOST_COUNTED = 1 << 48
+"""More rows or records no file holds, whatever it says of itself."""
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_COUNTED)]
 
 _KEYS = ("format_version", "format")
 """Where the version stands; `format` in files written before it was called `format_version`."""
@@ -119,7 +124,7 @@ class DatasetEntry(msgspec.Struct, frozen=True):
     name: str | None = None
     path: str | None = None
     sha256: str | None = None
-    rows: int | None = None
+    rows: Count | None = None
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,8 +159,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     started: str | UnsetType = UNSET
     ended: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
-    row_count: int | UnsetType = UNSET
-    records: int | UnsetType = UNSET
+    row_count: Count | UnsetType = UNSET
+    records: Count | UnsetType = UNSET
     sha256: dict[str, str] | UnsetType = UNSET
 
 

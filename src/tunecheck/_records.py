@@ -21,7 +21,7 @@ from typing import BinaryIO
 from zlib import crc32
 
 from tunecheck._errors import RunError
-from tunecheck._files import check_first_record
+from tunecheck._files import MOST_COUNTED, check_first_record
 from tunecheck._json import dumps
 from tunecheck._locks import lock
 from tunecheck._messages import counted
@@ -147,7 +147,7 @@ def _number_of(line: bytes) -> int | None:
     body, _, seal = line.rpartition(_SEAL)
     try:
         number, checksum = map(int, seal.removesuffix(b"]}\n").split(b","))
-        return number if crc32(body, number) == checksum else None
+        return number if number < MOST_COUNTED and crc32(body, number) == checksum else None
     except (ValueError, OverflowError):
         return None
 
@@ -225,6 +225,8 @@ class WholeRecords:
 
     def __init__(self, path: Path, file: BinaryIO, at_least: int = 0) -> None:
         self.damage = Damage()
+        self.line = 0
+        """The number of the line that was given last."""
         self._file = file
         self._known = max(at_least, _synced_count(path))
 
@@ -247,6 +249,7 @@ class WholeRecords:
                     self.damage.add(number - following, broken, at)
                     broken = []
                 following = number + (at > unsealed)
+                self.line = at
                 yield begin, line
             begin += len(line)
         if broken or known > following:

@@ -7,8 +7,9 @@ import re
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -17,6 +18,7 @@ from tunecheck._errors import ConfigurationError, told_as
 from tunecheck._files import (
     Accepted,
     Answer,
+    Count,
     Error,
     Failure,
     Header,
@@ -35,12 +37,11 @@ from tunecheck.pipeline._scoring import Output
 
 _CHUNKS_KEPT = 64
 _FARTHEST_AHEAD = 1 << 20
+_ROOM_A_PLACE = 4
 _MOST_NAMES = 5
 
 _OF_ROW = re.compile(rb'"i":(\d{1,15}),"id":"((?:[^"\\]|\\.)*)"')
 _NO_CALLS = tuple(b'{"k":"%b"' % kind for kind in (b"journal", b"verdicts", b"error", b"accepted"))
-
-_Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 
 
 class Journal:
@@ -129,17 +130,17 @@ class _Record(msgspec.Struct):
     """As much of a record as the index needs."""
 
     k: str
-    i: _Index | None = None
+    i: Count | None = None
     h: str | None = None
     stage: str | None = None
     lost: int = 0
-    rows: list[tuple[_Index, dict[str, tuple[str | None, msgspec.Raw]]]] = []
+    rows: list[tuple[Count, dict[str, tuple[str | None, msgspec.Raw]]]] = []
 
 
 class _SlowRecord(_Record):
     """The same, from plain data."""
 
-    rows: list[tuple[_Index, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
+    rows: list[tuple[Count, dict[str, tuple[str | None, object]]]] = []  # type: ignore[assignment]
 
 
 class _Place(NamedTuple):
@@ -162,13 +163,16 @@ class _ByRow:
     def __init__(self) -> None:
         self._offsets = array("Q")
         self._far: dict[int, int] = {}
+        self._added = 0
 
     def add(self, _: str | None, place: _Place) -> None:
-        if place.row > len(self._offsets) + _FARTHEST_AHEAD:  # many rows before it failed, or the record is damaged
+        self._added += 1
+        if place.row > _FARTHEST_AHEAD + _ROOM_A_PLACE * self._added:
+            # Many rows before it failed, or somebody made it up: memory goes by what is there, not by what it says.
             self._far[place.row] = place.offset + 1
             return
         if place.row >= len(self._offsets):
-            self._offsets.extend([0] * (place.row + 1024 - len(self._offsets)))
+            self._offsets.frombytes(bytes(8 * (place.row + 1024 - len(self._offsets))))
         self._offsets[place.row] = place.offset + 1
 
     def rows(self) -> Iterator[int]:
@@ -262,7 +266,7 @@ class Recorded:
             elif record.k == "accepted":
                 records.accept(record.lost)
             elif record.k == "damaged":  # from before there were checksums
-                records.damage.add(1, [(0, line)], None)
+                records.damage.add(1, [(records.line, line)], None)
             for index, verdicts in record.rows:
                 for name, (input_hash, _) in verdicts.items():
                     if name in self._verdicts and input_hash is not None:
@@ -339,20 +343,22 @@ class Recorded:
             for piece in damage.pieces
             if (found := _OF_ROW.search(piece))
         }
-        lost = {row: f"number {row + 1}" for row in sorted(self._unanswered(rows))} | lost
+        lost = {row: f"number {row + 1}" for row in islice(self._unanswered(rows), _MOST_NAMES + 1)} | lost
         if not self._asked and not self._calls:
             return f"{damage}, no call among them"
         calls = damage.lost - sum(any(kind in piece for kind in _NO_CALLS) for piece in damage.pieces)
-        more = f" and {len(lost) - _MOST_NAMES} more" if len(lost) > _MOST_NAMES else ""
+        more = " and others" if len(lost) > _MOST_NAMES else ""
         names = f", of rows {', '.join([*lost.values()][:_MOST_NAMES])}{more}" if lost else ""
         return f"{damage}, which takes up to {counted(calls, 'call')} again{names}"
 
-    def _unanswered(self, rows: int) -> set[int]:
+    def _unanswered(self, rows: int) -> Iterator[int]:
         """The rows that have no answer and must have had one: there are verdicts on it, or the run was finished."""
         if not self._asked or not isinstance(self._answers, _ByRow):
-            return set()
+            return
+        known = {*self._answers.rows()} | self._failed
         judged = {row for places in self._verdicts.values() if isinstance(places, _ByRow) for row in places.rows()}
-        return {*judged, *range(rows)} - {*self._answers.rows()} - self._failed
+        yield from (row for row in range(rows) if row not in known)
+        yield from sorted(row for row in judged - known if row >= rows)
 
     def _read(self, offset: int) -> dict[str, JSON]:
         self._file.seek(offset)
