@@ -192,6 +192,10 @@ def test_a_very_long_text_is_read_in_the_time_that_its_length_takes(text: str) -
     check(read_calls(text))
 
 
+def test_a_familys_mark_again_and_again_is_read_in_the_time_that_its_length_takes() -> None:
+    check(read_calls("<function=" * (LENGTH // 10), format="llama_function"))
+
+
 # -- nothing runs -----------------------------------------------------------------------------------------------------
 
 PAYLOADS = [

@@ -26,7 +26,7 @@ LLAMA = Profile("llama", PythonTagCalls(), marks=("<|python_tag|>",))
 
 LLAMA_FUNCTION = Profile(
     "llama_function",
-    NamedCalls(re.compile(r"<function=(?P<name>[^>\s]+)>\s*+(?=\{)"), last=re.compile(r"\s*+</function>")),
+    NamedCalls(re.compile(r"<function=(?P<name>[^<>\s]+)>\s*+(?=\{)"), last=re.compile(r"\s*+</function>")),
     marks=("<function=",),
     inside=True,
     sure=False,
