@@ -327,6 +327,7 @@ class TestTheConcurrencyThatIsAskedFor:
             target=endpoint,
             evaluators={"length": lambda response: {"length": len(response)}},
             concurrency=40,
+            workers=0,
             results_dir=folder,
         )
         assert result.failed_row_count == 0

@@ -18,7 +18,7 @@ from tests.pipeline_parts import Answering, metrics_of, run
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import Failure
 from tunecheck._targets import Row
-from tunecheck.pipeline import _aggregate as aggregate
+from tunecheck.pipeline import _aggregate as aggregate, _own_aggregates as own_aggregates
 from tunecheck.pipeline._aggregate import Aggregator, VerdictReader
 from tunecheck.pipeline._results import RowState, RowsView
 from tunecheck.pipeline._scoring import bind_evaluator
@@ -403,7 +403,7 @@ def test_an_aggregate_may_be_a_number(tmp_path: Path) -> None:
 def test_an_aggregate_that_hangs_is_left_behind_once_for_all_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aggregate, "_AGGREGATE_S", 0.3)
+    monkeypatch.setattr(own_aggregates, "_AGGREGATE_S", 0.3)
     release, called = threading.Event(), threading.Semaphore(0)
 
     def hangs(rows: Any) -> Any:

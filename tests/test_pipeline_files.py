@@ -130,6 +130,30 @@ def stops(n):
         raise KeyboardInterrupt('mine')
     return n
 
+# exits_in_a_coroutine.py
+import os
+async def exits_in_a_coroutine(n):
+    if n == 3:
+        os._exit(7)
+    return n
+
+# blocks_its_loop.py
+import time
+async def blocks_its_loop(n):
+    time.sleep(100_000 if n == 3 else 0)
+    return n
+
+# exits_in_the_end.py
+import os
+class Ends:
+    def __call__(self, n):
+        return n
+    def __aggregate__(self, rows):
+        if sum(row['exits_in_the_end'] for row in rows) == 36:
+            os._exit(7)
+        return {'rows': len(rows)}
+exits_in_the_end = Ends()
+
 # waits_for_others.py
 import threading, time
 barrier, first = threading.Barrier(4, timeout=60), []
@@ -189,6 +213,7 @@ CRASHES = [
     ("segfaults", "WorkerError", "signal 11"),
     ("exits", "WorkerError", "exit code 7"),
     ("is_killed", "WorkerError", "signal 9"),
+    ("exits_in_a_coroutine", "WorkerError", "exit code 7"),
     ("closes_everything", "WorkerError", "exit code 1"),
     ("writes_everywhere", "WorkerError", "signal 9"),
     ("eats_memory", "MemoryError", "no message"),
@@ -209,7 +234,7 @@ def test_a_crash_is_charged_to_the_evaluator_and_row_that_did_it(
     assert "Traceback" not in ran.done.stderr
 
 
-@pytest.mark.parametrize("name", ["spins", "holds_the_interpreter", "sleeps"])
+@pytest.mark.parametrize("name", ["spins", "holds_the_interpreter", "sleeps", "blocks_its_loop"])
 def test_an_evaluator_that_hangs_is_killed_and_its_row_an_error(workspace: Path, name: str) -> None:
     ran = Ran(workspace, "--evaluators", f"{name},good", "--evaluator-timeout", "1")
     assert ran.errors(name) == {3: ("EvaluatorTimeoutError", f"evaluator {name!r} took longer than 1 s")}
@@ -226,6 +251,14 @@ def test_with_workers_for_all_the_guilty_one_is_found_among_them(workspace: Path
         assert ran.scored(name) == OTHERS
 
 
+def test_an_aggregation_that_crashes_costs_its_own_metrics_only(workspace: Path) -> None:
+    ran = Ran(workspace, "--evaluators", "exits_in_the_end,good")
+    metrics = json.loads((workspace / ran.said["run_dir"] / "metrics.json").read_text())["metrics"]
+    said = "WorkerError: evaluator 'exits_in_the_end' ended its worker process: exit code 7"
+    assert metrics["exits_in_the_end.aggregate_error"] == said
+    assert metrics["exits_in_the_end.exits_in_the_end"] == metrics["good.good"] == 4
+
+
 def test_an_evaluator_that_ends_the_process_which_loads_it_is_an_error_of_each_row(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "kills_its_loader,good", "--workers", "2")
     said = "evaluator 'kills_its_loader' ended its worker process while it was loaded: exit code 9"
@@ -236,7 +269,7 @@ def test_an_evaluator_that_ends_the_process_which_loads_it_is_an_error_of_each_r
 def test_an_evaluator_that_loads_nowhere_else_runs_in_threads_and_the_run_says_so(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "loads_only_here,good")
     assert ran.scored("loads_only_here") == list(range(9))
-    assert "in threads, because a worker process cannot import them: loads_only_here" in ran.said["notes"]
+    assert "in this process, because a worker process cannot import them: loads_only_here" in ran.said["notes"]
 
 
 def test_a_file_runs_in_a_process_of_its_own_and_on_its_main_thread(workspace: Path) -> None:

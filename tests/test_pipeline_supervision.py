@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import column, metrics_of, run
 
+from tunecheck.evaluation import _loop as loop
 from tunecheck.pipeline._executors import ThreadExecutor
 from tunecheck.pipeline._lanes import _Together
 from tunecheck.pipeline._scoring import Scorer
@@ -86,6 +87,31 @@ def test_an_asynchronous_evaluator_that_hangs_is_an_error_of_its_row(tmp_path: P
     result = run(tmp_path, DATA, evaluators={"e": hangs}, evaluator_timeout=0.3)
     message = "evaluator 'e' took longer than 0.3 s"
     assert errors(result, "e") == {3: {"type": "EvaluatorTimeoutError", "message": message}}
+
+
+def test_an_asynchronous_evaluator_that_blocks_all_calls_is_named_and_held_to_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_BLOCKED_S", 0.05)
+    shown: list[str] = []
+
+    async def blocks(n: int) -> int:
+        until = time.monotonic() + 60
+        while n == 3 and not any("blocked" in remark for remark in shown) and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.1 if n == 3 else 0)
+        return n
+
+    result = run(
+        tmp_path,
+        DATA[:5],
+        evaluators={"stuck": blocks},
+        evaluator_timeout=0.1,
+        progress=lambda progress: shown.append(progress.remark),
+    )
+    assert any(remark.startswith("evaluator 'stuck' has blocked all calls for") for remark in shown)
+    assert errors(result, "stuck")[3]["type"] == "EvaluatorTimeoutError"
+    assert any(note.startswith("evaluator 'stuck' blocked all calls for") for note in result.notes)
 
 
 def test_an_evaluator_s_own_time_limits_are_its_own(tmp_path: Path) -> None:

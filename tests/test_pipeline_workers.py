@@ -146,14 +146,14 @@ def test_what_cannot_be_sent_runs_in_threads_and_the_run_says_so(tmp_path: Path,
     assert os.getpid() not in pids(result, "sent")
     for name in ("closure", "locked", "asynchronous"):
         assert pids(result, name) == {os.getpid()}
-    assert result.notes == ["in threads, because a worker process cannot import them: closure, locked"]
+    assert result.notes == ["in this process, because a worker process cannot import them: closure, locked"]
 
 
 def test_what_a_worker_cannot_load_runs_in_threads_and_the_run_says_so(tmp_path: Path, judges: ModuleType) -> None:
     result = run(tmp_path, DATA, evaluators={"here": judges.LoadsOnlyHere(), "sent": judges.length}, workers=2)
     assert pids(result, "here") == {os.getpid()}
     assert os.getpid() not in pids(result, "sent")
-    assert result.notes == ["in threads, because a worker process cannot import them: here"]
+    assert result.notes == ["in this process, because a worker process cannot import them: here"]
 
 
 def test_where_no_evaluator_can_be_loaded_everything_runs_in_threads(tmp_path: Path, judges: ModuleType) -> None:
@@ -178,7 +178,7 @@ def test_by_default_only_evaluators_that_say_they_burn_cpu_leave_the_process(
     result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
     assert pids(result, "untrusted") == {os.getpid()}
     assert os.getpid() not in pids(result, "burns")
-    assert not [note for note in result.notes if "in threads" in note]
+    assert any(note.startswith("in this process, which ends if they crash: untrusted;") for note in result.notes)
 
 
 def test_by_default_few_rows_start_no_process(tmp_path: Path, judges: ModuleType) -> None:
@@ -309,7 +309,7 @@ def test_a_script_needs_no_main_guard_and_its_own_evaluators_run_in_threads(tmp_
         [sys.executable, "script.py", "runs"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert not done.stderr, done.stderr
-    assert done.stdout.strip() == "['in threads, because a worker process cannot import them: mine'] 1.0"
+    assert done.stdout.strip() == "['in this process, because a worker process cannot import them: mine'] 1.0"
 
 
 def test_a_module_in_the_current_folder_called_like_one_of_python_s_does_no_harm(

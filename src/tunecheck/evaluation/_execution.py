@@ -25,13 +25,14 @@ from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.evaluation._arguments import Keeping, Pace
 from tunecheck.evaluation._loop import Closable, run_engine
-from tunecheck.pipeline._aggregate import Aggregator, Metrics, trial_metrics
+from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
 from tunecheck.pipeline._engine import Engine, Plan, Tally
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
+from tunecheck.pipeline._own_aggregates import Metrics
 from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
@@ -253,9 +254,10 @@ class Execution:
         notes: list[str],
     ) -> Finished:
         run.write(replace(manifest, status="running", started=_time()))
-        results = ResultsWriter(run.results)
+        results = ResultsWriter(run.results.absolute())
         opened.callback(results.abandon)
         aggregator = Aggregator(self.evaluators, ["row_kind", *self.keeping.grouping])
+        opened.callback(aggregator.close)
         calls = RunCalls(run.id, journal, cached, Budget(self.pace.max_cost))
         opened.callback(calls.close)
         engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)

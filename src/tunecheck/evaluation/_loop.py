@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
@@ -31,6 +32,9 @@ _GRACE_S = 10.0
 """How long calls under way may take after Ctrl-C."""
 
 _PROGRESS_EVERY_S = 0.1
+
+_BLOCKED_S = 5.0
+"""From when on it is said whose code keeps the event loop, and with it every call."""
 
 
 def run_engine(engine: Engine, closing: Mapping[str, Closable], show: Show | None) -> None:
@@ -127,7 +131,7 @@ async def _run(engine: Engine, closing: Mapping[str, Closable], show: Show | Non
     stopper.bind()
     ticker = asyncio.create_task(_tick(engine, show)) if show is not None else None
     try:
-        with _interruptible(stopper):
+        with _interruptible(stopper), _watched(engine, show):
             await engine.run()
     finally:
         if ticker is not None:
@@ -147,10 +151,40 @@ async def _tick(engine: Engine, show: Show) -> None:
         await asyncio.sleep(_PROGRESS_EVERY_S)
 
 
-def _show(engine: Engine, show: Show) -> bool:
+@contextlib.contextmanager
+def _watched(engine: Engine, show: Show | None) -> Iterator[None]:
+    """Say whose code blocks the event loop: from a thread, for the loop itself says nothing meanwhile."""
+    loop, ended = asyncio.get_running_loop(), threading.Event()
+    blocked: dict[str, float] = {}
+
+    def watch() -> None:
+        while not ended.wait(_PROGRESS_EVERY_S):
+            turn, begun, culprit = threading.Event(), time.monotonic(), ""
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(turn.set)
+            while not turn.wait(_PROGRESS_EVERY_S if culprit else _BLOCKED_S) and not ended.is_set():
+                culprit, took = engine.blocker(asyncio.current_task(loop)), time.monotonic() - begun
+                if culprit:
+                    blocked[culprit] = max(blocked.get(culprit, 0), took)
+                    if show is not None:
+                        _show(engine, show, f"{culprit} has blocked all calls for {took:.0f} s")
+
+    threading.Thread(target=watch, name="tunecheck-watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        engine.tally.notes += [
+            f"{culprit} blocked all calls for {took:.0f} s: it computes, or waits without `await`; a plain `def` may"
+            for culprit, took in list(blocked.items())
+        ]
+
+
+def _show(engine: Engine, show: Show, remark: str | None = None) -> bool:
     """Show how far the run is; a caller's function that fails does not end it."""
     tally, load = engine.tally, engine.load()
-    remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
+    if remark is None:
+        remark = ", ".join(filter(None, [load.brief() if load is not None else "", engine.waiting_for()]))
     try:
         show(Progress(engine.plan.row_count, tally.answered, tally.finished, tally.failed, tally.reused, remark))
     except Exception as error:  # noqa: BLE001 - somebody's function, in the middle of a run that may be costly

@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import wait
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
@@ -27,9 +26,9 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault, read_faults
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
-from tunecheck._threads import Threads
+from tunecheck.pipeline._own_aggregates import Metrics, OwnAggregates
 from tunecheck.pipeline._results import ResultRow, RowsSelection, RowState, RowsView
-from tunecheck.pipeline._scoring import BoundEvaluator, Output, Partial, as_output, failure, has_no_mean
+from tunecheck.pipeline._scoring import BoundEvaluator, Output, has_no_mean
 
 Word: TypeAlias = Literal["pass", "fail", "not_applicable", "scored", "error"]
 """What became of a row: `scored` has a number and neither passes nor fails, `error` has nothing."""
@@ -138,8 +137,6 @@ def _judged(differences: list[JSON]) -> tuple[Fault, ...]:
     return tuple(Fault(code=clean(kind, 100)) for kind in kinds if isinstance(kind, str))
 
 
-Metrics: TypeAlias = dict[str, JSON]
-
 MAX_GROUPS = 1_000
 """Most values of a grouping column; one with more identifies rows rather than grouping them."""
 
@@ -205,10 +202,17 @@ class Aggregator:
         self._keeps_rows = any(evaluator.aggregate is not None for evaluator in evaluators)
         self._cells: dict[tuple[str | None, ...], _Cell] = {}
         self._values: list[set[str | None]] = [set() for _ in group_columns]
-        self._hanging: dict[str, Metrics] = {}
-        """By evaluator whose `__aggregate__` did not come back, what is said of that."""
+        self._own = OwnAggregates()
         self.rows = 0
         self.failed_rows = 0
+
+    def isolate(self, evaluators: Iterable[BoundEvaluator]) -> None:
+        """Have the `__aggregate__` of these called in worker processes, until `close`."""
+        self._own.isolate(evaluators)
+
+    def close(self) -> None:
+        """End those processes."""
+        self._own.close()
 
     def add(self, state: RowState) -> None:
         """Count one finished row.
@@ -283,8 +287,7 @@ class Aggregator:
             found = _evaluator_metrics(evaluator.name, tallies, counted[position])
             metrics |= found
             if found[f"{evaluator.name}.scored_count"]:
-                name = evaluator.name
-                metrics |= self._hanging.get(name) or _own_aggregate(evaluator, rows, _keys(tallies), self._hanging)
+                metrics |= self._own.of(evaluator, rows, _keys(tallies))
         return metrics | _shares_of_causes(cells)
 
     def _counted(self) -> list[str | None]:
@@ -355,73 +358,6 @@ def _mean(tallies: Sequence[_Tally], key: str) -> float | None:
     except (OverflowError, ValueError):  # the sum leaves the range of a float
         return None
     return mean if math.isfinite(mean) else None
-
-
-class EvaluatorRow(dict[str, JSON]):
-    """One output of an evaluator, its keys also readable as attributes, as Azure AI Evaluation hands them over."""
-
-    def __getattr__(self, name: str) -> JSON:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-
-_FAILED = "\0error"
-"""Where a row that is in error says so; no evaluator's key."""
-
-
-class EvaluatorRows(Sequence[EvaluatorRow]):
-    """All outputs of one evaluator, errors left out: what `__aggregate__` is given.
-
-    They are read from the rows as they are iterated; what is asked for by index is kept from then on.
-    """
-
-    def __init__(self, name: str, rows: RowsView | RowsSelection, keys: Iterable[str]) -> None:
-        self._columns = {f"outputs.{name}.{key}": key for key in keys} | {f"error.{name}": _FAILED}
-        self._rows = rows
-        self._kept: list[EvaluatorRow] | None = None
-
-    def __iter__(self) -> Iterator[EvaluatorRow]:
-        if self._kept is not None:
-            return iter(self._kept)
-        return (EvaluatorRow(output) for output in self._rows.picked(self._columns) if output and _FAILED not in output)
-
-    def _all(self) -> list[EvaluatorRow]:
-        if self._kept is None:
-            self._kept = list(iter(self))  # of `self`, list() would ask the length, which reads all
-        return self._kept
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __getitem__(self, index: int | slice) -> EvaluatorRow | list[EvaluatorRow]:  # type: ignore[override]
-        return self._all()[index]
-
-
-_AGGREGATE_S = 3_600.0
-"""How long an evaluator's own aggregation may take: it goes over a whole run."""
-
-
-def _own_aggregate(
-    evaluator: BoundEvaluator, rows: RowsView | RowsSelection, keys: Iterable[str], hanging: dict[str, Metrics]
-) -> Metrics:
-    """What its `__aggregate__` makes of its rows, in a thread, for it may hang: that is noted in `hanging`."""
-    name, aggregate = evaluator.name, evaluator.aggregate
-    if aggregate is None:
-        return {}
-    call = Threads(1, "aggregate").submit(lambda: aggregate(EvaluatorRows(name, rows, keys)))
-    if not wait([call], _AGGREGATE_S).done:
-        hanging[name] = {f"{name}.aggregate_error": f"TimeoutError: took longer than {_AGGREGATE_S:g} s"}
-        return hanging[name]
-    try:
-        found = as_output(call.result(), "aggregate")
-    except BaseException as error:  # noqa: BLE001 - somebody's code over a finished run: its rows must not be lost for it
-        said = failure(error)
-        return {f"{name}.aggregate_error": f"{said.type}: {said.message}"}
-    output, lost = (found.output, found.lost) if isinstance(found, Partial) else (found, {})
-    metrics = {f"{name}.{key}": value for key, value in output.items()}
-    return metrics | ({f"{name}.aggregate_error": f"TypeError: {'; '.join(lost.values())}"} if lost else {})
 
 
 _MOST_POWERS = 5

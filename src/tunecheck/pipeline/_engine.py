@@ -24,7 +24,7 @@ from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S, LATE, AsyncExecutor
 from tunecheck.pipeline._journal import CachedResults, Journal, JournaledParts
 from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_of_workspace
+from tunecheck.pipeline._processes import ProcessExecutor, can_be_sent, is_foreign, is_of_workspace
 from tunecheck.pipeline._results import ResultsWriter, RowState, result_row
 from tunecheck.pipeline._row_causes import decide_cause
 from tunecheck.pipeline._scoring import BoundEvaluator, Partial, failure, is_our_own, private_copies
@@ -121,6 +121,7 @@ class Engine:
         """By evaluator, key and reason in words, the rows on which the key is null."""
         self._late: Counter[str] = Counter()
         """By evaluator, the rows on which it took too long."""
+        self._answering: set[asyncio.Task[None]] = set()
         self._under_way = 0
         self._changed = asyncio.Event()
         self._stop: BaseException | None = None
@@ -137,7 +138,7 @@ class Engine:
             async with asyncio.TaskGroup() as group:
                 opening = group.create_task(self._open_lanes(group))
                 for _ in range(self.plan.concurrency if self.plan.target is not None else 0):
-                    group.create_task(self._answer_rows())
+                    self._answering.add(group.create_task(self._answer_rows()))
                 try:
                     if self.plan.target is None:
                         await self._ready.wait()
@@ -189,7 +190,7 @@ class Engine:
                     executor = ThreadExecutor([evaluator], plan.concurrency, plan.evaluator_timeout)
                     self._add_lane([evaluator], executor)
             for evaluator in plan.evaluators:
-                if evaluator.asynchronous:
+                if evaluator.asynchronous and evaluator.name not in sent:
                     calls = self._calls.of(evaluator.name) if evaluator.asks_models else None
                     slots = evaluator.concurrency or plan.concurrency
                     self._add_lane([evaluator], AsyncExecutor(evaluator, slots, plan.evaluator_timeout, calls))
@@ -202,9 +203,10 @@ class Engine:
     async def _open_processes(self) -> set[str]:
         """Start worker processes where they are wanted; the names of the evaluators that run there."""
         plan = self.plan
-        sync = [e for e in plan.evaluators if not e.asynchronous]
-        shared = [e for e in sync if plan.workers and (e.pure or plan.send_untrusted)]
-        apart = [e for e in sync if plan.isolate and e not in shared and is_of_workspace(e)]
+        shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or plan.send_untrusted)]
+        apart = [
+            e for e in plan.evaluators if plan.isolate and e not in shared and is_of_workspace(e) and not e.asks_models
+        ]
         stay = [e.name for e in (*shared, *apart) if not can_be_sent(e)]
         groups = [[e for e in shared if e.name not in stay], *([e] for e in apart if e.name not in stay)]
         limit_s = plan.evaluator_timeout
@@ -220,8 +222,16 @@ class Engine:
             if executor.evaluators:
                 self._add_lane(executor.evaluators, executor)
         if stay:
-            self.tally.notes.append(f"in threads, because a worker process cannot import them: {', '.join(stay)}")
-        return {evaluator.name for executor in executors for evaluator in executor.evaluators}
+            self.tally.notes.append(f"in this process, because a worker process cannot import them: {', '.join(stay)}")
+        sent = {evaluator.name for executor in executors for evaluator in executor.evaluators}
+        self._aggregator.isolate(e for e in apart if e.name in sent)
+        risky = [e.name for e in plan.evaluators if is_foreign(e) and e.name not in {*sent, *stay}]
+        if risky and plan.isolate:
+            self.tally.notes.append(
+                f"in this process, which ends if they crash: {', '.join(risky)}; "
+                "workers=N (--workers N) runs those that can be sent there in processes"
+            )
+        return sent
 
     def _add_lane(self, evaluators: Sequence[BoundEvaluator], executor: Executor) -> None:
         self._lanes.append(Lane(evaluators, executor, self._lane_finished, self._lane_failed))
@@ -242,6 +252,13 @@ class Engine:
         name, begun = min(calls, key=lambda call: call[1], default=("", math.inf))
         took = time.monotonic() - begun
         return f"waiting for evaluator {name!r} for {took:.0f} s" if took > _LONG_S else ""
+
+    def blocker(self, task: asyncio.Task[object] | None) -> str:
+        """Somebody's own code that this task of the event loop runs; empty where it is none."""
+        if task in self._answering:
+            return "the target"
+        held = [lane for lane in self._lanes if isinstance(lane.executor, AsyncExecutor) and lane.executor.runs(task)]
+        return f"evaluator {held[0].evaluators[0].name!r}" if held else ""
 
     # -- reading
 

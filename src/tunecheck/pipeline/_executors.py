@@ -182,14 +182,21 @@ class AsyncExecutor:
 
     async def _call(self, arguments: dict[str, object]) -> Outcome:
         task = asyncio.current_task()
-        self._running[task] = time.monotonic()
+        begun = self._running[task] = time.monotonic()
         try:
             async with asyncio.timeout(self._limit_s):
-                return await call_async(self._evaluator, arguments, self._calls)
+                outcome = await call_async(self._evaluator, arguments, self._calls)
+            if self._limit_s is None or time.monotonic() - begun <= self._limit_s:
+                return outcome
         except TimeoutError:  # its own: what the evaluator raises is an outcome
-            return late(self._evaluator.name, LateError(f"took longer than {self._limit_s:g} s"))
+            pass
         finally:
             del self._running[task]
+        return late(self._evaluator.name, LateError(f"took longer than {self._limit_s:g} s"))
+
+    def runs(self, task: asyncio.Task[object] | None) -> bool:
+        """Whether this task makes one of its calls."""
+        return task in self._running
 
     def under_way(self) -> Iterator[tuple[str, float]]:
         return ((self._evaluator.name, begun) for begun in self._running.values())

@@ -35,15 +35,26 @@ _LONGEST = 1 << 36
 
 _PATIENCE_S = 2.0
 
+CRASHED = "WorkerError"
+"""The type of error of a call that ended its process."""
+
 
 def is_of_workspace(evaluator: BoundEvaluator) -> bool:
     """Whether it is a file of the workspace."""
     return str(getattr(evaluator.function, "__module__", "")).startswith(f"{WORKSPACE_MODULES}.")
 
 
+def is_foreign(evaluator: BoundEvaluator) -> bool:
+    """Whether it is not our own."""
+    return not str(getattr(evaluator.function, "__module__", "")).startswith("tunecheck.")
+
+
 def can_be_sent(evaluator: BoundEvaluator) -> bool:
-    """Whether a worker process can make the same evaluator: importable, and made of things that can be pickled."""
-    if evaluator.asynchronous:
+    """Whether a worker process can make the same evaluator: importable, and made of things that can be pickled.
+
+    One that asks models does so from here, where its calls are counted and recorded.
+    """
+    if evaluator.asks_models:
         return False
     try:
         pickled = _pickled(evaluator)
@@ -173,7 +184,7 @@ class _Worker:
         how = _how_it_ended(await _exit_code(self.process))
         if self.too_slow:
             return late(evaluator.name, LateError(f"took longer than {self._limit_s:g} s"))
-        return Failure("WorkerError", f"evaluator {evaluator.name!r} ended its worker process: {how}")
+        return Failure(CRASHED, f"evaluator {evaluator.name!r} ended its worker process: {how}")
 
 
 async def _exit_code(process: asyncio.subprocess.Process) -> int:
@@ -231,7 +242,7 @@ async def _start(setup: Setup, limit_s: float) -> _Worker:
 
 
 class ProcessExecutor:
-    """Runs batches of synchronous evaluators in worker processes."""
+    """Runs batches in worker processes."""
 
     largest = 256
 
@@ -248,7 +259,7 @@ class ProcessExecutor:
         """The evaluators, by position, that end every process which loads them."""
         self._here: ThreadExecutor | None = None
         self.slots = threads if threads > 1 else workers * _AHEAD
-        self.shares_memory = threads > 1
+        self.shares_memory = threads > 1 and not any(evaluator.asynchronous for evaluator in evaluators)
 
     async def start(self) -> list[str]:
         """Start all processes, side by side; the names of the evaluators that cannot be loaded there.
@@ -282,7 +293,7 @@ class ProcessExecutor:
             except _LoadingError as error:
                 name = self.evaluators[error.position].name
                 said = f"evaluator {name!r} ended its worker process while it was loaded: {error.how}"
-                self._broken[error.position] = Failure("WorkerError", said)
+                self._broken[error.position] = Failure(CRASHED, said)
             else:
                 return found
 

@@ -180,7 +180,8 @@ def _instance(name: str, evaluator: object) -> Callable[..., object]:
 def call(evaluator: Scorer, arguments: dict[str, object]) -> Outcome:
     """Call a synchronous evaluator on one row, in a thread or a worker process. Never raises."""
     try:
-        return as_output(evaluator.function(**guarded(evaluator, arguments)), evaluator.name)
+        result = evaluator.function(**guarded(evaluator, arguments))
+        return result if isinstance(result, (Partial, Failure)) else as_output(result, evaluator.name)
     except BaseException as error:  # noqa: BLE001 - it may even ask the interpreter to exit; that is this row's error
         return failure(error)
 

@@ -6,6 +6,7 @@ further frame is a batch, answered by its outcomes under its number. The process
 evaluator does meanwhile, so it cannot outlive the run.
 """
 
+import asyncio
 import os
 import pickle
 import signal
@@ -21,7 +22,8 @@ from typing import BinaryIO, NoReturn
 
 from tunecheck._plugins import load_file
 from tunecheck.pipeline._executors import Spent, run_batch
-from tunecheck.pipeline._scoring import Scorer, failure
+from tunecheck.pipeline._mapping import is_async
+from tunecheck.pipeline._scoring import Outcome, Scorer, call_async, failure
 
 HEADER = struct.Struct(">QQ")
 
@@ -132,6 +134,17 @@ def _load(loadable: Loadable, channel: _Channel) -> Scorer:
     return evaluator
 
 
+def _awaited(evaluators: list[Scorer]) -> list[Scorer]:
+    """The evaluators; those that are asynchronous run in one event loop, which they may share clients in."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    def run(evaluator: Scorer, **arguments: object) -> Outcome:
+        return asyncio.run_coroutine_threadsafe(call_async(evaluator, arguments), loop).result()
+
+    return [Scorer(e.name, partial(run, e), pure=True) if is_async(e.function) else e for e in evaluators]
+
+
 def _refuse(said: str, **arguments: object) -> NoReturn:
     raise ImportError(said)
 
@@ -152,6 +165,8 @@ def main() -> None:
     setup: Setup = pickle.loads(frame[1])  # noqa: S301 - from our own parent
     sys.path[:] = setup.path
     evaluators = [_load(each, channel) for each in setup.evaluators]
+    if any(is_async(evaluator.function) for evaluator in evaluators):
+        evaluators = _awaited(evaluators)
     server = _Server(channel, evaluators, setup.threads)
     threading.Thread(target=server.read, daemon=True).start()
     server.serve()
