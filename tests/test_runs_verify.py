@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +14,11 @@ from tests.pipeline_parts import Answering, rows_of, run
 from tests.test_runs_damage import begun, cut, flip, unsealed
 
 from tunecheck.cli._app import main
+from tunecheck.comparison._compare import compare
 from tunecheck.evaluation._evaluate import score
 from tunecheck.pipeline._journal import Journal
 from tunecheck.runs._store import Run
-from tunecheck.runs._verify import verify
+from tunecheck.runs._verify import changed_since, verify
 
 
 def test_a_finished_run_is_whole_and_so_are_those_made_from_it(tmp_path: Path) -> None:
@@ -133,3 +135,33 @@ def test_a_memory_run_s_logs_are_read_too(tmp_path: Path) -> None:
     shutil.copy(made.journal, log)
     flip(log, b"q7", b"q8")
     assert any("memory/session-1/events.jsonl: 1 record" in each for each in verify(made).damage)
+
+
+def answers_edited(run: Run) -> None:
+    flip(run.results, b"answer to q7", b"answer to q8")
+
+
+def cut_and_copied_with_its_times(run: Run) -> None:
+    before = run.results.stat()
+    cut(run.results, slice(0, 5))
+    os.utime(run.results, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("alter", [answers_edited, cut_and_copied_with_its_times, other_metrics])
+def test_where_results_are_shown_it_is_said_that_they_are_not_the_run_s(
+    tmp_path: Path, alter: Callable[[Run], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = begun(tmp_path)
+    base = shutil.copytree(made.folder, tmp_path / "runs" / "base")
+    alter(made)
+    said = f"json{'' if alter is other_metrics else 'l'} is not as the run wrote it: see `tunecheck verify {made.id}`"
+    assert [note.endswith(said) for note in compare(base, made).against[0].new.notes] == [True]
+    assert main(["report", str(made.folder), "--out", str(tmp_path / "page.html")]) == 0
+    assert said in capsys.readouterr().err
+    assert "is not as the run wrote it" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_copy_of_a_run_is_as_good_as_the_run(tmp_path: Path) -> None:
+    made = begun(tmp_path)
+    copy = Run(shutil.copytree(made.folder, tmp_path / "copy", copy_function=shutil.copy))
+    assert changed_since(copy, copy.manifest()) is None

@@ -133,8 +133,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     `target` holds the settings that the target describes itself by, its `fingerprint`, and whether it is `simulated`;
     null where nobody was asked. `parent` is the run whose answers and verdicts were reused: its id, or its folder where
     it lies elsewhere. `api` holds what was found out about the APIs that the target and evaluators ask. `command` is
-    what a command line needs to resume the run. `records` says how many the journal had when this was written, `sha256`
-    has the digests of the results, by file name, as the run last wrote them.
+    what a command line needs to resume the run. `records` says how many the journal had when this was written; `sha256`
+    and `sizes` (in bytes) are of the results, by file name, as the run last wrote them.
     `signature` is set where a user who can keep a key begins a run: by it, this user's own runs are told from others'.
     """
 
@@ -162,6 +162,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     row_count: Count | UnsetType = UNSET
     records: Count | UnsetType = UNSET
     sha256: dict[str, str] | UnsetType = UNSET
+    sizes: dict[str, int] | UnsetType = UNSET
 
 
 class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):

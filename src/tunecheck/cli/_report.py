@@ -21,6 +21,7 @@ class ReportOptions(ResultsOptions):
 @command(ReportOptions)
 def report(options: ReportOptions, invocation: Invocation) -> int:
     """Write a run's report: one HTML file that loads nothing."""
+    from tunecheck.cli._running import note_changed
     from tunecheck.report._writing import write_report
     from tunecheck.runs._store import find_run
 
@@ -28,6 +29,7 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     run = find_run(options.run, options.folder)
     base = find_run(options.against, options.folder) if options.against is not None else None
     path = Path(options.out) if options.out is not None else run.folder / "report.html"
+    note_changed(run, *([base] if base is not None else []))
     write_report(run, path, against=base, pair_by=options.pair_by)
     print(path)
     return 0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tunecheck.evaluation._arguments import RunArguments
     from tunecheck.evaluation._evaluate import EvaluationResult
     from tunecheck.runs._failures import Failures
+    from tunecheck.runs._store import Run
 
 T = TypeVar("T", bound=ResumableOptions)
 
@@ -68,6 +69,15 @@ def run_arguments(options: ResumableOptions, title: str, **more: Unpack[RunArgum
         "accept_damage": options.accept_damage,
         **more,
     }
+
+
+def note_changed(*runs: Run) -> None:
+    """Say of runs that are about to be shown or sent that their results are not what they wrote."""
+    from tunecheck.runs._verify import changed_since
+
+    for run in runs:
+        if changed := changed_since(run, run.manifest()):
+            print(f"note: {changed}", file=sys.stderr)
 
 
 def run_summary(result: EvaluationResult) -> dict[str, JSON]:

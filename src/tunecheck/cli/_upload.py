@@ -51,11 +51,13 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
 
     Exit codes: 0 done; 1 a step failed, and the run's folder is as it was; 2 wrong use.
     """
+    from tunecheck.cli._running import note_changed
     from tunecheck.runs._store import find_run
 
     if options.project is None and options.mlflow is None:
         raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")
     run = find_run(options.run, options.folder)
+    note_changed(run)
     uploads = prepare_uploads(options.project, options.mlflow, allow_simulated=options.allow_simulated)
     done, failure = upload_all(uploads, run)
     for each in done:

@@ -15,6 +15,7 @@ from tunecheck.comparison._rows import AzureFile, GivenRows, LinesFile
 from tunecheck.comparison._run_table import RowSource, RunInfo, RunTable, Source
 from tunecheck.pipeline._mapping import Reference, parse_mapping
 from tunecheck.runs._store import Run, find_run
+from tunecheck.runs._verify import changed_since
 
 RunLike: TypeAlias = "str | os.PathLike[str] | Run | Mapping[str, object]"
 """A run's folder, id, the beginning of its id, or `last`; files of Azure's or BFCL's; what `evaluate` returned."""
@@ -135,6 +136,8 @@ def _run_folder(run: Run) -> _Opened:
     if not run.results.is_file():
         raise ConfigurationError(f"run {run.id} has no results: it {_ended(run)}")
     status = run.status() if manifest.status else "finished"
+    # A run that was finished once and resumed has its rows of then.
+    since = f"{run.id} is not finished ({status}): its rows are those of before" if status != "finished" else None
     return _Opened(
         run.id,
         "run",
@@ -144,8 +147,7 @@ def _run_folder(run: Run) -> _Opened:
         _answer_columns(manifest) if manifest.target is None else None,
         manifest.simulated,
         manifest.created,
-        # A run that was finished once and resumed has its rows of then.
-        () if status == "finished" else (f"{run.id} is not finished ({status}): its rows are those of before",),
+        tuple(filter(None, [since or changed_since(run, manifest)])),
     )
 
 

@@ -372,9 +372,11 @@ class Execution:
             notes=list(tally.notes),
         )
         write_file(run.metrics_file, dumps_readably(summary))
-        digests = {path.name: sha256_of(path) for path in (run.results, run.table, run.metrics_file)}
+        files = (run.results, run.table, run.metrics_file)
+        digests = {path.name: sha256_of(path) for path in files}
+        sizes = {path.name: path.stat().st_size for path in files}
         ended = replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated)
-        run.write(self._with_facts(replace(ended, records=journal.sync(), sha256=digests)))
+        run.write(self._with_facts(replace(ended, records=journal.sync(), sha256=digests, sizes=sizes)))
         counts = aggregator.rows, aggregator.failed_rows
         reused = {"answers": tally.reused, "verdicts": tally.reused_verdicts}
         return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes, reused)

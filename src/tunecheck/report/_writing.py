@@ -20,6 +20,7 @@ from tunecheck.report._summary import summary
 from tunecheck.report._texts import as_json
 from tunecheck.report._timeline import Timeline, memory_figures
 from tunecheck.runs._store import Run
+from tunecheck.runs._verify import changed_since
 
 MOST_BYTES = 300_000_000
 """About how many characters packed rows may take; rows after that are listed, but cannot be opened."""
@@ -102,7 +103,7 @@ class _Report:
             "failed_rows": table.failed_rows,
             "simulated": run.simulated,
             "simulated_rows": table.simulated,
-            "notes": _texts(run.metrics.get("notes")),
+            "notes": [*_notes(run)],
             "summary": summary(run, table),
             "charts": charts(run, table),
             "timeline": self._timeline.written(),
@@ -145,5 +146,9 @@ def _facts(run: ReportedRun) -> Iterator[JSON]:
         yield ["tunecheck", version]
 
 
-def _texts(values: JSON) -> JSON:
-    return [str(value) for value in values] if isinstance(values, list) else []
+def _notes(run: ReportedRun) -> Iterator[str]:
+    """What a reader should know: that the results are not what the run wrote, and what was noted when it ended."""
+    if changed := changed_since(run.run, run.manifest):
+        yield changed
+    noted = run.metrics.get("notes")
+    yield from map(str, noted if isinstance(noted, list) else ())

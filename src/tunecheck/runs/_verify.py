@@ -118,6 +118,21 @@ def refuse_changed(run: Run, manifest: RunFile) -> None:
         raise damaged(run, changed)
 
 
+def changed_since(run: Run, manifest: RunFile) -> str | None:
+    """What of a run's results is not as it wrote them, as far as a glance tells; for whoever only shows them.
+
+    Digests are made of files alone that were written to after `run.json`, the last one that a run writes.
+    """
+    ended = run.manifest_file.stat().st_mtime_ns
+    for path in (run.results, run.metrics_file):
+        if not path.is_file():
+            continue
+        status, size = path.stat(), (manifest.sizes or {}).get(path.name)
+        if size not in (None, status.st_size) or (status.st_mtime_ns > ended and _changed(path, manifest)):
+            return f"{run.id}: {path.name} is not as the run wrote it: see `tunecheck verify {run.id}`"
+    return None
+
+
 def _changed(path: Path, manifest: RunFile) -> str | None:
     written = (manifest.sha256 or {}).get(path.name)
     if written is None:
