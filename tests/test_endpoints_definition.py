@@ -100,7 +100,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("kind: azure_ml\nurl: https://x/s\nretries: -1", "retries: must be a whole number from 0 to 100, not -1"),
     ("kind: azure_ml\nurl: https://x/s\nretries: 1.5", "not 1.5"),
     ("kind: azure_ml\nurl: https://x/s\nparameters: [1]", "parameters: must be a mapping, not a list"),
-    ("kind: azure_ml\nurl: https://x/s\nparameters: {stream: true}", "stream is not supported"),
+    ("kind: azure_ml\nurl: https://x/s\nstream: true", "only chat completions are streamed"),
     ("kind: azure_ml\nurl: https://x/s\nresponse: 'a..b'", "response: not a path at character 2"),
     ("kind: azure_ml\nurl: https://x/s\nresponse: [a]", "response: must be a text, not a list"),
     ("kind: azure_ml\nurl: https://x/s\nrequest: {a: '${mesages}'}", "request.a: unknown reference ${mesages}; did"),

@@ -173,10 +173,10 @@ async def test_a_web_page_instead_of_an_answer_asks_whether_the_url_is_right() -
     assert "web page: is the url right?" in str(error)
 
 
-async def test_a_stream_instead_of_an_answer_says_to_turn_it_off() -> None:
+async def test_a_stream_of_something_else_is_not_asked_for_again() -> None:
     error, server = await failure(always(raw(b'data: {"a": 1}\n\n', "text/event-stream")))
     assert len(server.requests) == 1
-    assert "turn streaming off" in str(error)
+    assert "not as pieces of chat completions" in str(error)
 
 
 async def test_an_error_page_is_named_by_its_title_not_dumped() -> None:

@@ -130,14 +130,15 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     ) -> ApiFacts | None:
         """What is known after a refusal of these messages and parameters; None where it says nothing of the kind.
 
-        `chat`: whether the API is one that has a Responses API and streams beside it.
+        `chat`: whether the API is one that has a Responses API beside it.
         """
         if isinstance(error, _OTHER_CAUSES) or error.status is None or error.status < 400:
             return None
         said = error.said
         if chat and not self.responses and _ONLY_RESPONSES.search(said):
             return msgspec.structs.replace(self, responses=True)
-        if chat and not self.streams and _ONLY_STREAMS.search(said):
+        unstreamed = not (self.streams or sent.get("stream"))
+        if unstreamed and (_ONLY_STREAMS.search(said) or (error.param == "stream" and error.code in _CODES)):
             return msgspec.structs.replace(self, streams=True)
         roles = self._refused_roles(error, messages)
         if roles:

@@ -45,11 +45,13 @@ class AzureMLEndpoint(HttpEndpoint[AzureMLConfig]):
         except ValueError as error:
             problem = f"{error}; write a path such as result or choices[0].message"
             raise definition.at("response").error(problem) from None
+        if self.config.stream and not (isinstance(self.config.request, dict) and "messages" in self.config.request):
+            problem = "only chat completions are streamed: say so with request: {messages: ${messages}, …}"
+            raise definition.at("stream").error(problem)
         return url
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
-        assert self._template is not None
-        return self._template.render(request, parameters)
+        return self._rendered(request, parameters)
 
     def _answer(self, reply: JSON) -> Completion:
         if self._path and isinstance(reply, str):

@@ -84,7 +84,7 @@ class ChatEndpoint(HttpEndpoint[C]):
 
     def _body(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
         if self._template is not None:
-            return self._template.render(request, parameters)
+            return self._rendered(request, parameters)
         model = self._model or (_deployment(self._url) if self.facts.responses else None)
         body: dict[str, JSON] = {"model": model} if model else {}
         body["messages"] = [dict(message) for message in request.messages]

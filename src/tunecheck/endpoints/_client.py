@@ -22,6 +22,7 @@ from tunecheck.endpoints._config import ConcurrencyLimit
 from tunecheck.endpoints._failures import Failure, answer_failure, error_failure, is_page, reply_failure, request_id
 from tunecheck.endpoints._limits import AdaptiveGate, Backoff, Clock, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._streams import read_stream
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport
 
 MOST_REFUSALS = 10
@@ -57,13 +58,15 @@ class _Call(Generic[A]):
 class Exchange(Generic[A]):
     """A reply, and the answer read from it.
 
-    `latency_ms` is from sending the attempt that succeeded to its last byte.
+    `latency_ms` is from sending the attempt that succeeded to its last byte; `first_token_ms`, where it was streamed,
+    to its first token.
     """
 
     answer: A
     reply: JSON
     latency_ms: float
     request_id: str | None
+    first_token_ms: float | None = None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -204,8 +207,16 @@ class Client:
         failure = reply_failure(reply, self.who, self.redactor, wait_s)
         if failure is not None:
             return self._worth_waiting(failure)
+        value: JSON
+        first: int | None = None
         try:
-            value = read_json(reply.body)
+            if reply.is_stream:
+                streamed = read_stream(reply.body)
+                value, first = streamed.reply, streamed.first
+            else:
+                value = read_json(reply.body)
+        except UnreadableReplyError as error:
+            return answer_failure(reply, self.who, str(error), self.redactor, retry=not error.lasting)
         except ValueError:
             kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
             if call.text_answers and kind == "text/plain":
@@ -216,7 +227,8 @@ class Client:
                 return self._no_json(reply)
         id_ = request_id(reply.headers, self.redactor)
         try:
-            return Exchange(call.read(value), value, latency_ms, id_)
+            first_ms = None if first is None else reply.arrived_ms(first)
+            return Exchange(call.read(value), value, latency_ms, id_, first_ms)
         except FilteredError as error:
             filtered = ContentFilterError(f"{self.who}: {error}", status=reply.status, request_id=id_)
             return Failure(filtered, retry=False)
@@ -238,9 +250,6 @@ class Client:
     def _no_json(self, reply: Reply) -> Failure:
         if is_page(reply):
             return answer_failure(reply, self.who, "answered with a web page: is the url right?", self.redactor)
-        if "event-stream" in reply.headers.get("content-type", ""):
-            problem = "streams its answers; turn streaming off in the request's parameters"
-            return answer_failure(reply, self.who, problem, self.redactor, False)
         said = self.redactor.text(printable(reply.body[: 1 << 16].decode("utf-8", "replace")))
         try:  # a key may be a secret, too
             what, _ = "unusable JSON", read_json(said.encode("utf-8", "surrogatepass"))

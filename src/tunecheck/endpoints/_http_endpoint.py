@@ -29,13 +29,18 @@ from tunecheck.endpoints._urls import checked_url
 _ADDRESS = ("url", "model", "deployment", "api_version")
 """Keys that decide who is asked."""
 
+_OF_STREAMS = ("stream", "stream_options")
+
 _RESERVED_HEADERS = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "tunecheck-time"}
 )
 
 
 class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
-    """What the definitions of all endpoints over HTTP may hold. `request` is the template of a body."""
+    """What the definitions of all endpoints over HTTP may hold. `request` is the template of a body.
+
+    `stream`: answers are asked for as a stream of their pieces.
+    """
 
     url: Text
     auth: AuthConfig = AuthConfig()
@@ -43,6 +48,7 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
     headers: dict[str, Any] = msgspec.field(default_factory=dict)
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     request: Any = None
+    stream: bool = False
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
     retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
     limits: Limits = Limits()
@@ -189,7 +195,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         attempt = 0
         while True:
             facts = self.facts
-            sent = facts.parameters_of(parameters, roomy=request.roomy)
+            sent = facts.parameters_of(self._streaming(parameters), roomy=request.roomy)
             asked = replace(request, messages=facts.messages_of(request.messages))
             own_key = f"{key}-{attempt}" if attempt else key  # a service may refuse another body under the same key
             try:
@@ -228,7 +234,12 @@ class HttpEndpoint(Endpoint, Generic[C]):
             headers=time_header(sent_at),
             text_answers=self.text_answers,
         )
-        completion = replace(exchange.answer, latency_ms=exchange.latency_ms, request_id=exchange.request_id)
+        completion = replace(
+            exchange.answer,
+            latency_ms=exchange.latency_ms,
+            request_id=exchange.request_id,
+            first_token_ms=exchange.first_token_ms,
+        )
         return completion, exchange.reply
 
     def settings(self) -> dict[str, JSON]:
@@ -275,8 +286,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
         return f"{type(self).__name__}({self.name!r}, {self._url!r})"
 
     def _request_template(self, definition: Definition) -> RequestTemplate | None:
-        if self._parameters.get("stream"):
-            raise definition.at("parameters").error("stream is not supported: answers are read whole")
         body = self.default_request if self.config.request is None else self.config.request
         if body is None:
             return None
@@ -285,6 +294,24 @@ class HttpEndpoint(Endpoint, Generic[C]):
             problem = "does not say where the parameters go: put ${parameters} somewhere in it"
             raise definition.at("request").error(problem)
         return template
+
+    @property
+    def _streams(self) -> bool:
+        return self.config.stream or self.facts.streams
+
+    def _streaming(self, parameters: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """The parameters with what asks for a stream, where answers are streamed."""
+        if not self._streams:
+            return parameters
+        return {"stream_options": {"include_usage": True}, **parameters, "stream": True}
+
+    def _rendered(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> JSON:
+        """The template's body; what asks for a stream stands beside the messages, as in every chat completion."""
+        assert self._template is not None
+        streaming = {name: parameters[name] for name in _OF_STREAMS if self._streams and name in parameters}
+        others = {name: value for name, value in parameters.items() if name not in streaming}
+        body = self._template.render(request, others)
+        return {**body, **streaming} if isinstance(body, dict) else body
 
     def _completion(self, reply: JSON) -> Completion:
         """The answer in a reply; a service may echo a secret, and what is nested too deeply to be stored is refused."""

@@ -1,10 +1,13 @@
 """One HTTP attempt over a shared aiohttp session: bounded in time and size, no redirects, no cookies, no netrc."""
 
 import asyncio
+import contextlib
 import io
 import os
+import re
 import ssl
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,17 +28,37 @@ _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 _LARGE_BODY = 1 << 20
 
+_LAST_EVENT = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\][ \r\n]*\Z")
+_LAST_BYTES = 40
+"""Where the last event of a stream is looked for."""
+_LAST_WAIT_S = 0.1
+"""How long the end of the reply is waited for after it, so that the connection can be used again."""
+
 _IDLE_S = 4.0
 """How long an unused connection is kept: less than servers do, whose closing would break the next request on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: `headers` are looked up without regard to case."""
+    """What came back: `headers` are looked up without regard to case.
+
+    `arrivals`: how many bytes had come when, in seconds since the request was sent.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    arrivals: Sequence[tuple[int, float]] = ()
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is a stream of events."""
+        return "event-stream" in self.headers.get("content-type", "") or self.body.startswith((b"data: {", b"data:{"))
+
+    def arrived_ms(self, size: int) -> float | None:
+        """When so many bytes had come, in milliseconds since the request was sent."""
+        at = bisect_left(self.arrivals, size, key=lambda arrival: arrival[0])
+        return self.arrivals[at][1] * 1000 if at < len(self.arrivals) else None
 
 
 class AttemptFailed(Exception):  # noqa: N818 - it is an outcome that a client turns into an error or a retry
@@ -109,6 +132,7 @@ async def exchange(
         AttemptFailed: no complete reply came.
     """
     secret = proxy.authorization if proxy else None
+    sent_at = asyncio.get_running_loop().time()
     try:
         async with (
             asyncio.timeout(bounds.timeout_s),
@@ -122,7 +146,7 @@ async def exchange(
                 proxy_headers={"Proxy-Authorization": secret.reveal()} if secret else None,
             ) as response,
         ):
-            return await _whole_reply(response, bounds.reply_bytes)
+            return await _whole_reply(response, bounds.reply_bytes, sent_at)
     except aiohttp.ConnectionTimeoutError:
         raise AttemptFailed("timeout", f"no connection to {url.host}:{url.port} in time", sent=False) from None
     except TimeoutError:
@@ -137,16 +161,26 @@ async def exchange(
         raise AttemptFailed("connection", _reason(error), sent=sent) from None
 
 
-async def _whole_reply(response: aiohttp.ClientResponse, most: int) -> Reply:
+async def _whole_reply(response: aiohttp.ClientResponse, most: int, sent_at: float) -> Reply:
+    loop = asyncio.get_running_loop()
     chunks: list[bytes] = []
-    size = 0
+    arrivals: list[tuple[int, float]] = []
+    size, tail = 0, b""
+    streamed = "event-stream" in response.headers.get("content-type", "")
     async for chunk in response.content.iter_any():
         size += len(chunk)
         if size > most:
             response.close()
             raise AttemptFailed("reply", f"the answer is larger than {most >> 20} MiB")
         chunks.append(chunk)
-    return Reply(response.status, response.headers, b"".join(chunks))
+        arrivals.append((size, loop.time() - sent_at))
+        tail = (tail + chunk[-_LAST_BYTES:])[-_LAST_BYTES:]
+        if streamed and _LAST_EVENT.search(tail):
+            with contextlib.suppress(TimeoutError):  # some servers leave the connection open
+                async with asyncio.timeout(_LAST_WAIT_S):
+                    await response.content.readany()
+            break
+    return Reply(response.status, response.headers, b"".join(chunks), arrivals)
 
 
 def tls_context() -> ssl.SSLContext:

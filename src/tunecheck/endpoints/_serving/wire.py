@@ -160,8 +160,7 @@ def chat_completion(completion: Completion, *, model: str, request_id: str) -> d
     message: dict[str, JSON] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         message["tool_calls"] = [dict(call) for call in completion.tool_calls]
-    if isinstance(completion, Scripted):
-        message |= completion.beside
+    message |= _beside(completion)
     choice: dict[str, JSON] = {"index": 0, "message": message, "finish_reason": _finish(completion), "logprobs": None}
     body = _envelope("chat.completion", model, request_id)
     return {**body, "choices": [choice], "usage": _usage(completion), **_marked(completion)}
@@ -181,9 +180,8 @@ def chat_pieces(completion: Completion, *, model: str, request_id: str, with_usa
 
 def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
     yield {"role": "assistant", "content": None if completion.text is None else ""}
-    if isinstance(completion, Scripted):
-        for name, text in completion.beside.items():
-            yield {name: text}
+    for name, text in _beside(completion).items():
+        yield {name: text}
     for match in _WORD.finditer(completion.text or ""):
         yield {"content": match[0]}
     for index, call in enumerate(completion.tool_calls):
@@ -195,6 +193,14 @@ def _deltas(completion: Completion) -> Iterator[dict[str, JSON]]:
         for start in range(0, len(text), _ARGUMENT_PIECE):
             piece = text[start : start + _ARGUMENT_PIECE]
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _beside(completion: Completion) -> Mapping[str, JSON]:
+    """What stands in a message beside text and calls: the reasoning as it was recorded, a refusal."""
+    if isinstance(completion, Scripted):
+        return completion.beside
+    fields = {name: value for name, value in completion.reasoning_fields.items() if name != "content"}
+    return fields or ({"reasoning_content": completion.reasoning} if completion.reasoning else {})
 
 
 def _envelope(kind: str, model: str, request_id: str) -> dict[str, JSON]:
@@ -214,4 +220,7 @@ def _usage(completion: Completion) -> JSON:
     if usage.input_tokens is None and usage.output_tokens is None:
         return None
     asked, answered = usage.input_tokens or 0, usage.output_tokens or 0
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    told: dict[str, JSON] = {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    if usage.reasoning_tokens is not None:
+        told["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return told

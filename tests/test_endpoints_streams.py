@@ -1,0 +1,212 @@
+"""Streamed answers: the same as whole ones, with the time to the first token, whatever comes over the wire."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as some
+from tests.endpoint_parts import HELLO, azure_ml
+from tests.fault_server import FaultServer, Step, raw
+from tests.serve_parts import RECORDS, Starter, asking, recorded_answers, servers
+
+from tunecheck._errors import EndpointError
+from tunecheck.endpoints._answers import UnreadableReplyError, read_chat
+from tunecheck.endpoints._base import ChatRequest, Completion, Usage
+from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._streams import read_stream
+
+THOUGHT = {
+    "messages": asking("think"),
+    "text": "Paris",
+    "reasoning": "It is a city.",
+    "reasoning_fields": {"reasoning_content": "It is a city."},
+}
+
+
+def events(*pieces: Any, done: bool = True) -> bytes:
+    texts = [
+        piece if isinstance(piece, str) else json.dumps(piece) for piece in (*pieces, *(["[DONE]"] if done else []))
+    ]
+    return "".join(f"data: {text}\n\n" for text in texts).encode()
+
+
+def deltas(*each: dict[str, Any], finish: str | None = "stop") -> list[dict[str, Any]]:
+    pieces: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": delta}]} for delta in each]
+    return [*pieces, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}]
+
+
+def read(*each: dict[str, Any]) -> Completion:
+    return read_chat(read_stream(events(*deltas(*each))).reply)
+
+
+@pytest.fixture
+async def started() -> AsyncIterator[Starter]:
+    async with servers() as start:
+        yield start
+
+
+async def asked(url: str, text: str, **keys: Any) -> Completion:
+    endpoint = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m", **keys})
+    try:
+        return await endpoint.complete(ChatRequest(messages=asking(text)))
+    finally:
+        await endpoint.close()
+
+
+@pytest.mark.parametrize("text", ["talk", "call", "both", "empty", "think"])
+async def test_a_streamed_answer_of_a_real_server_equals_the_whole_one(
+    text: str, tmp_path: Path, started: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.serve_parts.RECORDS", (*RECORDS, THOUGHT))
+    url = await started(recorded_answers(tmp_path))
+    whole, streamed = await asked(url, text), await asked(url, text, stream=True)
+    assert replace(streamed, latency_ms=None, first_token_ms=None, request_id=None) == replace(
+        whole, latency_ms=None, request_id=None
+    )
+    assert whole.first_token_ms is None
+    assert streamed.first_token_ms is None if text == "empty" else 0 < streamed.first_token_ms <= streamed.latency_ms  # type: ignore[operator]
+
+
+async def test_the_request_asks_for_a_stream_with_usage() -> None:
+    stream = raw(
+        events(*deltas({"content": "hi"}), {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}})
+    )
+    with FaultServer(lambda *_: stream) as server:
+        done = await asked(server.url.removesuffix("/score"), "hello", stream=True)
+    body: Any = server.requests[0].json()
+    assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
+    assert (done.text, done.usage) == ("hi", Usage(3, 1))
+
+
+async def test_an_event_stream_to_a_plain_request_is_read_all_the_same() -> None:
+    stream = raw(events(*deltas({"content": "h"}, {"content": "i"})), "text/event-stream")
+    with FaultServer(lambda *_: stream) as server:
+        assert (await asked(server.url.removesuffix("/score"), "hello")).text == "hi"
+
+
+async def test_an_azure_ml_chat_says_beside_the_messages_that_it_wants_a_stream() -> None:
+    with FaultServer(lambda *_: raw(events(*deltas({"content": "hi"})))) as server:
+        chat = {"messages": "${messages}", "options": "${parameters}"}
+        endpoint = azure_ml(server.url, request=chat, stream=True, parameters={"seed": 1})
+        assert (await endpoint.complete(HELLO)).text == "hi"
+        await endpoint.close()
+    body: Any = server.requests[0].json()
+    assert (body["stream"], body["options"]) == (True, {"seed": 1})
+
+
+def test_the_pieces_of_calls_are_put_together_by_index() -> None:
+    done = read(
+        {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+        {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "g", "arguments": '{"x":'}}]},
+        {
+            "tool_calls": [
+                {"index": 0, "function": {"arguments": '{"y": 1}'}},
+                {"index": 1, "function": {"arguments": "2}"}},
+            ]
+        },
+    )
+    f: dict[str, Any] = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"y": 1}'}}
+    g: dict[str, Any] = {"id": "b", "type": "function", "function": {"name": "g", "arguments": '{"x":2}'}}
+    assert done == Completion(None, (f, g), finish_reason="stop")
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}], ids=["no index", "always index 0"])
+def test_calls_with_ids_of_their_own_are_several_however_they_are_numbered(index: dict[str, Any]) -> None:
+    calls = [{**index, "id": id_, "function": {"name": id_, "arguments": "{}"}} for id_ in "fg"]
+    assert [call["id"] for call in read(*({"tool_calls": [call]} for call in calls)).tool_calls] == ["f", "g"]
+
+
+def test_reasoning_comes_in_pieces_too() -> None:
+    done = read({"reasoning_content": "It is "}, {"reasoning_content": "a city."}, {"content": "Paris"})
+    assert (done.reasoning, done.text) == ("It is a city.", "Paris")
+    assert done.reasoning_fields == {"reasoning_content": "It is a city."}
+
+
+def test_signed_reasoning_is_put_together_as_it_goes_back() -> None:
+    detail = {"type": "reasoning.text", "index": 0}
+    done = read(
+        {"reasoning_details": [{**detail, "text": "It is "}]},
+        {"reasoning_details": [{**detail, "text": "a city.", "signature": "c2ln"}]},
+    )
+    assert done.reasoning == "It is a city."
+    assert done.reasoning_fields == {
+        "reasoning_details": [{"type": "reasoning.text", "text": "It is a city.", "signature": "c2ln"}]
+    }
+
+
+def test_thinking_parts_of_the_content_are_put_together() -> None:
+    def thinking(text: str) -> dict[str, Any]:
+        return {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]}
+
+    done = read(thinking("It is "), thinking("a city."), {"content": "Par"}, {"content": "is"})
+    assert (done.reasoning, done.text) == ("It is a city.", "Paris")
+
+
+def plan(*steps: Step) -> FaultServer:
+    return FaultServer(lambda _, attempt: steps[min(attempt, len(steps) - 1)])
+
+
+GOOD = raw(events(*deltas({"content": "hi"})), "text/event-stream")
+CUT = events(*deltas({"content": "h"})[:1], done=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (CUT, "broke off"),
+        (b"", "broke off"),
+        (CUT + b"data: {oops\n\n", "not JSON"),
+        (CUT + events({"error": {"message": "out of memory", "code": 500}}), "out of memory"),
+    ],
+    ids=["cut off", "empty", "a broken piece", "an error in the stream"],
+)
+async def test_a_stream_that_fails_is_asked_for_again(body: bytes, problem: str) -> None:
+    with plan(raw(body, "text/event-stream"), GOOD) as server:
+        endpoint = azure_ml(server.url)
+        assert (await endpoint.complete(HELLO)).text == "hi"
+        await endpoint.close()
+        stubborn = azure_ml(server.url, retries=0)
+        with pytest.raises(EndpointError, match=problem):
+            await stubborn.complete(replace(HELLO, idempotency_key="once"))
+        await stubborn.close()
+
+
+async def test_an_open_connection_after_the_last_event_keeps_nobody_waiting() -> None:
+    with FaultServer(lambda *_: replace(GOOD, length=1 << 20, then="hang")) as server:
+        endpoint = azure_ml(server.url, timeout_s=30, retries=0)
+        assert (await endpoint.complete(HELLO)).text == "hi"
+        await endpoint.close()
+
+
+def test_signs_of_life_and_comments_are_passed_over() -> None:
+    body = b": wait\n\nevent: ping\ndata: {}\n\n" + events(*deltas({"content": "hi"})).replace(b"\n", b"\r\n")
+    assert read_chat(read_stream(body).reply).text == "hi"
+
+
+def test_the_end_is_known_by_the_finish_reason_too() -> None:
+    assert read_chat(read_stream(events(*deltas({"content": "hi"}), done=False)).reply).text == "hi"
+
+
+json_values = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.text(max_size=5),
+    lambda inner: some.lists(inner, max_size=3)
+    | some.dictionaries(
+        some.sampled_from(["choices", "delta", "content", "tool_calls", "function", "arguments", "index", "id", "type",
+                           "text", "thinking", "reasoning_details", "reasoning", "usage", "error", "finish_reason"]),
+        inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(some.lists(json_values, max_size=5), some.booleans())
+@settings(max_examples=150, deadline=None)
+def test_no_stream_breaks_the_reader(pieces: Sequence[Any], wrapped: bool) -> None:
+    given_pieces = [{"choices": [{"index": 0, "delta": piece}]} for piece in pieces] if wrapped else pieces
+    with contextlib.suppress(UnreadableReplyError):
+        json.dumps(read_stream(events(*given_pieces)).reply)
