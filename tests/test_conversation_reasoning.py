@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conversation_parts import call, had, log_items, said, shelf_row, shelf_workspace
+from tests.conversation_parts import call, context, had, log_items, said, serving, shelf_row, shelf_workspace
 
 from tunecheck.conversations._output import result_line
+from tunecheck.conversations._target import ConversationTarget
 
 LOOK = [call("look", {}, "c1")]
 
@@ -38,3 +40,71 @@ async def test_a_conversation_without_reasoning_says_nothing_of_it() -> None:
     output, _ = await had(["Nothing."], shelf_row(said("What is there?")))
     assert "reasoning_content" not in result_line("shelf_0", output)
     assert "reasoning" not in output
+
+
+def thought(request: Any, at: int) -> Any:
+    return request["messages"][at]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"reasoning_content": "I look."},
+        {"reasoning": "I look.", "reasoning_details": [{"type": "reasoning.encrypted", "data": "c2ln"}]},
+        {"content": [{"type": "thinking", "thinking": "I look.", "signature": "c2ln"}]},
+        {"content": "<think>I look.</think>"},
+    ],
+)
+async def test_reasoning_goes_back_as_it_came_within_the_turn_and_is_dropped_at_the_next(parts: Any) -> None:
+    answers = [message(tool_calls=LOOK, **parts), "One book.", "Bye."]
+    _, server = await had(answers, shelf_row(said("What is there?", "Thanks.")))
+    within, later = thought(server.requests[1], 1), thought(server.requests[2], 1)
+    assert {name: within[name] for name in parts} == parts
+    assert within["tool_calls"] == later["tool_calls"] == LOOK
+    assert not later.keys() & {"reasoning_content", "reasoning", "reasoning_details"}
+    assert not later["content"]
+
+
+async def test_a_signature_beside_a_call_goes_back_unchanged() -> None:
+    signed = {**LOOK[0], "extra_content": {"google": {"thought_signature": "c2ln"}}}
+    _, server = await had([message(tool_calls=[signed]), "One book."], shelf_row(said("What is there?")))
+    assert thought(server.requests[1], 1)["tool_calls"] == [signed]
+
+
+@pytest.mark.parametrize(("sent", "within", "later"), [("never", False, False), ("conversation", True, True)])
+async def test_a_definition_says_how_long_reasoning_goes_back(sent: str, within: bool, later: bool) -> None:
+    answers = [message(tool_calls=LOOK, reasoning_content="I look."), "One book.", "Bye."]
+    with serving(answers) as server:
+        target = ConversationTarget(server.endpoint(send_reasoning=sent))
+        await target.answer(shelf_row(said("What is there?", "Thanks.")), context())
+        await target.close()
+    found = ["reasoning_content" in thought(request, 1) for request in server.requests[1:]]
+    assert found == [within, later]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "complaint", "requests"),
+    [
+        (True, "Missing `reasoning_content` field in the assistant message at message index 1", 3),
+        (False, "messages[1].reasoning_content: Extra inputs are not permitted", 4),
+    ],
+)
+async def test_a_service_that_wants_reasoning_back_gets_it_and_one_that_refuses_it_gets_it_no_more(
+    wanted: bool, complaint: str, requests: int
+) -> None:
+    left = [message(tool_calls=LOOK, reasoning_content=text) for text in ("I look.", "Again.")]
+
+    def reply(request: Any) -> Any:
+        own = [each for each in request["messages"] if each["role"] == "assistant"]
+        refused = any(("reasoning_content" in each) != wanted for each in own)
+        server.status = 400 if refused else 200
+        if refused:
+            return json.dumps({"error": {"message": complaint}}).encode()
+        return left.pop(0) if left else "One book."
+
+    with serving(reply) as server:
+        target = ConversationTarget(server.endpoint())
+        output = await target.answer(shelf_row(said("What is there?")), context())
+        await target.close()
+    assert output["steps"] == 3
+    assert len(server.requests) == requests

@@ -95,6 +95,10 @@ class Dialect(ABC):
         `stem` makes ids for calls that came without.
         """
 
+    def within_turn(self, message: Message, completion: Completion) -> Message:
+        """The message as the model gets it back within the same turn."""
+        return message
+
     @abstractmethod
     def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
         """What the calls of that message came to, as the model gets it."""
@@ -135,6 +139,14 @@ class ToolsDialect(Dialect):
         ]
         return {"role": "assistant", "content": completion.text, "tool_calls": calls}
 
+    def within_turn(self, message: Message, completion: Completion) -> Message:
+        """With the reasoning, where it came: APIs want it back in a loop of calls, some unchanged to the letter."""
+        fields: dict[str, JSON] = {} if completion.raw_text is None else {"content": completion.raw_text}
+        fields |= completion.reasoning_fields
+        if message.get("content") != completion.text:
+            fields.pop("content", None)  # calls that could not be read stand there
+        return {**message, **fields}
+
     def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
         calls = message.get("tool_calls")
         ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
@@ -173,8 +185,12 @@ class TextDialect(Dialect):
         return [{"role": "user", "content": self._wording.results(texts, results)}]
 
 
+_SIGNATURES = ("extra_content", "thought_signature", "thoughtSignature")
+"""What Gemini signs its thoughts with, beside a call: it refuses the call without."""
+
+
 def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
-    """A call as it goes back to the server: the parts of OpenAI's schema, and no others."""
+    """A call as it goes back to the server: the parts of OpenAI's schema and signatures, and no others."""
     function = call.get("function")
     assert isinstance(function, dict)
     arguments = function.get("arguments")
@@ -184,4 +200,5 @@ def _sent_back(call: Mapping[str, JSON], id_: str) -> JSON:
         "id": given if isinstance(given, str) and given else id_,
         "type": "function",
         "function": {"name": function.get("name"), "arguments": text},
+        **{name: call[name] for name in _SIGNATURES if call.get(name)},
     }

@@ -17,7 +17,7 @@ from tunecheck.conversations._inference_log import UNKNOWN, Course, InferenceLog
 from tunecheck.conversations._nested import Decoded, NestedCall, make_call
 from tunecheck.conversations._scenario import Scenario
 from tunecheck.conversations._speakers import Message, Model, User
-from tunecheck.endpoints._base import Completion
+from tunecheck.endpoints._base import Completion, SentBack
 from tunecheck.simulators._backend import Backend
 
 MOST_TURNS = 200
@@ -43,7 +43,7 @@ class Conversation:
 
     `step_limit` is the most queries in one turn, None where there is no limit; `limit_shown` the limit as the log
     calls it. `compat` logs a final answer as BFCL does, as one that was not decoded. `recorded` is how the conversation
-    went, where it took place before.
+    went, where it took place before. `reasoning`: how long the model gets its own reasoning back.
     """
 
     scenario: Scenario
@@ -56,8 +56,11 @@ class Conversation:
     limit_shown: int
     compat: bool
     recorded: Course = UNKNOWN
+    reasoning: SentBack = "turn"
     steps: Steps = field(default_factory=Steps, init=False)
     _messages: list[Message] = field(default_factory=list, init=False)
+    _thoughtless: dict[int, Message] = field(default_factory=dict, init=False)
+    """This turn's answers by their place among the messages, as later turns see them: without their reasoning."""
 
     async def run(self, context: CallContext) -> Steps:
         """Have the conversation.
@@ -86,6 +89,9 @@ class Conversation:
             raise ValueError(f"turn {turn}: the user said nothing, and no function was added")
         if turn == 0:
             said = self.dialect.open(said)
+        for at, message in self._thoughtless.items():
+            self._messages[at] = message
+        self._thoughtless.clear()
         self._messages.extend(said)
         self.log.begin_turn(said)
 
@@ -106,7 +112,10 @@ class Conversation:
             self.log.assistant(answer, completion)
             decoded = self.recorded.decoded(turn, step, self.dialect.decode(answer))
             message = self.dialect.said(completion, answer, decoded, f"{turn}_{step}")
-            self._messages.append(message)
+            if self.reasoning == "turn":
+                self._thoughtless[len(self._messages)] = message
+            kept = message if self.reasoning == "never" else self.dialect.within_turn(message, completion)
+            self._messages.append(kept)
             answered = not self.compat and not completion.tool_calls and is_answer(answer)
             if not await self._act(decoded, message, answered=answered):
                 return

@@ -197,6 +197,7 @@ class ConversationTarget(Target):
             step_limit=limit,
             limit_shown=self._step_limit,
             compat=self.compat,
+            reasoning=self.endpoint.sent_back,
         )
 
     def _wording_for(self, row: Row, *, needs_copy: bool) -> Wording:

@@ -11,7 +11,14 @@ from tunecheck._json import JSON, dumps
 from tunecheck.calls._strict_json import decode
 from tunecheck.calls._writing import write_calls
 from tunecheck.endpoints._base import Completion, Usage
-from tunecheck.formats._api_shapes import REASONING_FIELDS, content_of, message_of, take_part, take_thoughts_of
+from tunecheck.formats._api_shapes import (
+    REASONING_FIELDS,
+    content_of,
+    is_call_part,
+    message_of,
+    take_part,
+    take_thoughts_of,
+)
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._reading import without_thoughts
 
@@ -156,7 +163,7 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
         thoughts = len(held.thoughts)
         said = [part for part in content if not isinstance(part, dict) or take_part(part, held) != []]
         if len(held.thoughts) > thoughts:
-            fields["content"] = content
+            fields["content"] = [part for part in content if not (isinstance(part, dict) and is_call_part(part))]
         content = said if said or not (held.calls or held.thoughts) else None
     calls = _calls(message) or tuple(cast("list[Mapping[str, JSON]]", write_calls(held.calls, "openai")))
     text = _text(content)

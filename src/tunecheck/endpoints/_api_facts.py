@@ -10,6 +10,7 @@ import msgspec
 
 from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, ThrottledError, TimedOutError
 from tunecheck._json import JSON, whole_number
+from tunecheck.formats._api_shapes import REASONING_FIELDS
 
 Message: TypeAlias = Mapping[str, JSON]
 
@@ -57,6 +58,7 @@ _ONLY_RESPONSES = re.compile(
     r"|chatCompletion operation does not work",
     re.I,
 )
+_IS_MISSING = re.compile(r"missing|must be (?:passed|provided|included|present)|is required", re.I)
 _ONLY_STREAMS = re.compile(
     r"only supports? stream|stream(?:ing)? (?:is|mode is) required|stream must be (?:set to )?true"
     r"|enable the stream|for non-streaming calls|streaming is (?:strongly )?required",
@@ -69,7 +71,8 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `parameters` are those that it refused, with the value that was sent where it is a number; `formats` the answer
     formats (`bounds`: a schema with keywords such as `minimum`); `roles` those of the system message. `responses`: it
-    is asked through the Responses API; `streams`: it answers only as a stream. `room` is the limit of tokens that a
+    is asked through the Responses API; `streams`: it answers only as a stream; `reasoning_fields` of its own answers
+    it does not take back. `room` is the limit of tokens that a
     judge or simulated user needs in order not to be cut off while it thinks.
     """
 
@@ -78,6 +81,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     roles: tuple[str, ...] = ()
     responses: bool = False
     streams: bool = False
+    reasoning_fields: tuple[str, ...] = ()
     room: int | None = None
 
     # -- what is sent
@@ -98,6 +102,9 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def messages_of(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages with the system message in a role that this API takes: at last, as part of the user's."""
+        if self.reasoning_fields:
+            dropped = self.reasoning_fields
+            messages = [{key: each[key] for key in each if key not in dropped} for each in messages]
         if not self.roles:
             return messages
         taken = next((role for role in _SYSTEM_ROLES if role not in self.roles), None)
@@ -143,6 +150,8 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         roles = self._refused_roles(error, messages)
         if roles:
             return msgspec.structs.replace(self, roles=(*self.roles, *roles))
+        if field := _refused_field(error, messages):
+            return msgspec.structs.replace(self, reasoning_fields=(*self.reasoning_fields, field))
         name = _refused_parameter(error, sent)
         if name == FORMAT:
             return self._without_format(sent[FORMAT], said)
@@ -193,10 +202,21 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             yield f"the role {self.roles[0]} is not taken by this model: its messages are sent as {taken}"
         if self.responses:
             yield "this model is not asked through chat completions but through the Responses API"
+        for field in self.reasoning_fields:
+            yield f"{field} is not taken back by this model: left out of its own messages"
         if self.streams:
             yield "this model answers only as a stream: it is asked for one"
         if self.room:
             yield f"the limit of tokens was raised to {self.room:,} for judging: the model used all of it to think"
+
+
+def _refused_field(error: EndpointError, messages: Sequence[Message]) -> str | None:
+    """Which field with the model's own reasoning is refused in these messages; not one that is said to be missing."""
+    said = f"{error.param} {error.said}"
+    if _IS_MISSING.search(said) or not (_NOT_TAKEN.search(said) or "remove" in said):
+        return None
+    given = (name for name in REASONING_FIELDS if any(name in message for message in messages))
+    return next((name for name in given if _mention(name).search(said)), None)
 
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:

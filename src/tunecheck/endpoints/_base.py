@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -199,6 +199,8 @@ def text_or_none(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
 
 
+SentBack: TypeAlias = Literal["turn", "conversation", "never"]
+
 _OPERATIONAL = ("auth", "timeout_s", "retries", "limits", "price")
 
 
@@ -214,6 +216,7 @@ class Endpoint(ABC):
     `depends_on_row`: its answers depend on more of the row than messages, tools and parameters.
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
     `holds_back`: it enforces that limit itself, however many calls are made at once.
+    `sent_back`: how long a conversation gives the model its own reasoning back: within the turn, in all turns, never.
     `facts`: what was found out about what its API takes.
     """
 
@@ -226,6 +229,7 @@ class Endpoint(ABC):
     holds_back: ClassVar[bool] = False
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
+    sent_back: SentBack = "turn"
 
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:

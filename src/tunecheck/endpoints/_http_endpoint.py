@@ -18,7 +18,16 @@ from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
-from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, masked, output_limit, time_text
+from tunecheck.endpoints._base import (
+    ChatRequest,
+    Completion,
+    Endpoint,
+    Price,
+    SentBack,
+    masked,
+    output_limit,
+    time_text,
+)
 from tunecheck.endpoints._client import Client, Limits
 from tunecheck.endpoints._config import Definition, EndpointConfig, Place, Text
 from tunecheck.endpoints._limits import Backoff, Clock
@@ -39,7 +48,8 @@ _RESERVED_HEADERS = frozenset(
 class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
     """What the definitions of all endpoints over HTTP may hold. `request` is the template of a body.
 
-    `stream`: answers are asked for as a stream of their pieces.
+    `stream`: answers are asked for as a stream of their pieces. `send_reasoning`: how long a conversation gives the
+    model its own reasoning back.
     """
 
     url: Text
@@ -49,6 +59,7 @@ class HttpConfig(EndpointConfig, frozen=True, kw_only=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     request: Any = None
     stream: bool = False
+    send_reasoning: SentBack = "turn"
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 60.0
     retries: Annotated[int, msgspec.Meta(ge=0, le=100)] = 5
     limits: Limits = Limits()
@@ -97,6 +108,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         self.config = config = cast("C", definition.read(self.config_type))
         self.name = definition.name
         self.price = config.price
+        self.sent_back = config.send_reasoning
         self.concurrency = config.limits.concurrency
         self._redactor = masking.Redactor()
         secrets = secrets or GivenSecrets()

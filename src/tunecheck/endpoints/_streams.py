@@ -9,6 +9,8 @@ from tunecheck.endpoints._answers import UnreadableReplyError, read_json
 from tunecheck.formats._api_shapes import REASONING_FIELDS
 
 _DONE = b"[DONE]"
+_LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
+"""Events of the Responses API that hold the whole reply."""
 _OF_PIECES = frozenset({"text", "thinking", "summary", "data", "arguments", "signature"})
 """Texts of a part, or of a call's function, that come in pieces; others come whole."""
 
@@ -22,7 +24,9 @@ class Streamed:
 
 
 def read_stream(body: bytes) -> Streamed:
-    """The chat completion in a stream of its pieces; a stream that ends with an error gives that.
+    """The chat completion in a stream of its pieces; of the Responses API, the whole reply that its stream ends with.
+
+    A stream that ends with an error gives that.
 
     Raises:
         UnreadableReplyError: its pieces are not those of a chat completion, or it broke off.
@@ -41,7 +45,12 @@ def read_stream(body: bytes) -> Streamed:
             raise UnreadableReplyError("a piece of its stream is not JSON") from None
         if isinstance(piece, dict) and piece.get("error"):
             return Streamed(piece, first)
-        if not isinstance(piece, dict) or "choices" not in piece:
+        if isinstance(piece, dict) and str(piece.get("type")).startswith("response."):
+            if isinstance(reply := piece.get("response"), dict) and piece["type"] in _LAST_RESPONSES:
+                return Streamed(reply, first)
+            if str(piece["type"]).endswith(".delta") and first is None:
+                first = end
+        elif not isinstance(piece, dict) or "choices" not in piece:
             others += 1  # a sign of life, or another protocol
         elif answer.add(piece) and first is None:
             first = end
