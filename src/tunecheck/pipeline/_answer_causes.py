@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from msgspec.structs import replace
+
 from tunecheck._causes import error_cause
 from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, loads
@@ -137,9 +139,10 @@ def _tools(arguments: Mapping[str, object], row: Mapping[str, object]) -> ToolDe
 def answer_causes(answer: Answer) -> Iterator[Fault]:
     """The causes that hold by the answer itself, in any order."""
     yield from _of_ending(answer)
-    yield from _of_encoding(answer.response)
+    encoding = [*_of_encoding(answer.response)]
+    yield from encoding
     if answer.reading.problem is not None:
-        if answer.is_text:
+        if not encoding:
             yield Fault(code="unreadable", message=answer.reading.problem)
     elif answer.reading.calls:
         yield from _of_calls(answer)
@@ -195,31 +198,49 @@ def _is_open(text: str) -> bool:
 
 def _of_encoding(response: object) -> Iterator[Fault]:
     """Calls of an API whose arguments are not the JSON text of an object, or that of such a text."""
-    for item in response if isinstance(response, list) else ():
-        function = item.get("function", item) if isinstance(item, dict) else None
-        if not isinstance(function, dict):
-            continue
-        arguments = function.get("arguments")
-        if not isinstance(arguments, str) or not arguments.strip():
-            continue
+    for name, arguments in _written_arguments(response):
         read = _loaded(arguments)
-        name = function.get("name")
-        call = name if isinstance(name, str) else None
         if isinstance(read, str) and isinstance(_loaded(read), dict):
-            yield Fault(code="double_encoded", call=call, actual=arguments)
+            yield Fault(code="double_encoded", call=name, actual=arguments)
         elif not isinstance(read, dict):
-            yield Fault(code="bad_arguments", call=call, actual=arguments)
+            yield Fault(code="bad_arguments", call=name, actual=arguments)
 
 
-def encoded_twice(fault: Fault) -> bool:
-    """Whether a value is the JSON text of the list or object that was expected."""
-    if not fault.code.startswith("wrong_argument") or not isinstance(fault.actual, str):
+def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
+    """The arguments of calls that have them as text: `{"function": {…}}`, `{"name": …}`, or `{"f": "…"}`."""
+    for item in response if isinstance(response, list) else ():
+        if not isinstance(item, dict):
+            continue
+        function = item.get("function", item)
+        if isinstance(function, dict) and "arguments" in function:
+            name, arguments = function.get("name"), function["arguments"]
+        else:
+            name, arguments = next(iter(item.items()), (None, None)) if len(item) == 1 else (None, None)
+        if isinstance(arguments, str) and arguments.strip():
+            yield name if isinstance(name, str) else None, arguments
+
+
+def encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
+    """Whether a value is the JSON text of a list or object that was expected as itself."""
+    read = _loaded(fault.actual) if isinstance(fault.actual, str) else None
+    if not isinstance(read, (list, dict)) or not fault.code.startswith("wrong_argument") or is_text(fault, tools):
         return False
-    read = _loaded(fault.actual)
-    if not isinstance(read, (list, dict)):
+    return any(type(each) is type(read) for each in _accepted(fault))
+
+
+def _accepted(fault: Fault) -> Sequence[object]:
+    return fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
+
+
+def is_text(fault: Fault, tools: ToolDefinitions) -> bool:
+    """Whether the tool wants a text there, as of code, where none is expected."""
+    if any(isinstance(each, str) and each for each in _accepted(fault)):
         return False
-    wanted = fault.expected if fault.any_of and isinstance(fault.expected, list) else [fault.expected]
-    return any(type(each) is type(read) for each in wanted)
+    wanted = _plain(fault.call or "")
+    definition = next((tools.get(name) for name in tools if _plain(name) == wanted), None)
+    properties = definition.parameters.get("properties") if definition is not None else None
+    schema = properties.get(fault.path or "") if isinstance(properties, dict) else None
+    return isinstance(schema, dict) and schema.get("type") == "string"
 
 
 def _loaded(text: str) -> JSON:
@@ -289,5 +310,7 @@ def _of_silence(answer: Answer) -> Iterator[Fault]:
     elif answer.expects_call and asks:
         yield Fault(code="asked_back", actual=text)
     if answer.expects_call:
-        expected = [{"name": call.name, "arguments": call.arguments} for call in answer.wanted[:1]]
-        yield Fault(code="answered_instead_of_calling", expected=expected[0] if expected else None, actual=text)
+        about = Fault(code="answered_instead_of_calling")
+        if answer.wanted:
+            about = replace(about, expected={"name": answer.wanted[0].name, "arguments": answer.wanted[0].arguments})
+        yield replace(about, actual=text) if answer.is_text else about

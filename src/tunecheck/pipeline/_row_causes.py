@@ -14,7 +14,7 @@ from tunecheck.calls._matching.faults import argument_faults, call_faults
 from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import FunctionCall
-from tunecheck.pipeline._answer_causes import Answer, answer_causes, encoded_twice
+from tunecheck.pipeline._answer_causes import Answer, answer_causes, encoded_twice, is_text
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
@@ -39,7 +39,8 @@ _CAUSES = {
 _UNEXPLAINED = frozenset({"call_count", "no_matching_call", "wrong_argument.other"})
 """Faults that, without a path, say that calls differ, and not how."""
 
-_BY_NAME_ONLY = MatchPolicy(alternatives=True)
+_LOOSE = MatchPolicy(alternatives=True, ignore_case=True, ignore_whitespace=True, int_equals_float=True)
+"""What the leaderboard accepts is not to blame."""
 
 
 def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault | None:
@@ -108,7 +109,7 @@ def _swapped(faults: Sequence[Fault]) -> Iterator[Fault]:
 
 
 def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
-    if encoded_twice(fault):
+    if encoded_twice(fault, answer.tools):
         yield replace(fault, code="double_encoded")
     if fault.code == "unreadable_call" and not answer.reading.calls and not answer.expects_call:
         yield replace(fault, code="unreadable")
@@ -121,9 +122,11 @@ def _compared(answer: Answer) -> Iterator[Fault]:
     """How calls differ from possible answers, which name for each argument the values that are right."""
     made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted))
     if made and wanted:
-        match = match_calls(made, wanted, _BY_NAME_ONLY)
-        yield from call_faults(match, _BY_NAME_ONLY)
-        yield from (fault for fault in argument_faults(match) if fault.path is not None)
+        match = match_calls(made, wanted, _LOOSE)
+        yield from call_faults(match, _LOOSE)
+        for fault in argument_faults(match):
+            if fault.path is not None and not is_text(fault, answer.tools):
+                yield fault
 
 
 def _plainly_named(calls: Sequence[FunctionCall]) -> list[FunctionCall]:
