@@ -64,6 +64,32 @@ def test_an_endpoint_is_driven_as_the_data_set_declares(workspace: Path) -> None
     assert manifest["target"]["conversation"]["mode"] == "tools"
 
 
+def test_a_data_set_says_how_its_conversations_are_had(workspace: Path) -> None:
+    """It may name the mode, the family by whose form calls are read, the step limit, and what is logged."""
+    how = "mode: text\nformat: hermes\nstep_limit: 2\ninclude_input_log: true\n"
+    data = declared(workspace, 1)
+    data.with_suffix(".yaml").write_text(f"target: conversation\n{how}", "utf-8")
+    written = '<tool_call>\n{"name": "put", "arguments": {"name": "cup"}}\n</tool_call>'
+    with serving(lambda _: written) as server:
+        result = evaluate(data=data, target=server.endpoint(), evaluators={"steps": steps}, workers=0)
+        sent = server.requests
+    assert "tools" not in sent[0]
+    assert sent[1]["messages"][-2] == {"role": "assistant", "content": written}
+    (row,) = rows_of(result)
+    assert row["outputs.result"] == [["[put(name='cup')]"] * 2]
+    assert row["outputs.forced_quit"] is True
+    first = row["outputs.inference_log"][1]["step_0"]
+    assert [item["role"] for item in first] == ["inference_input", "assistant", "handler_log", "tool"]
+    assert first[1]["raw_text"] == written
+
+
+def test_a_data_set_of_single_questions_has_no_mode(workspace: Path) -> None:
+    data = declared(workspace, 1)
+    data.with_suffix(".yaml").write_text("mode: text\n", "utf-8")
+    with serving(reply) as server, pytest.raises(ConfigurationError, match="shelf: mode is for rows of several turns"):
+        evaluate(data=data, target=server.endpoint(), evaluators={"steps": steps})
+
+
 def test_a_data_set_that_names_an_endpoint_is_answered_as_ever(workspace: Path) -> None:
     (workspace / "endpoints").mkdir()
     (workspace / "endpoints" / "mine.yaml").write_text("kind: simulated\n", "utf-8")

@@ -29,13 +29,14 @@ def test_a_file_declares_its_defaults_in_the_yaml_beside_it(tmp_path: Path) -> N
     path = with_sidecar(
         tmp_path,
         'description: questions\ncolumn_mapping:\n  ground_truth: "${data.answer}"\n  response: ${target.response}\n'
-        "evaluators: [bleu, match]\ntarget: blue\ngroup_key: session\n",
+        "evaluators: [bleu, match]\ntarget: blue\ngroup_key: session\nstep_limit: 5\nmode:\n",
     )
     assert open_dataset(path).defaults == DatasetDefaults(
         column_mapping={"ground_truth": "${data.answer}", "response": "${target.response}"},
         evaluators=["bleu", "match"],
         target="blue",
         group_key="session",
+        conversation={"step_limit": 5},
     )
 
 

@@ -21,7 +21,7 @@ from tunecheck.cli._console import console, print_json
 from tunecheck.cli._invocation import DONE, FAILED, Invocation
 from tunecheck.cli._options import RUNNING, CommandOptions, argument, command, flag, option
 from tunecheck.cli._running import begin, every_row_failed, print_run, run_arguments, run_errors, run_summary
-from tunecheck.cli._shared_options import JsonOptions, NamesOptions, ResumableOptions
+from tunecheck.cli._shared_options import ASKING, ConversationOptions, JsonOptions, NamesOptions, ResumableOptions
 
 if TYPE_CHECKING:
     from tunecheck._files import ModelsSummary, ModelSummary
@@ -36,33 +36,23 @@ if TYPE_CHECKING:
 FOLDER, SCORES = "bfcl", "bfcl_score"
 """The folders in a run's own that hold the result files, and their verdicts."""
 
-_ASKING = "What is asked, and how"
-
 
 @dataclass(frozen=True, kw_only=True)
-class BfclRunOptions(ResumableOptions, NamesOptions):
+class BfclRunOptions(ResumableOptions, ConversationOptions, NamesOptions):
     command: ClassVar[str] = "bfcl run"
     fixed: ClassVar[bool] = True
 
     endpoint: str | None = option(
-        "Who answers: a definition, or the name of one in endpoints/.", "FILE", _ASKING, acts="asks"
+        "Who answers: a definition, or the name of one in endpoints/.", "FILE", ASKING, acts="asks"
     )
     categories: str | None = option(
-        "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.", "A,B", _ASKING
+        "Categories and groups (all, multi_turn, single_turn, live, non_live); by default all.", "A,B", ASKING
     )
-    ids: str | None = option("Only the rows with these ids.", "ID,ID", _ASKING)
-    limit: int | None = option("Only the first N rows of each category.", "N", _ASKING, least=1)
-    mode: str | None = option(
-        "tools: the endpoint takes tools and answers with tool calls (default); text: functions stand in the "
-        "prompt, calls in the answer's text.",
-        "MODE",
-        _ASKING,
-    )
-    step_limit: int | None = option("Most answers in one turn; by default 20.", "N", _ASKING, least=1)
+    ids: str | None = option("Only the rows with these ids.", "ID,ID", ASKING)
+    limit: int | None = option("Only the first N rows of each category.", "N", ASKING, least=1)
     compat: bool = flag(
-        "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.", _ASKING
+        "As the leaderboard does it, to the letter: 21 answers in one turn, its decoding, its verdicts.", ASKING
     )
-    include_input_log: bool = flag("Keep every request's messages and tools in the log.", RUNNING)
     exclude_state_log: bool = flag("Leave the simulators' states out of the log.", RUNNING)
     data: str | None = option("A copy of BFCL, if not the one of `datasets get bfcl`.", "DIR", RUNNING)
     reuse: str | None = option(
@@ -122,6 +112,7 @@ def _names(options: NamesOptions) -> Names:
 def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
     from tunecheck.cli._named_endpoints import load_named
     from tunecheck.conversations._target import STEP_LIMIT, ConversationTarget
+    from tunecheck.formats._choosing import AUTO
 
     assert options.endpoint is not None
     return ConversationTarget(
@@ -129,6 +120,7 @@ def _target(options: BfclRunOptions, trust: Trust) -> ConversationTarget:
         mode=cast("AskingMode", options.mode or "tools"),
         step_limit=STEP_LIMIT if options.step_limit is None else options.step_limit,
         compat=options.compat,
+        format=options.format or AUTO,
         include_input_log=options.include_input_log,
         include_state_log=not options.exclude_state_log,
         bfcl_data=options.bfcl_data,

@@ -100,6 +100,32 @@ class ModelOptions(CommandOptions):
     )
 
 
+ASKING = "What is asked, and how"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationOptions(CommandOptions):
+    """Of commands that have conversations."""
+
+    mode: str | None = option(
+        "Conversations, and all of BFCL's rows. tools: the endpoint takes tools and answers with tool calls (default); "
+        "text: functions stand in the prompt, calls in the answer's text.",
+        "MODE",
+        ASKING,
+    )
+    format: str | None = option(
+        "The model family by whose form calls are read from text, strictly; with --mode text.", "NAME", ASKING
+    )
+    step_limit: int | None = option("Most answers in one turn; by default 20.", "N", ASKING, least=1)
+    include_input_log: bool = flag("Keep every request's messages and tools in the log.", RUNNING)
+
+    @property
+    def conversation(self) -> dict[str, JSON]:
+        """The conversation target's parameters that are given."""
+        named = {name: getattr(self, name) for name in ("mode", "step_limit", "include_input_log", "format")}
+        return {name: value for name, value in named.items() if value not in (None, False)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class NamesOptions(CommandOptions):
     """Of commands that compare calls with BFCL's possible answers."""

@@ -6,14 +6,18 @@ the messages that the model sees next.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from tunecheck._json import JSON, dumps
+from tunecheck.calls._writing import write_calls
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.conversations._scenario import Offer
 from tunecheck.conversations._speakers import Message
 from tunecheck.conversations._wording import Wording
 from tunecheck.endpoints._base import Completion
+from tunecheck.formats._profiles import Profile
+from tunecheck.formats._reading import read_calls
 
 
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, compat: bool = False) -> JSON:
@@ -38,12 +42,19 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, c
     return entries
 
 
-def answer_text(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, source: bool = False) -> str:
+def answer_text(
+    completion: Completion, *, profile: Profile | None = None, tools: object = None, source: bool = False
+) -> str:
     """The text of an answer; calls that a server took out of it are written as call text again.
 
-    `source` writes arguments that are text as they are: for functions whose values are given as another language's
-    source.
+    So are those in it that stand there in the form of the `profile`, read by the definitions of `tools`. `source`
+    writes arguments that are text as they are: for functions whose values are given as another language's source.
     """
+    text, tool_calls = completion.text, completion.tool_calls
+    if text and profile is not None:
+        read = read_calls(text, tools=tools, format=profile).calls
+        tool_calls = tuple(cast("Sequence[Mapping[str, JSON]]", write_calls(read, "openai"))) if read else ()
+        text = None if read else text
     if text or not tool_calls:
         return text or ""
     step = answer_step(None, tool_calls)
@@ -156,9 +167,10 @@ class ToolsDialect(Dialect):
 
 
 class TextDialect(Dialect):
-    def __init__(self, offer: Offer, wording: Wording, *, compat: bool) -> None:
+    def __init__(self, offer: Offer, wording: Wording, *, compat: bool, profile: Profile | None = None) -> None:
         super().__init__(offer, wording, compat=compat)
         self._functions = list(offer.functions)
+        self._profile = profile
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
         """The system prompt before them; a system message that is there already follows in the same one."""
@@ -172,13 +184,13 @@ class TextDialect(Dialect):
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
     def step(self, completion: Completion) -> JSON:
-        return answer_text(completion.text, completion.tool_calls)
+        return answer_text(completion, profile=self._profile, tools=self._functions)
 
     def decode(self, step: JSON) -> Decoded:
         return decode_step(step, text_mode=True, compat=self._compat, tools=self._functions)
 
     def said(self, completion: Completion, step: JSON, decoded: Decoded, stem: str) -> Message:
-        return {"role": "assistant", "content": step}
+        return {"role": "assistant", "content": completion.text or step}
 
     def results(self, message: Message, decoded: Decoded, results: Sequence[str]) -> list[Message]:
         texts = [call.text() for call in decoded.calls]

@@ -56,8 +56,9 @@ class InferenceLog:
         said: dict[str, JSON] = {"role": "assistant", "content": content}
         if completion.reasoning:
             said["reasoning_content"] = completion.reasoning
-        if completion.raw_text is not None:
-            said["raw_text"] = completion.raw_text
+        written = completion.text if isinstance(content, str) and completion.text not in (None, content) else None
+        if completion.raw_text is not None or written is not None:
+            said["raw_text"] = completion.raw_text or written
         if completion.finish_reason is not None:
             said["finish_reason"] = completion.finish_reason
         self._step.append(said)

@@ -21,6 +21,8 @@ from tunecheck.conversations._speakers import EndpointModel, Message, Model, Rec
 from tunecheck.conversations._wording import BfclCopy, OwnWording, Wording, is_bfcl
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
 from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.formats._choosing import AUTO, chosen
+from tunecheck.formats._profiles import Profile
 from tunecheck.simulators._backend import Backends
 
 Mode = Literal["tools", "text"]
@@ -47,6 +49,8 @@ class ConversationTarget(Target):
         step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
         compat: as BFCL does: one query more than the step limit, answers decoded with its oddities, as the call text
             of its own rows always is.
+        format: the profile of a model family, or its name: in the mode `text`, calls are read by it, strictly, and
+            stand in the result as call text; the log keeps what the model wrote.
         include_input_log: keep each request's messages and tools in the inference log.
         include_state_log: keep the simulators' states in it.
         user: makes the simulated user of a row's conversation; by default its turns are sent one by one.
@@ -78,6 +82,7 @@ class ConversationTarget(Target):
         mode: Mode = "tools",
         step_limit: int = STEP_LIMIT,
         compat: bool = False,
+        format: str | Profile = AUTO,
         include_input_log: bool = False,
         include_state_log: bool = True,
         user: MakeUser | None = None,
@@ -95,6 +100,9 @@ class ConversationTarget(Target):
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*OUTPUT_COLUMNS, *SOME_COLUMNS, REASONING])
         self.mode: Mode = mode
+        self._profile = chosen(format)
+        if self._profile is not None and mode != "text":
+            raise ConfigurationError("format is how calls stand in a model's text: give mode text, too")
         self._step_limit = step_limit
         self.compat = compat
         self._include_input_log = include_input_log
@@ -156,7 +164,7 @@ class ConversationTarget(Target):
         step: JSON
         if self.mode == "text":
             source = row.values.get("language") in ("java", "javascript")
-            step = answer_text(completion.text, completion.tool_calls, source=source)
+            step = answer_text(completion, profile=self._profile, tools=shown, source=source)
         else:
             step = answer_step(completion.text, completion.tool_calls, compat=self.compat)
         return single_columns(completion, step, log)
@@ -183,7 +191,7 @@ class ConversationTarget(Target):
         dialect: Dialect
         if mode == "text":
             # The leaderboard's verdicts are on the calls that its own decoder finds: the model is told of no others.
-            dialect = TextDialect(scenario.offer, wording, compat=self.compat or is_bfcl(row))
+            dialect = TextDialect(scenario.offer, wording, compat=self.compat or is_bfcl(row), profile=self._profile)
         else:
             dialect = ToolsDialect(scenario.offer, wording, compat=self.compat)
         long_context = self._copy.long_context if scenario.long_context else None
@@ -248,6 +256,7 @@ class ConversationTarget(Target):
     def _settings(self) -> dict[str, JSON]:
         return {
             "mode": self.mode,
+            **({"format": self._profile.name} if self._profile else {}),
             "step_limit": self._step_limit,
             "compat": self.compat,
             "include_input_log": self._include_input_log,

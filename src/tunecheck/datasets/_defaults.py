@@ -2,11 +2,12 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
 from tunecheck._describe import Written, read_as
+from tunecheck._json import JSON
 from tunecheck._yaml import read
 
 Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
@@ -20,6 +21,14 @@ class Sidecar(Written, frozen=True, kw_only=True):
     evaluators: list[Name] | None = None
     target: Name | None = None
     group_key: Name | None = None
+    mode: Literal["tools", "text"] | None = None
+    step_limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    include_input_log: bool | None = None
+    format: Name | None = None
+
+
+CONVERSATION_KEYS = ("mode", "step_limit", "include_input_log", "format")
+"""The keys that say how conversations are had: parameters of the conversation target."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +36,15 @@ class DatasetDefaults:
     """Defaults that a data set brings along; options of the command or call win over each of them.
 
     `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; `evaluators` are plugin names;
-    `target` is an endpoint's name or file; `group_key` names the column whose equal values are answered in order.
+    `target` is an endpoint's name or file; `group_key` names the column whose equal values are answered in order;
+    `conversation` holds the conversation target's parameters that are given.
     """
 
     column_mapping: dict[str, str] = field(default_factory=dict)
     evaluators: list[str] = field(default_factory=list)
     target: str | None = None
     group_key: str | None = None
+    conversation: dict[str, JSON] = field(default_factory=dict)
 
 
 def sidecar_path(data: Path) -> Path:
@@ -54,12 +65,16 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     if document.value is None:
         return DatasetDefaults()
     sidecar = read_as(document.value, Sidecar, document.where)
-    return DatasetDefaults(sidecar.column_mapping or {}, sidecar.evaluators or [], sidecar.target, sidecar.group_key)
+    given = {key: value for key in CONVERSATION_KEYS if (value := getattr(sidecar, key)) is not None}
+    mapping, evaluators = sidecar.column_mapping or {}, sidecar.evaluators or []
+    return DatasetDefaults(mapping, evaluators, sidecar.target, sidecar.group_key, given)
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:
     import yaml
 
-    given = {"description": description, **asdict(defaults)}
+    declared = asdict(defaults)
+    conversation = declared.pop("conversation")
+    given = {"description": description, **declared, **conversation}
     filled = {key: value for key, value in given.items() if value}
     return yaml.safe_dump(filled, sort_keys=False, allow_unicode=True, width=120)

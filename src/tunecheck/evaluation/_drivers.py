@@ -4,12 +4,13 @@ A data set whose `target` is `conversation` is answered by `ConversationTarget(e
 others as plugins of the group `tunecheck.targets`: a callable that takes an Endpoint and returns a Target.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Protocol, runtime_checkable
 
 from tunecheck import _plugins as plugins
 from tunecheck._errors import PluginError
+from tunecheck._json import JSON
 from tunecheck._targets import Target
 from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Dataset
@@ -49,18 +50,23 @@ class _LoadsByName(Protocol):
     def entrust(self, trust: Trust) -> None: ...
 
 
-def drive(name: str, endpoint: Endpoint) -> Target:
-    """The endpoint as the target that the driver of that name makes of it.
+def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: Trust) -> Target:
+    """The endpoint as the target that the driver of that name makes of it, with the parameters that data declares.
+
+    `trust` says whose data that is: its `format` may be a file of the workspace.
 
     Raises:
         PluginError: there is no such driver, or what it makes is not a target.
+        ConfigurationError: a parameter cannot be, or names what it may not.
     """
+    if isinstance(parameters.get("format"), str):
+        plugins.find("tunecheck.formats", str(parameters["format"]), trust=trust)
     if name in _OWN:
         module, attribute = _OWN[name]
         driver: object = getattr(import_module(module), attribute)
     else:
         driver = plugins.find(GROUP, name)
-    target = driver(endpoint) if callable(driver) else None
+    target = driver(endpoint, **parameters) if callable(driver) else None
     if not isinstance(target, Target):
         raise PluginError(f"the plugin {name!r} of {GROUP} makes no Target of an endpoint")
     return target

@@ -209,7 +209,7 @@ def _prepared(
     chosen = _chosen_target(target, dataset)
     if isinstance(chosen, (str, os.PathLike)):
         chosen = load_endpoint(os.fspath(chosen), trust=of_data if target is None else trust)
-    answering = _make_target(chosen, dataset, config, pace, user_agent)
+    answering = _make_target(chosen, dataset, config, pace, user_agent, of_data)
     if pace.concurrency is not None and isinstance(endpoint := getattr(answering, "endpoint", None), Endpoint):
         endpoint.allow(pace.concurrency)
         if answering is not None and endpoint.concurrency is not None and endpoint.concurrency < pace.concurrency:
@@ -276,17 +276,20 @@ def _make_target(
     config: Mapping[str, object] | None,
     pace: Pace,
     user_agent: str | None,
+    trust: Trust,
 ) -> Target | None:
     own = _own_mapping(config, "target")
     if isinstance(target, Endpoint):
         if user_agent is not None:
             target.sign(user_agent)
-        driver = dataset.defaults.target
+        driver, parameters = dataset.defaults.target, dataset.defaults.conversation
         if driver is None or not is_driver(driver):  # one request a row
+            if parameters:
+                raise ConfigurationError(f"{dataset.name}: {next(iter(parameters))} is for rows of several turns")
             return EndpointTarget(target, mapping=_endpoint_mapping(own))
         if own:
             raise ConfigurationError(f"evaluator_config maps columns for 'target', and a {driver} takes whole rows")
-        return drive(driver, target)
+        return drive(driver, target, parameters, trust)
     if user_agent is not None:
         raise ConfigurationError("user_agent is sent to endpoints, and the target is none")
     if target is None or isinstance(target, Target):

@@ -51,7 +51,8 @@ def choose_source(options: Options, dataset: Dataset, trust: Trust) -> AnswerSou
     endpoint = load_named(named or SIMULATED, trust, options.seed)
     embedded = named is None and is_embedded(SIMULATED)
     label = "the embedded simulated endpoint" if embedded else f"endpoint {endpoint.name}"
-    defaults = dataset.defaults
+    defaults = replace(dataset.defaults, conversation=dataset.defaults.conversation | options.conversation)
+    dataset = dataset.with_defaults(defaults)
     if defaults.target is None and dataset.scan().columns >= _OF_CONVERSATIONS:
         evaluators = defaults.evaluators or ["multi_turn_state"]
         dataset = dataset.with_defaults(replace(defaults, target="conversation", evaluators=evaluators))

@@ -119,8 +119,9 @@ def _target(job: Job) -> Target | None:
     dataset = job.source.dataset
     driver = dataset.defaults.target
     if driver is not None and is_driver(driver):
-        target = drive(driver, job.source.endpoint)
-        entrust(job.trust.of(*dataset.files), dataset, target, ())
+        trust = job.trust.of(*dataset.files)
+        target = drive(driver, job.source.endpoint, dataset.defaults.conversation, trust)
+        entrust(trust, dataset, target, ())
         return target
     mapping = job.config.get("target", {}).get("column_mapping")
     entries = mapping.items() if isinstance(mapping, dict) else ()

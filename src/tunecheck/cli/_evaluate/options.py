@@ -4,7 +4,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 from tunecheck.cli._options import GATING, RUNNING, SCORING, SHOWING, argument, flag, option
-from tunecheck.cli._shared_options import EvaluatorOptions, NamesOptions, ResumableOptions, RunOptions
+from tunecheck.cli._shared_options import (
+    ConversationOptions,
+    EvaluatorOptions,
+    NamesOptions,
+    ResumableOptions,
+    RunOptions,
+)
 from tunecheck.cli._upload import DestinationOptions
 
 _DATA = "Data and answers"
@@ -63,7 +69,7 @@ class ScoreOptions(EvaluatorOptions, NamesOptions, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(ScoreOptions, ResumableOptions, DestinationOptions):
+class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOptions):
     """The options of `evaluate`; with `run` they are those of a `score`."""
 
     run: str | None = option(hidden=True)
