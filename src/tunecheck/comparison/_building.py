@@ -12,6 +12,7 @@ from tunecheck.datasets._reading import fingerprint, usable_id
 from tunecheck.datasets._repeated import SOURCE_ID
 
 _BATCH_ROWS, _BATCH_BYTES = 512, 1 << 22
+_EVIDENCE = "cause_evidence"
 _BY_POSITION = re.compile(r"row-\d+")
 
 
@@ -43,9 +44,13 @@ class TableBuilder:
         self._has_label = False
         self.row_ids: Sequence[str] = ()
         self.rows = self.errors = self.simulated = 0
+        self.causes: dict[int, str] | None = None
+        """Why rows failed, by their number; None where no row says whether it has a cause."""
 
     def add(self, row: RawRow) -> None:
         """Take the next row."""
+        if _EVIDENCE in row:  # else rows that fail would be of another shape than those beside them
+            row = {key: value for key, value in row.items() if key != _EVIDENCE}
         key = tuple(row)
         shape = self._known.get(key)
         if shape is None:
@@ -58,6 +63,10 @@ class TableBuilder:
         self._batch.append(values)
         self._bytes += sum(map(len, values))
         self._name(row, shape)
+        if "cause" in row:
+            self.causes = {} if self.causes is None else self.causes
+            if (cause := text_of(row["cause"])) is not None:
+                self.causes[len(self._given) - 1] = cause
 
     def _take_batch(self) -> None:
         """Put away what waits: rows of one shape."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import did_you_mean
+from tunecheck.comparison._cause_changes import cause_changes
 from tunecheck.comparison._changes import RunPair, add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison
@@ -170,7 +171,8 @@ class _Against:
             if metric.tested
         }
         found = add_reasons(judged, changes, self.runs)
-        return RunComparison(self.runs.new.info, self._pairs(), found, tuple(dict.fromkeys(self.notes)))
+        notes = tuple(dict.fromkeys(self.notes))
+        return RunComparison(self.runs.new.info, self._pairs(), found, notes, cause_changes(self.runs))
 
     def _pairs(self) -> Pairs:
         pairing = self.runs.pairing

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tunecheck._causes import Side
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
 from tunecheck._files import FORMAT_VERSION
@@ -106,6 +107,22 @@ class MetricComparison(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class CauseChange(Result):
+    """One cause in two runs, over the paired rows: how many have it in each, and how many in the one only.
+
+    `side` is "serving" or "model": what has to change.
+    """
+
+    cause: str
+    title: str
+    side: Side
+    base: int
+    new: int
+    only_base: int
+    only_new: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pairs(Result):
     """How two runs' rows were paired; the others are named."""
 
@@ -120,12 +137,13 @@ class Pairs(Result):
 
 @dataclass(frozen=True, slots=True)
 class RunComparison(Result):
-    """One run against the base."""
+    """One run against the base; `causes` of failed rows, those that grew most first."""
 
     new: RunInfo
     pairs: Pairs
     metrics: Mapping[str, MetricComparison]
     notes: tuple[str, ...] = ()
+    causes: tuple[CauseChange, ...] = ()
 
     def metric(self, name: str) -> MetricComparison:
         """A metric by its name, or by its key in metrics.json.

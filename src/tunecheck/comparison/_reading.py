@@ -66,7 +66,9 @@ def read_run(run: RunLike, results_dir: Path, *, cluster: str | None = None, nam
     )
     columns, evaluators = builder.shapes.columns, builder.shapes.evaluators
     names = list(builder.shapes.column_names)
-    return RunTable(info, items, named, columns, evaluators, labels, names, opened.rows, builder.row_ids)
+    return RunTable(
+        info, items, named, columns, evaluators, labels, names, opened.rows, builder.row_ids, builder.causes
+    )
 
 
 def _left_out(builder: TableBuilder) -> tuple[str, ...]:

@@ -125,7 +125,8 @@ class RunTable:
     """One run's rows. `contents` are fingerprints, empty where they are not known.
 
     `named` is whether ids come from the data, not from the rows' order. `labels` has the clusters' labels, if clusters
-    were asked for and the rows have that column. `column_names` are all columns of the data that were seen.
+    were asked for and the rows have that column. `causes` has why rows failed, by their number; None where the run does
+    not tell. `column_names` are all columns of the data that were seen.
     """
 
     info: RunInfo
@@ -137,3 +138,4 @@ class RunTable:
     column_names: Sequence[str]
     source: RowSource
     row_ids: Sequence[str]
+    causes: Mapping[int, str] | None = None

@@ -52,6 +52,8 @@ def _parts(comparison: Comparison, rows: int) -> Iterator[str]:
     if len(comparison.against) > 1:
         yield "\n".join(_iterations(comparison))
     yield "\n".join(_table(last, comparison))
+    if last.causes:
+        yield "\n".join(_causes(last))
     if rows:
         yield from _rows(last, rows)
     notes = [f"- {code(note, 400)}" for note in notes_of(comparison)]
@@ -74,6 +76,14 @@ def _table(against: RunComparison, comparison: Comparison) -> Iterator[str]:
     yield "|---|--:|--:|--:|--:|--:|--:|--:|"
     for metric in against.metrics.values():
         yield f"| {' | '.join(_cells(metric))} |"
+
+
+def _causes(against: RunComparison) -> Iterator[str]:
+    yield "| why rows failed | to change | base | new | base only | new only |"
+    yield "|---|---|--:|--:|--:|--:|"
+    for each in against.causes:
+        counts = (each.base, each.new, each.only_base, each.only_new)
+        yield f"| {code(each.title)} | {each.side} | {' | '.join(f'{count:,}' for count in counts)} |"
 
 
 def _cells(metric: MetricComparison) -> Iterator[str]:

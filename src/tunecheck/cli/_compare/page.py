@@ -115,7 +115,7 @@ def _cells(metric: MetricComparison, *, margin: bool) -> Iterator[str]:
         yield shown[metric.non_inferior] if metric.non_inferiority is not None else ""
 
 
-_MOST_NAMED, _MOST_CHANGED = 5, 6
+_MOST_NAMED, _MOST_CHANGED, _MOST_CAUSES = 5, 6, 12
 _FEW, _MOST_FAULTS = 3, 3
 _LONGEST_REASON = 120
 _LISTS = (("regressed", "red"), ("fixed", "green"), ("changed", "dim"))
@@ -137,10 +137,28 @@ def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[Renderable
     yield metrics_table(last, comparison, width)
     if memory is not None:
         yield _data_sets(memory)
+    if last.causes:
+        yield _causes(last)
     yield from _rows(last, rows)
     notes = list(notes_of(comparison))
     if notes:
         yield "\n".join(f"note: {clean(note)}" for note in notes)
+
+
+def _causes(against: RunComparison) -> Table:
+    """How many of the paired rows failed for which cause in each run, and in only one of them."""
+    table = grid("left", "right", "right", "right", "right", "right", "left")
+    heads = ("why rows failed", "base", "new", "change", "base only", "new only")
+    table.add_row(*(Text(head, "bold") for head in heads), "")
+    for each in against.causes[:_MOST_CAUSES]:
+        style = "red" if each.new > each.base else "green" if each.new < each.base else "dim"
+        counts = [f"{count:,}" for count in (each.only_base, each.only_new)]
+        change = Text(f"{each.new - each.base:+,}", style)
+        side = Text("serving" if each.side == "serving" else "", "dim")
+        table.add_row(clean(each.title, 60), f"{each.base:,}", f"{each.new:,}", change, *counts, side)
+    if len(against.causes) > _MOST_CAUSES:
+        table.add_row(Text(f"and {len(against.causes) - _MOST_CAUSES} more: --out FILE writes all", "dim"))
+    return table
 
 
 def _data_sets(memory: MemoryPair) -> Table:

@@ -1,0 +1,50 @@
+"""Which causes of failures grew between two runs, over the rows that both have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tunecheck._causes import cause_named, in_order
+from tunecheck.comparison._comparison import CauseChange
+
+if TYPE_CHECKING:
+    from tunecheck.comparison._changes import RunPair
+    from tunecheck.comparison._run_table import RunTable
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+def cause_changes(runs: RunPair) -> tuple[CauseChange, ...]:
+    """Each cause that a paired row has in either run, those that grew most first; none where a run tells of no causes.
+
+    Of several trials of a row, it has the causes of all of them.
+    """
+    base, new = _by_item(runs.base), _by_item(runs.new)
+    if base is None or new is None:
+        return ()
+    gone, come, before, after = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    for old, other in zip(runs.pairing.base, runs.pairing.new, strict=True):
+        had, has = base.get(old, _NOTHING), new.get(other, _NOTHING)
+        if had or has:
+            before.update(had)
+            after.update(has)
+            gone.update(had - has)
+            come.update(has - had)
+    changes = []
+    for code in in_order(before.keys() | after.keys()):
+        cause = cause_named(code)
+        change = CauseChange(code, cause.title, cause.side, before[code], after[code], gone[code], come[code])
+        changes.append(change)
+    return tuple(sorted(changes, key=lambda change: change.base - change.new))
+
+
+def _by_item(table: RunTable) -> Mapping[int, frozenset[str]] | None:
+    of_row = table.items.of_row
+    if table.causes is None:
+        return None
+    found: dict[int, set[str]] = {}
+    for row, cause in table.causes.items():
+        found.setdefault(row if of_row is None else of_row[row], set()).add(cause)
+    return {item: frozenset(causes) for item, causes in found.items()}
