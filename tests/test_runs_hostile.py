@@ -17,8 +17,10 @@ from msgspec import UNSET
 from tests.cli_parts import Said, command, environment, inside, workspace
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._files import read_object
 from tunecheck._records import sealed
 from tunecheck.pipeline._journal import Journal, Recorded
+from tunecheck.report._serving import runs_page
 from tunecheck.runs._store import Run, find_run
 
 ON_A_RUN = {
@@ -213,3 +215,24 @@ def test_a_count_of_synced_records_that_no_file_reaches_counts_for_nothing(tmp_p
     journal_of_far_rows(path := tmp_path / "journal.jsonl")
     path.with_suffix(".synced").write_bytes(sealed(b'{"k":"synced"}', 10**400))
     assert Recorded(path, by_row=True, evaluators=frozenset(), answers=True).lost == 0
+
+
+@pytest.mark.parametrize("rate", [10**400, 1e308, -1, "1", True], ids=lambda rate: str(rate)[:6])
+def test_a_figure_that_cannot_be_hides_no_run(foreign: Path, rate: object) -> None:
+    results = json.loads((foreign / "metrics.json").read_text("utf-8"))
+    rates = {name: rate for name in results["metrics"] if name.endswith("binary_aggregate")}
+    assert rates
+    results["metrics"] |= rates
+    (foreign / "metrics.json").write_text(json.dumps(results), "utf-8")
+    said = inside(foreign.parents[1], "runs")
+    assert said.code == 0, said
+    assert "whole" in said.out
+    assert "foreign" in said.out
+    assert "whole" in runs_page(foreign.parent)
+
+
+@pytest.mark.parametrize("file", ["run.json", "metrics.json"])
+def test_a_file_nested_deeper_than_ours_is_refused_in_a_line(foreign: Path, file: str) -> None:
+    (foreign / file).write_text('{"metrics": ' + "[" * 900 + "]" * 900 + "}", "utf-8")
+    with pytest.raises(ConfigurationError, match=f"{re.escape(file)}: cannot be read: nested too deeply"):
+        read_object(foreign / file)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import loads
+from tunecheck._json import loads, within_floats
 from tunecheck._regular_files import open_regular, read_regular
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ def versioned(content: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def read_object(path: Path, missing: str | None = None) -> dict[str, JSON]:
-    """The JSON object that a file of ours holds.
+    """The JSON object that a file of ours holds; a number that none of ours can be is null.
 
     Raises:
         ConfigurationError: it cannot be read, is not an object, or a later version wrote it; says `missing` where
             there is no such file.
     """
     try:
-        content = loads(read_regular(path))
+        content = within_floats(loads(read_regular(path)))
     except FileNotFoundError:
         raise ConfigurationError(missing or f"{path}: cannot be read: no such file") from None
     except (OSError, ValueError) as error:

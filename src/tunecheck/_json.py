@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn, TypeAlias
 
@@ -23,6 +24,8 @@ MAX_DEPTH = 200
 
 _MAX_BITS = 14_000
 """Longest integer, 4,214 digits: Python by default turns none of more than 4,300 into text, or back."""
+
+_FLOAT_BITS = sys.float_info.max_exp
 
 _MAX_PATH = 200
 """Most characters of a path that an error shows."""
@@ -159,6 +162,21 @@ def whole_number(value: JSON) -> int | None:
 def real_number(value: JSON) -> float | None:
     """The value where it is a number; None where it is anything else, true and false included."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def within_floats(value: JSON, depth: int = 0) -> JSON:
+    """The value with null for whole numbers beyond any float: `loads` reads 1e400 as null, too.
+
+    Raises:
+        ValueError: it is nested deeper than we write.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    if isinstance(value, dict):
+        return {key: within_floats(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [within_floats(item, depth + 1) for item in value]
+    return None if isinstance(value, int) and value.bit_length() >= _FLOAT_BITS else value
 
 
 def _key(key: object, path: str) -> str:

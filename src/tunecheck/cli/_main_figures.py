@@ -41,8 +41,8 @@ def lines_of(name: str, evaluator: EvaluatorEntry, groups: Sequence[Metrics]) ->
 def main_figure(name: str, evaluator: EvaluatorEntry, metrics: Metrics) -> str:
     """The one figure that says most of an evaluator: its pass rate, else its main mean."""
     rate = metrics.get(f"{name}.binary_aggregate")
-    if isinstance(rate, float):
-        return f"{rate:.1%}"
+    if rate is not None:
+        return _share(rate, None)
     main, *_ = _shown_metrics(name, evaluator, metrics)
     return _figure(name, main, evaluator, metrics)
 
@@ -75,7 +75,7 @@ def _figure(name: str, key: str, evaluator: EvaluatorEntry, metrics: Metrics) ->
 
 def _share(rate: JSON, rows: JSON) -> str:
     """`85 of 102 (83.3%)`; only the percentage where rows were scored that neither passed nor failed."""
-    if not isinstance(rate, (int, float)):
+    if not isinstance(rate, (int, float)) or not 0 <= rate <= 1:
         return NOTHING
     passed = round(rate * rows) if isinstance(rows, int) else 0
     if not isinstance(rows, int) or not rows or passed / rows != rate:
