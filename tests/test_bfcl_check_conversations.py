@@ -129,6 +129,30 @@ def test_calls_come_as_data_or_as_text(mode: Any, compat: bool) -> None:
     assert plain(judged(row, result, compat=compat)) == VALID
 
 
+@both_modes
+@pytest.mark.parametrize(("by", "words"), [("step_limit", "step limit was reached"), ("overflow", "no longer fits")])
+def test_what_ended_a_conversation_is_said_beside_what_is_wrong(by: str, words: str, compat: bool) -> None:
+    course = Course(finish_reasons=[["tool_calls"] * 2], forced_quit=True, ended_by=by)
+    verdict = judged(lamp_row(["switch(on=True)"], ["look()"]), [steps(ON)], compat=compat, course=course)
+    assert plain(verdict) == (False, "multi_turn:force_terminated")
+    assert [(fault.code, fault.turn) for fault in verdict.faults] == [("forced_quit", 1), (by, 1)]
+    assert words in str(verdict.reason)
+
+
+@both_modes
+def test_an_answer_that_was_cut_off_is_said_up_to_the_turn_that_failed(compat: bool) -> None:
+    row = lamp_row(["switch(on=True)"], ["switch(on=False)"])
+    cases: list[tuple[Any, list[str]]] = [
+        ([["length"], ["stop"]], ["empty_turn", "cut_off"]),
+        ([["stop"], ["length"]], ["empty_turn"]),
+        ("stop", ["empty_turn"]),
+    ]
+    for reasons, said in cases:
+        verdict = judged(row, [["I"], steps(OFF)], compat=compat, course=Course(finish_reasons=reasons))
+        assert [fault.code for fault in verdict.faults] == said
+    assert judged(row, [steps(ON), steps(OFF)], compat=compat, course=Course(finish_reasons=[["length"]])).faults == ()
+
+
 @pytest.mark.parametrize(
     ("texts", "verdict"),
     [

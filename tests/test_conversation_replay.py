@@ -116,7 +116,7 @@ async def test_a_line_of_a_result_file_is_read_back_as_the_same_conversation(tmp
     assert states(again) == states(output)
     assert again["inference_log"] == output["inference_log"]
     assert output["calls_made"] == [[["put(name='cup')", "look()"], []], [["count(name='cup')"], []]]
-    course = ("finish_reasons", "calls_made", "forced_quit", "step_limit")
+    course = ("finish_reasons", "calls_made", "forced_quit", "ended_by")
     for name in ("result", *counts, "usage", "steps", *course):
         assert again[name] == output[name]
 

@@ -106,12 +106,30 @@ async def test_a_turn_in_which_a_parameter_is_missing_ends_with_the_model_s_ques
 async def test_a_model_that_never_stops_calling_is_forced_to_quit(limit: int, compat: bool, queries: int) -> None:
     output, server = await had(lambda _: [("look", "{}")], step_limit=limit, compat=compat)
     assert len(server.requests) == queries
-    assert output["forced_quit"] is True
+    assert (output["forced_quit"], output["ended_by"]) == (True, "step_limit")
     assert [len(turn) for turn in output["result"]] == [queries]  # the second turn never begins
     last = log_items(output, "handler_log")[-1]
     assert last["event"] == "force_quit"
     assert str(limit) in last["content"]
     assert last["model_response_decoded"] == ["look()"]
+
+
+FULL = b'{"error": {"message": "The maximum context length is 8192 tokens.", "code": "context_length_exceeded"}}'
+
+
+async def test_a_conversation_that_outgrows_the_context_ends_with_the_turns_that_were_done() -> None:
+    def reply(body: Values) -> Any:
+        if len(body["messages"]) > 4:
+            served[0].status = 400
+            return FULL
+        return "Done." if body["messages"][-1]["role"] == "tool" else [("put", {"name": "cup"})]
+
+    with serving(reply) as server:
+        served = [server]
+        output = dict(await ConversationTarget(server.endpoint(retries=0)).answer(shelf_row(), context()))
+    assert output["result"] == [[[{"put": '{"name": "cup"}'}], "Done."], []]
+    assert (output["forced_quit"], output["ended_by"]) == (True, "overflow")
+    assert log_items(output, "handler_log")[-1]["event"] == "overflow"
 
 
 async def test_a_conversation_that_stops_just_below_the_limit_is_not_forced_to_quit() -> None:

@@ -95,6 +95,9 @@ _ALL = (
 CAUSES: dict[str, Cause] = {cause.code: cause for cause in _ALL}
 """Every cause by its code, in their order: a row has the first that holds."""
 
+CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
+"""The `finish_reason`s that say that an answer was cut off at the token limit, in the words of any service."""
+
 METRIC = "cause."
 """How the metrics begin that say which share of all rows has which cause."""
 

@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 
 from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
+from tunecheck.bfcl._conversation_causes import causes_of_ending
 from tunecheck.bfcl._decoding import Mode, mode_of
 from tunecheck.bfcl._entries import Entry
 from tunecheck.bfcl._replay import Attempt, Simulators
@@ -65,6 +66,22 @@ def check_multi_turn(
         DataError: the long-context constants are needed and not there.
     """
     entry = Entry.read(row)
+    verdict = _judged(entry, result, compat=compat, simulators=simulators, mode=mode, course=course, model=model)
+    if verdict.valid is not False:
+        return verdict
+    return replace(verdict, causes=tuple(causes_of_ending(course, verdict.turn)))
+
+
+def _judged(
+    entry: Entry,
+    result: object,
+    *,
+    compat: bool,
+    simulators: Simulators | None,
+    mode: Mode | None,
+    course: Course,
+    model: str,
+) -> Verdict:
     if not isinstance(result, list):
         return failed("multi_turn:inference_error", f"no list of turns was recorded: {shown(result)}")
     if len(result) != len(entry.truth):

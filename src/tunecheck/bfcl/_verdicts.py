@@ -35,7 +35,8 @@ class Verdict:
 
     `valid` is None where the entry itself is wrong and the row is not scored. `error_type` is the leaderboard's name
     of the error, None where the row is valid. `turn` counts from 0, in rows of several turns. `message` says what is
-    wrong, for people; `path` is the place in the simulators' states that it is about.
+    wrong, for people; `path` is the place in the simulators' states that it is about. `causes` are what else is known
+    of why.
     """
 
     valid: bool | None
@@ -43,19 +44,25 @@ class Verdict:
     turn: int | None = None
     message: str | None = None
     path: str | None = field(default=None, compare=False)
+    causes: tuple[Fault, ...] = field(default=(), compare=False)
 
     @property
-    def fault(self) -> Fault | None:
-        """What is wrong, as a fault; its turn counts from 1."""
+    def reason(self) -> str | None:
+        """What is wrong and why, for people."""
+        return "; ".join(filter(None, (self.message, *(cause.message for cause in self.causes)))) or None
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong, as faults, whose turns count from 1."""
         if self.error_type is None:
-            return None
+            return ()
         turn = None if self.turn is None else self.turn + 1
         codes = (_CODES[part] for part in self.error_type.split(":") if part in _CODES)
         code = next(codes, self.error_type.replace(":", "."))
-        return Fault(code=code, path=self.path, turn=turn, message=self.message)
+        return (Fault(code=code, path=self.path, turn=turn, message=self.message), *self.causes)
 
     def as_line(self, row_id: str) -> VerdictLine:
-        return VerdictLine(row_id, self.valid, self.error_type, self.turn, self.message)
+        return VerdictLine(row_id, self.valid, self.error_type, self.turn, self.reason)
 
 
 def failed(error_type: str, message: str, turn: int | None = None, path: str | None = None) -> Verdict:

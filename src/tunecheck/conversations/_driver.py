@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tunecheck._causes import error_cause
+from tunecheck._errors import EndpointError
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext
 from tunecheck.conversations._decoding import is_answer
@@ -66,7 +68,7 @@ class Conversation:
         """Have the conversation.
 
         Raises:
-            EndpointError: a call of the model failed for good.
+            EndpointError: a call of the model failed for good; where the context window is full, what was done is kept.
             ValueError: the user said nothing in a turn that adds no functions.
         """
         self.log.state(self.backend)
@@ -102,7 +104,15 @@ class Conversation:
         self.steps.completions.append(completions)
         while True:
             step = len(steps)
-            completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
+            try:
+                completion = await self.model.answer(turn, step, self._messages, self.dialect.tools)
+            except EndpointError as error:
+                if self.compat or not any(self.steps.result) or error_cause(str(error)) != "overflow":
+                    raise
+                self.log.begin_step(self._messages, self.dialect.tools)
+                self.log.overflow(str(error))
+                self.steps.forced_quit = True
+                return
             if completion is None:
                 return
             self.log.begin_step(self._messages, self.dialect.tools)

@@ -82,6 +82,9 @@ class InferenceLog:
     def forced_quit(self, limit: int, calls: Sequence[str]) -> None:
         self._note("force_quit", f"The model was forced to quit: {limit} steps in one turn.", list(calls))
 
+    def overflow(self, error: str) -> None:
+        self._note("overflow", "The conversation no longer fits into the context window: it is over.", [], error=error)
+
     def _note(self, event: str, content: str, calls: list[str], **more: JSON) -> None:
         note: dict[str, JSON] = {"role": "handler_log", "event": event, "content": content, **more}
         note["model_response_decoded"] = [*calls]
@@ -101,14 +104,14 @@ class Course:
     """How a conversation went, as far as that is known beside its result.
 
     `calls_made` and `finish_reasons` have an item for each step of each turn: the texts of the calls that were made,
-    and why the answer ended; None where nobody says. `step_limit` is whether the limit of steps ended the conversation,
-    `forced_quit` whether anything did.
+    and why the answer ended; None where nobody says. `forced_quit` is whether the conversation was ended by force,
+    `ended_by` what did it, where that is known: `step_limit`, or `overflow` of the model's context window.
     """
 
     calls_made: JSON = None
     finish_reasons: JSON = None
-    step_limit: bool = False
     forced_quit: bool = False
+    ended_by: str | None = None
 
     @classmethod
     def read(cls, record: Mapping[str, object]) -> Course:
@@ -118,8 +121,9 @@ class Course:
         steps = [list(_steps(turn)) for turn in turns]
         calls_made: JSON = [[_calls_made(step) for step in turn] for turn in steps]
         reasons: JSON = [[_finish_reason(step) for step in turn] for turn in steps]
-        step_limit = any(_is_force_quit(note) for turn in steps for step in turn for note in _notes(step))
-        return cls(calls_made, reasons, step_limit, step_limit or record.get("forced_quit") is True)
+        endings = (_ending(note) for turn in steps for step in turn for note in _notes(step))
+        ended_by = next(filter(None, endings), None)
+        return cls(calls_made, reasons, ended_by is not None or record.get("forced_quit") is True, ended_by)
 
     def decoded(self, turn: int, step: int, decoded: Decoded) -> Decoded:
         """The calls of a step as they were read when the conversation took place, not as they would be read now."""
@@ -156,5 +160,8 @@ def _finish_reason(step: list[dict[str, JSON]]) -> JSON:
     return next((item.get("finish_reason") for item in step if item.get("role") == "assistant"), None)
 
 
-def _is_force_quit(note: Mapping[str, JSON]) -> bool:
-    return note.get("event") == "force_quit" or "forced to quit" in str(note.get("content"))
+def _ending(note: Mapping[str, JSON]) -> str | None:
+    """What a note says that the conversation was ended by."""
+    if note.get("event") == "overflow":
+        return "overflow"
+    return "step_limit" if note.get("event") == "force_quit" or "forced to quit" in str(note.get("content")) else None

@@ -33,7 +33,7 @@ OUTPUT_COLUMNS = (
     "finish_reasons",
     "calls_made",
     "forced_quit",
-    "step_limit",
+    "ended_by",
     "error",
     "simulated",
 )
@@ -96,7 +96,7 @@ def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *,
     failed = isinstance(result, str) and "traceback" in record
     course = Course.read(record)
     more: dict[str, JSON] = {
-        "step_limit": course.step_limit,
+        "ended_by": course.ended_by,
         "forced_quit": (ended or course.forced_quit) and not failed,
         "error": result if failed else None,
     }

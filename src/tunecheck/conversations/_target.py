@@ -69,7 +69,8 @@ class ConversationTarget(Target):
         steps: how many queries there were.
         finish_reasons: by turn and step, why the answer ended, where the service says.
         calls_made: by turn and step, the calls that were made, as texts.
-        forced_quit, step_limit: whether the conversation was ended by force, and whether the step limit ended it.
+        forced_quit: whether the conversation was ended by force.
+        ended_by: by what, if it was: `step_limit`, or `overflow` of the model's context window.
         error: what a recorded row says instead of a result; None otherwise.
         simulated: whether an answer came from no real model.
         reasoning_content: what the model thought, by turn and step; `reasoning` is that of the last answer.

@@ -78,7 +78,7 @@ class MultiTurnStateEvaluator(Evaluator):
         check: object = None,
         error: object = None,
         forced_quit: object = None,
-        step_limit: object = None,
+        ended_by: object = None,
         calls_made: object = None,
         finish_reasons: object = None,
     ) -> Verdict:
@@ -95,7 +95,7 @@ class MultiTurnStateEvaluator(Evaluator):
             check: "multi_turn"; rows of BFCL that hold another word are `call_check`'s, and not applicable here.
             error: what the conversation target says instead of a result.
             forced_quit: whether the conversation was ended by force, where that is known.
-            step_limit: whether the limit of steps ended it.
+            ended_by: by what, `step_limit` or `overflow`.
             calls_made: by turn and step, the calls that were made when it took place, as texts.
             finish_reasons: by turn and step, why the answer ended.
 
@@ -119,7 +119,10 @@ class MultiTurnStateEvaluator(Evaluator):
             simulators=self._padded if long_context is True else self._plain,
             mode=None if self._mode == "auto" else self._mode,
             course=Course(
-                cast("JSON", calls_made), cast("JSON", finish_reasons), step_limit is True, forced_quit is True
+                calls_made=cast("JSON", calls_made),
+                finish_reasons=cast("JSON", finish_reasons),
+                forced_quit=forced_quit is True,
+                ended_by=ended_by if isinstance(ended_by, str) else None,
             ),
         )
         return scored(_METRIC, outcome)
@@ -157,8 +160,8 @@ def scored(metric: str, outcome: RowVerdict) -> Verdict:
         metric,
         score=None if outcome.valid is None else float(outcome.valid),
         passed=outcome.valid,
-        reason=outcome.message,
+        reason=outcome.reason,
         properties={name: value for name, value in properties.items() if value is not None},
-        faults=(outcome.fault,) if outcome.fault else (),
+        faults=outcome.faults,
         not_applicable=outcome.valid is None,
     )

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from msgspec.structs import replace
 
-from tunecheck._causes import error_cause
+from tunecheck._causes import CUT_OFF, error_cause
 from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, loads
 from tunecheck.calls._model import FunctionCall, Reading
@@ -17,7 +17,6 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._reading import read_calls
 from tunecheck.pipeline._answer_wording import asks_back, refuses
 
-_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
 _FILTERED = frozenset(
     "content_filter content_filtered guardrail_intervened SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII".split()
 )
@@ -161,7 +160,7 @@ def _of_ending(answer: Answer) -> Iterator[Fault]:
         yield Fault(code="filtered", message=f"finish_reason {reason}")
     elif reason == _OVERFLOWED:
         yield Fault(code="overflow", message=f"finish_reason {reason}")
-    elif reason in _CUT or (reason is None and _ends_inside(answer)):
+    elif reason in CUT_OFF or (reason is None and _ends_inside(answer)):
         unanswered = not (answer.reading.calls or answer.reading.problem or answer.said.strip())
         code = "thinking_used_budget" if answer.thought and unanswered else "cut_off"
         yield Fault(code=code, message=_tokens(answer, reason))
