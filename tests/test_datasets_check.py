@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tunecheck._errors import DataError
 from tunecheck._json import JSON
+from tunecheck.calls._model import FunctionCall
 from tunecheck.datasets._multi_turn_check import PROBLEMS, findings
 from tunecheck.simulators._backend import Backends
 from tunecheck.simulators._base import Simulator, SimulatorError, tool
@@ -266,7 +268,7 @@ def test_a_row_that_is_no_conversation_is_found_and_the_next_is_checked(columns:
 
 
 def test_rows_without_an_id_go_by_their_number() -> None:
-    rows = [_row(["read('new')"]) | {"id": None}, _row(["read('new')"]) | {"id": 7}]
+    rows = [_row(["read('new')"]) | {"id": None}, _row(["read('new')"]) | {"id": " "}]
     assert [finding.entry for finding in list(findings(rows, Backends(SIMULATORS)))] == ["row-1", "row-2"]
 
 
@@ -338,5 +340,58 @@ def test_a_configuration_with_the_same_name_ten_thousand_times_is_tried_out_a_fe
     config = {"Shelf": {"notes": {}, "other": ["lost"] * 10_000}}
     row = _row(["read('lost')"] * 30, initial_config=config)
     found = list(findings([row], Backends({"Shelf": Counting})))
-    assert [finding.problem for finding in found] == ["call_fails"] * 30
+    assert [finding.problem for finding in found] == ["unused_configuration", *["call_fails"] * 30]
     assert len(loads) <= 21
+
+
+def test_a_setting_under_another_name_is_found_with_the_right_one() -> None:
+    config = {"Shelf": {"note": {"old": "words"}}}
+    (found,) = [each for each in _found(_row(["create(name='new')"], initial_config=config)) if "note" in each[2]]
+    assert found[0] == "misspelt_configuration"
+    assert found[2] == "initial_config.Shelf: 'note' is read by nothing; did you mean 'notes'?"
+
+
+def test_a_setting_that_nothing_reads_and_is_like_no_other_is_a_remark() -> None:
+    config = {"Shelf": {"notes": {"old": ""}, "xyz": "x"}}
+    assert [each[0] for each in _found(_row(["create(name='new')"], initial_config=config))] == ["unused_configuration"]
+
+
+class Copying(Shelf):
+    """It takes its configuration as a whole."""
+
+    def load(self, config: Mapping[str, JSON], *, long_context: LongContext | None = None) -> None:
+        super().load({**config}, long_context=long_context)
+
+
+def test_a_simulator_that_takes_its_configuration_as_a_whole_reads_all_of_it() -> None:
+    config = {"Shelf": {"notes": {"old": ""}, "other": 1}}
+    found = findings([_row(["read('old')"], initial_config=config)], Backends({"Shelf": Copying}))
+    assert [each.problem for each in found] == []
+
+
+READ = {
+    "name": "read",
+    "parameters": {"type": "object", "properties": {"name": {"type": "string", "enum": ["old"]}}, "required": ["name"]},
+}
+
+
+def test_a_call_that_breaks_the_schema_of_its_function_is_found_by_position_and_by_name() -> None:
+    rows = [_row(["create('new')", call], functions=[READ, "create"]) for call in ("read('new')", "read(name='new')")]
+    found = [each for each in _found(*rows) if each[0] == "breaks_schema"]
+    assert [each[1] for each in found] == [0, 0]
+    assert "is not one of" in found[0][2]
+
+
+class Waiting(Simulator):
+    """An operation that waits for something, as clients of other services do."""
+
+    @tool
+    async def now(self) -> str:
+        """Tell the time."""
+        await asyncio.sleep(0)
+        return "noon"
+
+
+def test_an_async_operation_is_waited_for() -> None:
+    result = Backends({"Waiting": Waiting}).backend(["Waiting"], {}, None).call(FunctionCall("now", {}))
+    assert (result.text, result.error) == ("noon", False)

@@ -11,7 +11,8 @@ from tests.bfcl_reference import reference_wheel
 
 from tunecheck.datasets._bfcl.download import get_bfcl
 from tunecheck.datasets._bfcl.loader import load_bfcl
-from tunecheck.datasets._multi_turn_check import Finding, findings
+from tunecheck.datasets._multi_turn_check import findings
+from tunecheck.datasets._row_check import Finding
 from tunecheck.simulators._long_context import LongContext
 
 
@@ -35,7 +36,14 @@ def test_the_scored_conversations_have_the_defects_that_the_reference_page_lists
     # The login with a wrong password, and the three verifications that fail and are required.
     assert list(refused) == ["153", "154", "181", "188"]
     assert all(False in json.loads(finding.text).values() for finding in refused.values())
-    others = [(finding.entry, finding.turn, finding.problem) for finding in problems if finding not in refused.values()]
+    # One calls close_ticket(ticket_id='ticket_001'), whose parameter its function's document declares an integer.
+    (untyped,) = [finding for finding in problems if finding.problem == "breaks_schema"]
+    assert (untyped.entry.rpartition("_")[2], untyped.text) == (
+        "173",
+        'ticket_id: "ticket_001" is not of type "integer"',
+    )
+    known = [*refused.values(), untyped]
+    others = [(finding.entry, finding.turn, finding.problem) for finding in problems if finding not in known]
     # One conversation needs `tail` two turns before it is added, as its question and ground-truth files show.
     expected = [("multi_turn_miss_func_49", 1, "not_offered")] if category == "miss_func" else []
     assert others == expected
@@ -44,8 +52,13 @@ def test_the_scored_conversations_have_the_defects_that_the_reference_page_lists
 def test_every_published_conversation_lacks_the_same_configurations(copy: Path) -> None:
     remarks = Counter(finding.problem for finding in _check("multi_turn_base", copy) if finding.is_remark)
     # MessageAPI 17, TicketAPI 3 and TwitterAPI 1 as on the reference page, and one more whose part for MessageAPI is
-    # empty; MathAPI has no state to be configured. One entry configures a TravelAPI that takes no part in it.
-    assert remarks == {"default_configuration": 22, "unused_configuration": 1}
+    # empty. One entry configures a TravelAPI that takes no part in it; some configure MathAPI, which has no state, or
+    # tell VehicleControlAPI what it works out for itself.
+    configs = [row.values["initial_config"] for row in load_bfcl(f"multi_turn_base?data={copy}").rows()]
+    math = [config["MathAPI"] for config in configs if isinstance(config, dict) and config.get("MathAPI")]
+    doors = [config for config in configs if "remainingUnlockedDoors" in json.dumps(config)]
+    for_nothing = len(math) + len(doors)
+    assert remarks == {"default_configuration": 22, "unused_configuration": 1 + for_nothing}
 
 
 def test_the_unscored_conversations_are_worse(copy: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from tests.bfcl_data_parts import make_tree, write_lines
 from tests.bfcl_reference import reference_wheel
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError
 from tunecheck.cli._datasets import check, get
 
 SIMULATOR = '''
@@ -112,10 +112,22 @@ def test_what_the_data_says_is_made_harmless_before_it_is_printed(
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_a_data_set_that_is_not_multi_turn_is_an_error_in_one_line(workspace: Path) -> None:
-    write_lines(workspace / "own.jsonl", [{"id": "a", "query": "?"}])
-    with pytest.raises(DataError, match="has no columns turns and ground_truth"):
-        _run("check", "own.jsonl")
+def test_rows_of_a_single_turn_are_checked_by_what_their_sidecar_names(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
+    message = {"role": "human", "content": "?"}
+    calls = ['[{"name": "f", "arguments": {"n": 1}}]', '[{"name": "f", "arguments": {"n": "1"}}]', "[g(n=1)]"]
+    rows = [{"id": "a", "tools": tools, "answer": call, "messages": [message]} for call in [*calls, "all is well"]]
+    write_lines(workspace / "own.jsonl", rows)
+    (workspace / "own.yaml").write_text('column_mapping: {ground_truth: "${data.answer}"}')
+    assert _run("check", "own.jsonl") == 3
+    said = capsys.readouterr().out
+    assert said.count("messages[0].role is 'human'") == 4
+    assert "row 2 has the id of row 1" in said
+    assert """breaks the schema of its function: f(n="1"): """ in said
+    assert "'g' is not among the row's tools" in said
+    assert said.endswith("checked 4 rows: 9 problems in 1 of them\n")
 
 
 def test_the_data_is_got_from_a_wheel_and_where_it_is_is_said(

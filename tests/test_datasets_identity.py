@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tunecheck._errors import DataError
 from tunecheck.datasets._reading import IdCheck, open_dataset, usable_id
 
 
@@ -22,14 +23,32 @@ def test_unique_ids_are_taken_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "second", [{"id": "a"}, {}, {"id": None}, {"id": ""}, {"id": "  "}, {"id": True}, {"id": 1.5}, {"id": ["b"]}]
+    "second", [{}, {"id": None}, {"id": ""}, {"id": "  "}, {"id": True}, {"id": 1.5}, {"id": ["b"]}]
 )
 def test_one_id_that_is_missing_or_unusable_makes_all_rows_go_by_number(second: dict[str, Any]) -> None:
     assert ids([{"id": "a"}, second]) == ["row-1", "row-2"]
 
 
+def test_an_id_that_occurs_twice_is_refused_with_both_rows_and_the_way_on() -> None:
+    said = r"row 3: the id 'a' occurs twice \(first in row 1\): make ids unique .* --number-ids"
+    with pytest.raises(DataError, match=said):
+        ids([{"id": "a"}, {"id": "b"}, {"id": "a"}])
+
+
 def test_a_number_and_its_text_are_the_same_id() -> None:
-    assert ids([{"id": 1}, {"id": "1"}]) == ["row-1", "row-2"]
+    with pytest.raises(DataError, match="'1' occurs twice"):
+        ids([{"id": 1}, {"id": "1"}])
+
+
+def test_ids_that_occur_twice_are_numbered_on_request_and_the_others_kept() -> None:
+    rows = [{"id": "a"}, {"id": "b"}, {"id": "a"}, {"id": "a"}]
+    for data in (rows, iter(rows)):
+        assert [row.id for row in open_dataset(data, number_ids=True).rows()] == ["a", "b", "a@3", "a@4"]
+
+
+def test_a_numbered_id_that_a_row_has_by_itself_is_numbered_again() -> None:
+    rows = [{"id": "a"}, {"id": "a"}, {"id": "a@2"}]
+    assert [row.id for row in open_dataset(rows, number_ids=True).rows()] == ["a", "a@2", "a@2@3"]
 
 
 def test_an_id_as_long_as_content_is_none() -> None:
@@ -37,11 +56,11 @@ def test_an_id_as_long_as_content_is_none() -> None:
     assert usable_id(10**5_000) is None
 
 
-def test_a_row_has_the_same_id_with_and_without_a_limit(tmp_path: Path) -> None:
+def test_ids_are_judged_over_the_whole_file_with_a_limit_too(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"id": "a"}\n{"id": "b"}\n{"id": "a"}\n')
-    assert [row.id for row in open_dataset(path, limit=1).rows()] == ["row-1"]
-    assert not open_dataset(path, limit=1).scan().ids_unique
+    with pytest.raises(DataError, match=r"x.jsonl, line 3: the id 'a' occurs twice \(first in line 1\)"):
+        list(open_dataset(path, limit=1).rows())
 
 
 def test_the_fingerprint_is_a_short_hash_of_canonical_json() -> None:

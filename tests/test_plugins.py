@@ -212,6 +212,23 @@ def test_a_workspace_s_endpoint_kind_is_loaded_only_when_it_is_asked_for(workspa
         find("tunecheck.endpoints", "evil")
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "class Item(typing.TypedDict):\n    name: str\n",
+        "class Colour(enum.Enum):\n    RED = 1\n",
+        "class Item(typing.NamedTuple):\n    name: str\n",
+        "class NotThereError(Exception):\n    pass\n",
+        "def read(name):\n    return name\n",
+    ],
+)
+def test_types_of_values_errors_and_functions_may_stand_beside_a_simulator(workspace: Path, beside: str) -> None:
+    (workspace / "simulators").mkdir()
+    text = "import enum, typing\nfrom tunecheck.simulators import Simulator\nclass Shop(Simulator):\n    pass\n"
+    (workspace / "simulators" / "shop_api.py").write_text(text + beside)
+    assert getattr(find("tunecheck.simulators", "shop_api"), "__name__", "") == "Shop"
+
+
 def test_a_class_s_kind_says_which_of_several_is_meant(workspace: Path) -> None:
     (workspace / "endpoints").mkdir()
     text = "class Settings: ...\nclass Other:\n    kind = 'other'\nclass Mine:\n    kind = 'mine'\n"

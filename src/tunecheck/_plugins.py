@@ -11,13 +11,16 @@ import functools
 import importlib.util
 import inspect
 import sys
+import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import TypeAlias
 
 from tunecheck._errors import PluginError
 from tunecheck._messages import did_you_mean
@@ -39,6 +42,8 @@ _PROMPTS, _JUDGE = ".prompty", "tunecheck.evaluators._judges.prompty:PromptyEval
 WORKSPACE_MODULES = "tunecheck_workspace"
 """Modules loaded from a workspace's files are named `tunecheck_workspace.<folder>.<file>`."""
 
+
+_Named: TypeAlias = "type[object] | FunctionType"
 
 _LOADED_FROM = "__tunecheck_loaded_from__"
 
@@ -210,8 +215,20 @@ def _offered(path: Path) -> object:
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
-    own = [value for value in own if vars(value).get("kind") == path.stem] or own
+    own = [value for value in own if vars(value).get("kind") == path.stem] or _plugins_among(own)
     if len(own) != 1:
         wanted = " or ".join(map(repr, names))
         raise PluginError(f"{path} defines {len(own)} public classes and functions; name the one to use {wanted}")
     return own[0]
+
+
+def _plugins_among(own: Sequence[_Named]) -> list[_Named]:
+    """Those that may be a plugin: not types of values, nor errors; beside one subclass of ours, nothing else."""
+    able = [each for each in own if not typing.is_typeddict(each)]
+    able = [each for each in able if not (isinstance(each, type) and issubclass(each, (Enum, BaseException, tuple)))]
+    ours: list[_Named] = [each for each in able if isinstance(each, type) and any(map(_is_ours, each.__mro__))]
+    return ours if len(ours) == 1 else able
+
+
+def _is_ours(owner: type) -> bool:
+    return owner.__module__.partition(".")[0] == "tunecheck"

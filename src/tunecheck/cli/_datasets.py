@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tunecheck._errors import ConfigurationError, DataError
+from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean, counted, did_you_mean
 from tunecheck._trust import Trust
 from tunecheck.cli._console import print_json
@@ -19,7 +19,8 @@ from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 
 if TYPE_CHECKING:
     from tunecheck.datasets._glaive import ConversionReport
-    from tunecheck.datasets._multi_turn_check import Finding
+    from tunecheck.datasets._reading import Dataset
+    from tunecheck.datasets._row_check import Finding
 
 FORMATS = ("glaive",)
 
@@ -130,24 +131,41 @@ class CheckOptions(JsonOptions, TrustOptions):
 
 @command(CheckOptions)
 def check(options: CheckOptions, invocation: Invocation) -> int:
-    """Replay the ground truth of a multi-turn data set on its simulators, and list what is wrong, by entry and turn.
+    """Check ids, roles, tool definitions and ground-truth calls; replay those of multi-turn rows on their simulators.
 
-    Turns count from 0. Exit code 3: something was found.
+    What is wrong is listed by entry and turn; turns count from 0. Exit code 3: something was found.
     """
+    from tunecheck.datasets._reading import open_dataset
+
+    dataset = open_dataset(options.data, limit=options.limit, number_ids=True)
+    rows = _Counted(row.values for row in dataset.rows())
+    listed = _findings(dataset, rows, options)
+    return _print_json(listed, rows) if options.json else _print_text(listed, rows, options.remarks)
+
+
+def _findings(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[Finding]:
+    """Of each row what can be wrong with any; of one with turns what its simulators say, too."""
     from tunecheck.datasets._bfcl.files import find_bfcl
     from tunecheck.datasets._multi_turn_check import findings
-    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.datasets._row_check import RowCheck
+    from tunecheck.pipeline._mapping import Constant, parse_mapping
     from tunecheck.simulators._backend import Backends
     from tunecheck.simulators._long_context import LongContext
 
-    dataset = open_dataset(options.data, limit=options.limit)
-    if not {"turns", "ground_truth"} <= dataset.scan().columns:
-        raise DataError(f"{dataset.name}: has no columns turns and ground_truth, which a multi-turn data set has")
     constants = LongContext.read(find_bfcl(options.bfcl).package) if options.bfcl else None
-    rows = _Counted(row.values for row in dataset.rows())
     backends = Backends(trust=Trust.of_command(options.trust or ()).of(*dataset.files))
-    listed = findings(rows, backends, long_context=constants)
-    return _print_json(listed, rows) if options.json else _print_text(listed, rows, options.remarks)
+    mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")
+
+    def value(row: Mapping[str, object], parameter: str, *columns: str) -> object:
+        mapped = mapping.get(parameter)
+        if mapped is None:
+            return next((row[column] for column in (parameter, *columns) if row.get(column) is not None), None)
+        return mapped.value if isinstance(mapped, Constant) else mapped.value_in(row, {})
+
+    row_check = RowCheck(
+        lambda row: value(row, "ground_truth"), lambda row: value(row, "tool_definitions", "tools", "functions")
+    )
+    return findings(rows, backends, long_context=constants, row_check=row_check)
 
 
 class _Counted:

@@ -14,10 +14,12 @@ from tunecheck._errors import DataError, PluginError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._writing import canonical_text
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.datasets import _row_check
 from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
-from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Step, collision
+from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Settings, Step, collision
+from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
 from tunecheck.datasets._sources import one_line
 from tunecheck.formats._reading import read_calls, read_python_calls
 from tunecheck.simulators._backend import Backends
@@ -29,42 +31,21 @@ _ASKS = re.compile(r"(^|_)(get|is|has|check|status|show|list|view)(_|$)", re.IGN
 _FAILED = ("error", "failed", "failure")
 
 PROBLEMS: Final = {
+    **_row_check.PROBLEMS,
     "row": "the row has not the shape of a conversation",
     "simulator": "a simulator is not there, or breaks",
     "configuration": "the initial configuration cannot be loaded",
-    "unreadable_call": "a ground-truth call cannot be read",
+    "misspelt_configuration": "the initial configuration has a setting under another name",
     "held_out": "a function is held out in a way that cannot work",
-    "not_offered": "a function is needed that is not on offer by then",
     "call_fails": "a ground-truth call fails",
     "reports_failure": "a ground-truth call answers that it did not succeed",
     "already_there": "the initial configuration holds what a call is to create",
     "no_effect": "a turn's calls neither change nor read anything",
-    "default_configuration": "a simulator starts from its own defaults, for want of a configuration",
-    "unused_configuration": "a part of the configuration is for nothing",
+    **_row_check.REMARKS,
 }
-"""The problems of an entry, in words; the last two are remarks."""
-
-_REMARKS = ("default_configuration", "unused_configuration")
+"""The problems of an entry, in words; the last are remarks."""
 
 _LONGEST = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something wrong with an entry: `problem` is one of `PROBLEMS`, `text` says what it is, on one line.
-
-    `turn` counts from 0, as verdicts do; None where it is about the whole entry. `call` is the ground-truth call.
-    """
-
-    entry: str
-    problem: str
-    text: str
-    turn: int | None = None
-    call: str | None = None
-
-    @property
-    def is_remark(self) -> bool:
-        return self.problem in _REMARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +70,25 @@ class Conversation:
     offered: frozenset[str] | None
     held_out: dict[int, frozenset[str]]
     by_name: dict[int, frozenset[str]]
+    tools: ToolDefinitions
     long_context: bool
 
 
 def findings(
-    rows: Iterable[Mapping[str, object]], backends: Backends | None = None, *, long_context: LongContext | None = None
+    rows: Iterable[Mapping[str, object]],
+    backends: Backends | None = None,
+    *,
+    long_context: LongContext | None = None,
+    row_check: RowCheck | None = None,
 ) -> Iterator[Finding]:
-    """Everything that is wrong with a multi-turn data set, by entry and turn, in order, as soon as it is known.
+    """Everything that is wrong with a data set, by entry and turn, in order, as soon as it is known.
 
     Args:
         rows: as the conversation target takes them, with `ground_truth`: each turn's calls.
         backends: starts the simulators; by default the plugins.
         long_context: the constants for rows that ask for long context; by default those of the user's copy of BFCL,
             which is looked for only when a row asks.
+        row_check: what rows of any kind are checked for; without it, every row must be a conversation.
 
     Raises:
         DataError: a row asks for long context, and there is no copy of BFCL.
@@ -109,6 +96,10 @@ def findings(
     backends = backends or Backends()
     for number, row in enumerate(rows, 1):
         name = entry_name(row, number)
+        if row_check is not None:
+            yield from row_check.findings(row, number)
+            if "turns" not in row:
+                continue
         try:
             entry = read_conversation(row, number)
         except UnusableRowError as error:
@@ -137,8 +128,9 @@ class _EntryCheck:
 
     def findings(self) -> Iterator[Finding]:
         self._classes = {name: self._backends.find(name) for name in dict.fromkeys(self._entry.simulators)}
-        replay = self._replay(self._entry.config)
-        yield from self._configuration()
+        read = Settings.of(self._entry.config)
+        replay = self._replay(read)
+        yield from self._configuration(read)
         yield from self._held_out()
         offered = self._entry.offered
         if offered is None:
@@ -153,13 +145,27 @@ class _EntryCheck:
     def _operations(self) -> frozenset[str]:
         return frozenset(name for each in self._classes.values() for name in each.operations())
 
-    def _configuration(self) -> Iterator[Finding]:
+    def _configuration(self, read: Mapping[str, JSON]) -> Iterator[Finding]:
         config = self._entry.config
         for name, simulator in self._classes.items():
             if not config.get(name) and simulator.state is not Simulator.state:
                 yield self._finding("default_configuration", f"initial_config has nothing for {name}")
         for name in config.keys() - self._classes.keys():
             yield self._finding("unused_configuration", f"initial_config has {name[:100]!r}, which is not involved")
+        for name in self._classes:
+            part = read.get(name)
+            if isinstance(part, Settings):
+                yield from self._settings(f"initial_config.{name}", part)
+
+    def _settings(self, place: str, part: Settings) -> Iterator[Finding]:
+        """Keys of a simulator's configuration that it never asked for."""
+        hints = {key[:100]: did_you_mean(key[:100], part.missed()) for key in part.left()}
+        for key, hint in hints.items():
+            if "did you mean" in hint:
+                yield self._finding("misspelt_configuration", f"{place}: {key!r} is read by nothing{hint}")
+        rest = [repr(key) for key, hint in hints.items() if "did you mean" not in hint]
+        if rest:
+            yield self._finding("unused_configuration", f"{place}: nothing reads {', '.join(rest)}"[:_LONGEST])
 
     def _held_out(self) -> Iterator[Finding]:
         operations = self._operations()
@@ -193,6 +199,7 @@ class _EntryCheck:
                 later = next((f" from turn {at} on only" for at, names in held_out if name in names), None)
                 text = f"{name!r} is not on offer" if later is None else f"{name!r} is on offer{later}"
                 yield self._finding("not_offered", text, turn, each.text)
+            yield from schema_findings(self._entry.name, each.call, self._entry.tools, turn)
             step = replay.call(each.call)
             yield from self._call(turn, each.call, each.text, step, replay.start)
             self._made.append((each.call, step.result.error))
@@ -258,19 +265,9 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
         offered=None if functions is None else _names(as_list(functions, "functions")),
         held_out={turn: _names(items) for turn, items in held_out.items()},
         by_name={turn: frozenset(item for item in items if isinstance(item, str)) for turn, items in held_out.items()},
+        tools=_tools(functions, *held_out.values()),
         long_context=row.get("long_context") is True,
     )
-
-
-def entry_name(row: Mapping[str, object], number: int) -> str:
-    name = row.get("id")
-    return name[:_LONGEST] if isinstance(name, str) and name else f"row-{number}"
-
-
-def call_text(call: FunctionCall) -> str:
-    """A call on one line, not endless."""
-    text = " ".join(canonical_text([call]).split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _calls(item: JSON) -> list[GroundTruthCall]:
@@ -296,6 +293,12 @@ def _held_out(value: object) -> dict[int, list[JSON]]:
             refuse(f"held_out maps numbers of turns to functions; {turn[:60]!r} is none")
         held_out[int(turn)] = as_list(items, f"held_out[{turn}]")
     return held_out
+
+
+def _tools(*offered: object) -> ToolDefinitions:
+    """The definitions among the functions; a name alone is that of a simulator's operation, which checks for itself."""
+    items = [item for each in offered for item in (each if isinstance(each, list) else []) if isinstance(item, dict)]
+    return ToolDefinitions.read(items)
 
 
 def _names(items: list[JSON]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -61,6 +61,60 @@ class Replay:
         result = self._backend.call(call)
         before, self._state = self._state, _copied(self._backend.states())
         return Step(result, list(islice(_changes(before, self._state, ()), MAX_CHANGES)))
+
+
+class Settings(dict[str, JSON]):
+    """A simulator's configuration that notes which of its keys are asked for, by whatever way."""
+
+    def __init__(self, values: Mapping[str, JSON]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+        self._wholly = False
+
+    @classmethod
+    def of(cls, config: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The configuration of an entry, each simulator's part as one of these."""
+        return {name: cls(part) if isinstance(part, dict) else part for name, part in config.items()}
+
+    def left(self) -> list[str]:
+        """The keys that nobody asked for."""
+        return [] if self._wholly else [key for key in dict.keys(self) if key not in self.asked]
+
+    def missed(self) -> set[str]:
+        """The keys that were asked for and are not there."""
+        return {key for key in self.asked if not super(Settings, self).__contains__(key)}
+
+    def __getitem__(self, key: str) -> JSON:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: object = None) -> object:  # type: ignore[override]  # as dict has it
+        self.asked.add(key)
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            self.asked.add(key)
+        return super().__contains__(key)
+
+    def _whole(self) -> dict[str, JSON]:
+        self._wholly = True
+        return dict(zip(dict.keys(self), dict.values(self), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole())
+
+    def keys(self) -> KeysView[str]:  # type: ignore[override]  # a view of a dict of the same
+        return self._whole().keys()
+
+    def values(self) -> ValuesView[JSON]:  # type: ignore[override]
+        return self._whole().values()
+
+    def items(self) -> ItemsView[str, JSON]:  # type: ignore[override]
+        return self._whole().items()
+
+    def copy(self) -> dict[str, JSON]:
+        return self._whole()
 
 
 def leaves(value: object) -> Iterator[object]:

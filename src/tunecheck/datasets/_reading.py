@@ -74,7 +74,15 @@ class Dataset:
     `name` is short, for a run's name: a file's stem, a loader's reference, or "rows". `path` is its file, if it is one.
     """
 
-    def __init__(self, source: Source, *, defaults: DatasetDefaults | None = None, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        defaults: DatasetDefaults | None = None,
+        limit: int | None = None,
+        number_ids: bool = False,
+    ) -> None:
+        """`number_ids`: a row with the id of an earlier one is called `<id>@<its number>` instead of refused."""
         if limit is not None and limit < 1:
             raise ConfigurationError(f"the limit must be at least 1 row, not {limit}")
         self.name: str = source.name
@@ -82,6 +90,7 @@ class Dataset:
         self.defaults = defaults or DatasetDefaults()
         self._source = source
         self._limit = limit
+        self._number_ids = number_ids
         self._found: Scan | None = None
         self._state: object = None
 
@@ -95,16 +104,21 @@ class Dataset:
 
     def with_defaults(self, defaults: DatasetDefaults, *, name: str | None = None) -> Dataset:
         """The same rows under other defaults, and another name: how a loader in code declares its own."""
-        dataset = Dataset(self._source, defaults=defaults, limit=self._limit)
+        dataset = Dataset(self._source, defaults=defaults, limit=self._limit, number_ids=self._number_ids)
         dataset.name = name or self.name
         return dataset
 
-    def limited(self, limit: int | None) -> Dataset:
-        """The first rows of it only; None leaves it as it is."""
-        if limit is None:
+    def limited(self, limit: int | None, *, number_ids: bool = False) -> Dataset:
+        """The first rows of it only, with repeated ids numbered; None and False leave it as it is."""
+        if limit is None and (self._number_ids or not number_ids):
             return self
-        lower = limit if self._limit is None else min(limit, self._limit)
-        dataset = Dataset(self._source, defaults=self.defaults, limit=lower)
+        lower = limit if limit is None or self._limit is None else min(limit, self._limit)
+        dataset = Dataset(
+            self._source,
+            defaults=self.defaults,
+            limit=self._limit if lower is None else lower,
+            number_ids=number_ids or self._number_ids,
+        )
         dataset.name = self.name
         return dataset
 
@@ -130,7 +144,7 @@ class Dataset:
         scan = self.scan()
         if self._state != self._source.state():
             self._source.refuse("has changed since it was checked; start again")
-        seen = None if self._source.rereadable else IdCheck()
+        seen = IdCheck() if self._number_ids or not self._source.rereadable else None
         records = islice(self._source.records(), self._limit)
         return self._identified(records, by_id=scan.ids_unique, seen=seen)
 
@@ -139,23 +153,45 @@ class Dataset:
             name = usable_id(values.get("id")) if by_id else None
             row_id = name or f"row-{number}"
             if by_id and seen is not None and not seen.add(row_id):
-                self._source.refuse(f"the id {row_id!r} occurs twice; make ids unique or leave them out", number)
+                if self._number_ids:
+                    row_id = f"{row_id}@{number}"
+                if not self._number_ids or not seen.add(row_id):
+                    self._refuse_id(row_id, number)
             yield Row(index, row_id, values, fingerprint(values))
+
+    def _refuse_id(self, name: str, number: int) -> NoReturn:
+        """Refuse a row with the id of an earlier one, which is named where the source can be read again."""
+        first = 0
+        if self._source.rereadable:
+            records = self._source.records()
+            first = next((at for at, values in records if usable_id(values.get("id")) == name), 0)
+        place = f" (first in {'line' if self.path else 'row'} {first:,})" if 0 < first != number else ""
+        self._source.refuse(
+            f"the id {name[:100]!r} occurs twice{place}: make ids unique or leave them out, or have them numbered "
+            "with --number-ids, in Python number_ids=True",
+            number,
+        )
 
     def _scan(self) -> Scan:
         digest = Digest()
         columns: set[str] = set()
         ids: IdCheck | None = IdCheck()
+        twice: tuple[str, int] | None = None
         total = 0
         for number, values in self._source.records(digest):
             total += 1
             columns.update(values)
             if len(columns) > MAX_COLUMNS:
                 self._source.refuse(f"more than {MAX_COLUMNS:,} different column names; rows should share them", number)
-            if ids is not None and not _adds(ids, values):
+            name = usable_id(values.get("id")) if ids is not None else None
+            if name is None:
                 ids = None
+            elif ids is not None and not ids.add(name):
+                twice = twice or (name, number)
         if not total:
             self._source.refuse("has no rows")
+        if ids is not None and twice is not None and not self._number_ids:
+            self._refuse_id(*twice)
         rows = total if self._limit is None else min(total, self._limit)
         return Scan(rows, digest.result(), frozenset(columns), ids is not None, total)
 
@@ -163,22 +199,22 @@ class Dataset:
         ahead = source.peek(PEEKED_ROWS if self._limit is None else min(self._limit, PEEKED_ROWS))
         if not ahead:
             source.refuse("has no rows")
-        ids = IdCheck()
-        unique = all(_adds(ids, values) for _, values in ahead)
-        return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), unique)
-
-
-def _adds(ids: IdCheck, values: Record) -> bool:
-    name = usable_id(values.get("id"))
-    return name is not None and ids.add(name)
+        has_ids = all(usable_id(values.get("id")) is not None for _, values in ahead)
+        return Scan(None, None, frozenset(chain.from_iterable(values for _, values in ahead)), has_ids)
 
 
 def open_dataset(
-    data: Data, *, limit: int | None = None, search: Sequence[Path] = (Path("datasets"),), workspace: Path | None = None
+    data: Data,
+    *,
+    limit: int | None = None,
+    number_ids: bool = False,
+    search: Sequence[Path] = (Path("datasets"),),
+    workspace: Path | None = None,
 ) -> Dataset:
     """Open data of any kind; its rows are not read before `scan()` or `rows()`.
 
-    `limit` gives only the first rows. A path is looked for as given, then in each folder of `search`, relative to
+    `limit` gives only the first rows; with `number_ids`, a row with an earlier one's id is called `<id>@<its number>`
+    instead of refused. A path is looked for as given, then in each folder of `search`, relative to
     the `workspace`. A loader `name:argument` is a plugin of the group `tunecheck.datasets`: a callable that takes
     the argument and returns a Dataset, an iterable of dicts, or a path.
 
@@ -187,8 +223,12 @@ def open_dataset(
         DataError: no such file, or a kind of data that cannot be read.
         PluginError: no such loader.
     """
+    return _opened(data, search, workspace).limited(limit, number_ids=number_ids)
+
+
+def _opened(data: Data, search: Sequence[Path], workspace: Path | None) -> Dataset:
     if isinstance(data, Dataset):
-        return data.limited(limit)
+        return data
     if isinstance(data, (str, PathLike)):
         given = os.fspath(data)
         folders = [(workspace or Path()) / folder for folder in search]
@@ -196,19 +236,17 @@ def open_dataset(
         if reference and not exists(Path(given)):
             if reference["argument"].startswith("//"):
                 raise DataError(f"{given[:200]} is an address; download the file and give its path")
-            return _loaded(given, reference["name"], reference["argument"], limit, folders, workspace)
-        return _file(given, folders, limit)
-    return Dataset(_in_memory(data), limit=limit)
+            return _loaded(given, reference["name"], reference["argument"], folders, workspace)
+        return _file(given, folders)
+    return Dataset(_in_memory(data))
 
 
-def _file(given: str, folders: Sequence[Path], limit: int | None) -> Dataset:
+def _file(given: str, folders: Sequence[Path]) -> Dataset:
     path = locate(given, folders)
-    return Dataset(file_source(path), defaults=read_sidecar(path), limit=limit)
+    return Dataset(file_source(path), defaults=read_sidecar(path))
 
 
-def _loaded(
-    reference: str, name: str, argument: str, limit: int | None, folders: Sequence[Path], workspace: Path | None
-) -> Dataset:
+def _loaded(reference: str, name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:
     loader = find("tunecheck.datasets", name, workspace=workspace)
     if not callable(loader):
         raise PluginError(f"the data set plugin {name!r} is not callable; it must take the text after the colon")
@@ -221,10 +259,10 @@ def _loaded(
             f"{reference}: the loader failed with {type(error).__name__}: {one_line(str(error))}"
         ) from error
     if isinstance(data, (str, PathLike)):
-        return _file(os.fspath(data), folders, limit)
+        return _file(os.fspath(data), folders)
     if isinstance(data, Dataset):
-        return data.limited(limit)
-    return Dataset(_in_memory(data, reference), limit=limit)
+        return data
+    return Dataset(_in_memory(data, reference))
 
 
 def _in_memory(data: object, name: str | None = None) -> Source:

@@ -40,6 +40,7 @@ class EvaluateArguments(RunArguments, total=False):
 
     workers: int | None
     limit: int | None
+    number_ids: bool
     repeat: int
     group_by: str | Sequence[str]
     evaluator_timeout: float

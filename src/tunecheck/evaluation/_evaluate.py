@@ -122,6 +122,7 @@ def evaluate(
         results_dir: the folder of run folders.
         progress: show a bar, or call this with each `Progress`.
         limit: only the first rows, each `repeat` times, which adds `pass_at_k`.
+        number_ids: call a row with an earlier one's id `<id>@<its number>` instead of refusing it.
         group_by: columns by whose values the metrics are reported, too.
         evaluator_timeout: seconds one call may take; `target_timeout`: the same for a synchronous function as target.
         command: what the manifest keeps for resuming.
@@ -135,7 +136,7 @@ def evaluate(
     uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
     pace = Pace.of(arguments, fail_on_evaluator_errors=fail_on_evaluator_errors)
     keeping = Keeping.of(arguments, name=evaluation_name, tags=tags)
-    rows = _rows(data, arguments.get("limit"), arguments.get("repeat", 1))
+    rows = _rows(data, arguments)
     trust = arguments.get("trust") or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
     return _run(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
@@ -183,10 +184,11 @@ def score(
     return EvaluationResult(execution.run(resume=resume, reuse=reuse))
 
 
-def _rows(data: Data | None, limit: int | None, repeat: int) -> Dataset:
+def _rows(data: Data | None, arguments: EvaluateArguments) -> Dataset:
     if data is None:
         raise ConfigurationError("evaluate() needs data=: a path, a list of dicts, a DataFrame or an iterable of dicts")
-    return repeated(open_dataset(data, limit=limit), repeat)
+    dataset = open_dataset(data, limit=arguments.get("limit"), number_ids=arguments.get("number_ids", False))
+    return repeated(dataset, arguments.get("repeat", 1))
 
 
 def _prepared(

@@ -5,8 +5,10 @@ Nothing here is global or shared: each attempt makes a backend of its own, and t
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
+import inspect
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -143,7 +145,11 @@ class Backend:
                 operation.bind(*_split(call.arguments, operation, positional)),
             )
             work = partial(operation.method, simulator, **arguments)
-            return success(work() if simulator.bounded else _run_with_time_limit(work, self.time_limit_s))
+            if inspect.iscoroutinefunction(operation.method):
+                work = partial(asyncio.run, _awaited(work))  # in a thread of its own, which has no event loop
+            elif simulator.bounded:
+                return success(work())
+            return success(_run_with_time_limit(work, self.time_limit_s))
         except _OverdueError:
             self._stuck[owner] = operation.name
             return failure(f"{operation.name} did not return within {self.time_limit_s:g} seconds")
@@ -246,6 +252,11 @@ def _split(
         [arguments[str(place)] for place in range(count)],
         {name: value for name, value in arguments.items() if name not in places},
     )
+
+
+async def _awaited(work: Callable[[], object]) -> object:
+    value = work()
+    return await value if inspect.isawaitable(value) else value
 
 
 class _OverdueError(Exception):

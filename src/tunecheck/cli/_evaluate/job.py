@@ -186,7 +186,7 @@ def _prepare_evaluate(options: Options, gates: tuple[Gate, ...], trust: Trust) -
     from tunecheck.datasets._reading import open_dataset
 
     assert options.dataset is not None
-    dataset = open_dataset(options.dataset, limit=options.limit)
+    dataset = open_dataset(options.dataset, limit=options.limit, number_ids=options.number_ids)
     source = choose_source(options, dataset, trust)
     names = options.evaluators or source.dataset.defaults.evaluators or list(DEFAULT_EVALUATORS)
     evaluators = _evaluators(options, names, trust, trust if options.evaluators else trust.of(*dataset.files[::-1]))

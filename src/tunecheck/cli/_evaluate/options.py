@@ -83,6 +83,7 @@ class Options(ScoreOptions, ResumableOptions, ConversationOptions, DestinationOp
     )
     response_column: str | None = option("Nobody is asked: this column of the data holds the answers.", "COLUMN", _DATA)
     limit: int | None = option("Only the first rows.", "N", _DATA, least=1)
+    number_ids: bool = flag("Call a row with an earlier one's id <id>@<its number> instead of refusing it.", _DATA)
     repeat: int | None = option(
         "Ask each row K times; the metrics then have pass@k and pass^k, too.", "K", _DATA, least=1
     )

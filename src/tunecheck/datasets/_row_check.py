@@ -1,0 +1,138 @@
+"""What can be wrong with a row of any kind: its id, the roles of its messages, its tools, its ground-truth calls."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tunecheck._messages import did_you_mean
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import bind_positional
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._writing import canonical_text
+from tunecheck.datasets._reading import usable_id
+from tunecheck.datasets._sources import one_line
+from tunecheck.formats._reading import read_calls
+
+PROBLEMS: Final = {
+    "duplicate_id": "the id is not the row's own",
+    "role": "a message's role is unknown",
+    "tools": "the tool definitions cannot be read",
+    "unreadable_call": "a ground-truth call cannot be read",
+    "not_offered": "a function is needed that is not on offer by then",
+    "breaks_schema": "a ground-truth call breaks the schema of its function",
+}
+"""The problems of a row of any kind, in words."""
+
+REMARKS: Final = {
+    "default_configuration": "a simulator starts from its own defaults, for want of a configuration",
+    "unused_configuration": "a part of the configuration is for nothing",
+}
+"""What an entry can be right in spite of, in words."""
+
+ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+"""What the role of a message may be."""
+
+Value = Callable[[Mapping[str, object]], object]
+"""Takes a value out of a row."""
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with an entry: `problem` says what sort of thing, `text` what it is, on one line.
+
+    `turn` counts from 0, as verdicts do; None where it is about the whole entry. `call` is the ground-truth call.
+    """
+
+    entry: str
+    problem: str
+    text: str
+    turn: int | None = None
+    call: str | None = None
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether the entry can be right in spite of it."""
+        return self.problem in REMARKS
+
+
+class RowCheck:
+    """Checks rows one after another.
+
+    Args:
+        ground_truth: takes the calls that are right out of a row; those of rows with turns are not looked at.
+        tools: takes the tool definitions out of a row.
+    """
+
+    def __init__(self, ground_truth: Value, tools: Value) -> None:
+        self._ground_truth, self._tools = ground_truth, tools
+        self._rows: dict[str, int] = {}
+
+    def findings(self, row: Mapping[str, object], number: int) -> Iterator[Finding]:
+        """What is wrong with the row; `number` counts from 1 and names it where it has no id."""
+        entry = entry_name(row, number)
+        yield from self._id(entry, row, number)
+        for column, value in row.items():
+            yield from _roles(entry, column, value)
+        if "turns" not in row:
+            yield from self._calls(entry, row, self._ground_truth(row))
+
+    def _id(self, entry: str, row: Mapping[str, object], number: int) -> Iterator[Finding]:
+        name = usable_id(row.get("id"))
+        if name is None:
+            return
+        first = self._rows.setdefault(name, number)
+        if first != number:
+            yield Finding(entry, "duplicate_id", f"row {number:,} has the id of row {first:,}")
+
+    def _calls(self, entry: str, row: Mapping[str, object], truth: object) -> Iterator[Finding]:
+        try:
+            tools = ToolDefinitions.read(self._tools(row))
+        except ValueError as error:
+            yield Finding(entry, "tools", one_line(str(error)))
+            return
+        reading = read_calls(truth, tools=tools or None)
+        if not (reading.calls or reading.problem):  # with tools, what is a call of none of them is prose
+            reading = read_calls(truth)
+        if reading.problem:
+            yield Finding(entry, "unreadable_call", one_line(reading.problem))
+        for call in reading.calls:
+            if tools and call.name not in tools:
+                text = f"{call.name[:100]!r} is not among the row's tools{did_you_mean(call.name[:100], tools)}"
+                yield Finding(entry, "not_offered", text, call=call_text(call))
+            yield from schema_findings(entry, call, tools)
+
+
+def schema_findings(entry: str, call: FunctionCall, tools: ToolDefinitions, turn: int | None = None) -> list[Finding]:
+    """A finding where the call breaks the schema of its function; none where that has none, or is not there."""
+    definition = tools.get(call.name)
+    if definition is None:
+        return []
+    violations = definition.check(bind_positional(call, definition.parameter_names).arguments).violations
+    text = one_line("; ".join(violations))
+    return [Finding(entry, "breaks_schema", text, turn, call_text(call))] if violations else []
+
+
+def entry_name(row: Mapping[str, object], number: int) -> str:
+    """What a row is called: its id, else its number."""
+    name = usable_id(row.get("id"))
+    return name[:_LONGEST] if name else f"row-{number}"
+
+
+def call_text(call: FunctionCall) -> str:
+    """A call on one line, not endless."""
+    text = " ".join(canonical_text([call]).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _roles(entry: str, column: str, value: object) -> Iterator[Finding]:
+    """Messages stand in a list of objects with `role`, or for each turn in one such list."""
+    for at, item in enumerate(value if isinstance(value, list) else ()):
+        place = f"{column[:100]}[{at}]"
+        if isinstance(item, list):
+            yield from _roles(entry, place, item)
+        elif isinstance(item, dict) and ("content" in item or "tool_calls" in item):
+            role = item.get("role")
+            if isinstance(role, str) and role not in ROLES:
+                yield Finding(entry, "role", f"{place}.role is {role[:60]!r}{did_you_mean(role[:60], ROLES)}")
