@@ -16,10 +16,11 @@ import pytest
 from msgspec import UNSET
 from tests.cli_parts import Said, command, environment, inside, workspace
 
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import read_object
 from tunecheck._records import sealed
 from tunecheck.pipeline._journal import Journal, Recorded
+from tunecheck.pipeline._results import ResultsWriter
 from tunecheck.report._serving import runs_page
 from tunecheck.runs._store import Run, find_run
 
@@ -136,6 +137,26 @@ def test_what_a_command_would_write_does_not_lead_out_of_the_folder(foreign: Pat
     (foreign / name).symlink_to(outside)
     with pytest.raises(ConfigurationError, match=f"{name} is a link"):
         find_run("foreign", foreign.parent).manifest()
+
+
+def test_a_file_with_a_second_name_is_read_and_not_written_to(foreign: Path) -> None:
+    journal, own = foreign / "journal.jsonl", foreign.parents[1] / "own.txt"
+    before = journal.read_bytes()
+    journal.rename(own)
+    journal.hardlink_to(own)
+    assert len(Run(foreign).manifest().evaluators) > 0
+    with pytest.raises(RunError, match=r"journal\.jsonl: has a second name"):
+        Journal(journal)
+    assert own.read_bytes() == before
+
+
+def test_what_would_be_emptied_is_not_where_it_has_a_second_name(tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("mine")
+    (tmp_path / "eval_results.jsonl.partial").hardlink_to(own)
+    with pytest.raises(OSError, match="has a second name"):
+        ResultsWriter(tmp_path / "eval_results.jsonl")
+    assert own.read_text() == "mine"
 
 
 def test_a_socket_deep_in_a_run_folder_is_refused(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,7 +182,7 @@ def test_evaluate_in_python_refuses_a_sidecars_target_too(home: Path, elsewhere:
     (elsewhere / "data.yaml").write_text(SIDECAR + f"target: {elsewhere}/evil.yaml\n", "utf-8")
     script = f"import tunecheck; tunecheck.evaluate(data={str(elsewhere / 'data.jsonl')!r})"
     done = subprocess.run([sys.executable, "-c", script], cwd=home, env=environment(), capture_output=True, text=True)
-    assert "ConfigurationError" in done.stderr
+    assert "UntrustedError" in done.stderr
     assert not ran.exists()
 
 
@@ -237,6 +237,23 @@ def test_rows_elsewhere_name_installed_simulators_only(
     own = shutil.copy(elsewhere / "turns.jsonl", home / "datasets")
     assert process(home, *arguments, str(own)).code == 0, own
     assert ran.exists()
+
+
+def test_rows_after_the_first_that_name_what_they_may_not_are_counted_with_how_to_allow_it(
+    home: Path, elsewhere: Path, ran: Path
+) -> None:
+    (home / "simulators").mkdir()
+    (home / "simulators" / "Wiper.py").write_text(MARK.format(mark=str(ran)) + SIMULATOR, "utf-8")
+    harmless = {"id": "a", **TURNS, "involved_classes": ["MathAPI"], "ground_truth": [["mean(numbers=[1])"]]}
+    data = elsewhere / "turns.jsonl"
+    rows = [harmless, {"id": "b", **TURNS}, {"id": "c", **TURNS}]
+    write_lines(data, [{**row, "answer": [[{"wipe": "{}"}]]} for row in rows])
+    judged = ("--response-column", "answer", "--evaluators", "multi_turn_state", "--mapping", "result=${data.answer}")
+    done = inside(home, "evaluate", "--dataset", str(data), *judged, "--workers", "0")
+    refused = [line for line in (done.out + done.err).splitlines() if "refused on" in line]
+    assert len(refused) == 1, done
+    assert "refused on 2 rows: " in refused[0]
+    assert not ran.exists()
 
 
 # -- what allows it
@@ -294,6 +311,14 @@ def test_the_first_time_code_of_a_workspace_runs_is_told_of(home: Path, ran: Pat
     first = evaluated(home, *arguments)
     assert (first.code, first.err.count("evaluators/mine.py")) == (0, 1), first
     assert "evaluators/mine.py" not in evaluated(home, *arguments).err
+
+
+def test_the_first_time_a_format_of_a_workspace_is_loaded_is_told_of(home: Path, ran: Path) -> None:
+    (home / "formats").mkdir()
+    source = "from tunecheck.formats import JsonCalls, Profile\nmine = Profile('mine', JsonCalls())\n"
+    (home / "formats" / "mine.py").write_text(MARK.format(mark=str(ran)) + source, "utf-8")
+    done = evaluated(home, "--dataset", "small.jsonl", "--set", "match.format=mine")
+    assert "this runs code of the folder you are in (formats/mine.py)" in done.err
 
 
 def test_where_only_built_in_code_runs_nothing_is_told(home: Path) -> None:

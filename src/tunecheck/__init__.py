@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
         ThrottledError as ThrottledError,
         TimedOutError as TimedOutError,
         TunecheckError as TunecheckError,
+        UntrustedError as UntrustedError,
     )
     from tunecheck._faults import Fault as Fault
     from tunecheck._files import NewerFileError as NewerFileError
@@ -94,7 +95,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
 _HOMES = {
     "tunecheck._errors": "ConfigurationError ContentFilterError DataError EndpointError MissingExtraError PluginError "
     "PromptError PromptRenderError RefusedError ReplyError RunError RunInterruptedError StopRunError ThrottledError "
-    "TimedOutError TunecheckError",
+    "TimedOutError TunecheckError UntrustedError",
     "tunecheck._faults": "Fault",
     "tunecheck._files": "NewerFileError",
     "tunecheck._pytest_plugin": "assert_no_regression",

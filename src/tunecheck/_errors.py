@@ -21,6 +21,10 @@ class PluginError(ConfigurationError):
     """A plugin name that is unknown, found twice, or whose code does not load."""
 
 
+class UntrustedError(ConfigurationError):
+    """Something that nobody typed would act; the text says what it would do, and how to allow it."""
+
+
 class MissingExtraError(ConfigurationError):
     """An optional dependency is needed and not installed."""
 

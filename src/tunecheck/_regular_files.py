@@ -1,6 +1,7 @@
 """Opening the files of folders that somebody else may have made: ordinary files only, and no endless ones.
 
-A link would lead out of the folder, a pipe would never answer, and a device may have no end.
+A link would lead out of the folder, a pipe would never answer, and a device may have no end. What is written to must
+have no second name (a hard link) either: the file of that name would change, too.
 """
 
 import errno
@@ -24,19 +25,24 @@ def open_regular(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
     """Open a file in a binary mode.
 
     Raises:
-        OSError: it cannot be opened, or is a link, a pipe, a device or a folder.
+        OSError: it cannot be opened, or is a link, a pipe, a device or a folder; or would be written under two names.
     """
     return cast("BinaryIO", open(path, mode, buffering, opener=_open))
 
 
 def _open(path: str, flags: int) -> int:
     try:
-        descriptor = os.open(path, flags | _NEITHER_FOLLOWED_NOR_WAITED_FOR, 0o666)
+        descriptor = os.open(path, (flags | _NEITHER_FOLLOWED_NOR_WAITED_FOR) & ~os.O_TRUNC, 0o666)
     except OSError:
         _refuse_if_odd(os.lstat(path), path)  # says more than what the system says of it
         raise
     try:
-        _refuse_if_odd(os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path), path)
+        status = os.fstat(descriptor) if hasattr(os, "O_NOFOLLOW") else os.lstat(path)
+        _refuse_if_odd(status, path)
+        if flags & (os.O_WRONLY | os.O_RDWR) and status.st_nlink > 1:
+            raise OSError(errno.EMLINK, "has a second name (a hard link): put a copy in its place", path)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
     except BaseException:  # noqa: BLE001 - nobody else knows of the descriptor
         os.close(descriptor)
         raise

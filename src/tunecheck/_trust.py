@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tunecheck._errors import ConfigurationError
+from tunecheck._errors import ConfigurationError, UntrustedError
 from tunecheck._json import JSON, canonical
 from tunecheck._messages import command_line
 
@@ -69,7 +69,7 @@ class Trust:
         `act` says what would be done with it. `never`: data can name no such file, wherever it lies.
 
         Raises:
-            ConfigurationError: it may not; says who wanted to do what, and how to allow it.
+            UntrustedError: it may not; says who wanted to do what, and how to allow it.
         """
         by, file = self.named_by, file.resolve()
         if by is not None and not self._is_allowed(file) and not is_remembered(file):
@@ -80,10 +80,10 @@ class Trust:
         if self.on_code is not None and file.suffix == ".py" and self.has(file):
             self.on_code(file.relative_to(self.workspace))
 
-    def refusal(self, wants: str, path: Path) -> ConfigurationError:
+    def refusal(self, wants: str, path: Path) -> UntrustedError:
         """The error for what `named_by` wants, and was not typed: the one sentence that says how to allow it."""
         by, shown = self._shown(self.named_by or path), command_line([self._shown(path)])
-        return ConfigurationError(
+        return UntrustedError(
             f"{by} {wants}, which nobody typed: allow it for this command with --trust {shown}, "
             f"or as long as its content stays the same with `tunecheck trust {shown}`"
         )

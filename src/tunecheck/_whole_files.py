@@ -22,6 +22,7 @@ def write_file(path: Path, content: bytes, *, synced: bool = True) -> None:
 def replacing(path: Path, *, synced: bool = True) -> Iterator[Path]:
     """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)  # in a folder of somebody else's, it may be a second name of another file
     try:
         yield temporary
         put_in_place(temporary, path, synced=synced)

@@ -29,8 +29,8 @@ def report(options: ReportOptions, invocation: Invocation) -> int:
     run = find_run(options.run, options.folder)
     base = find_run(options.against, options.folder) if options.against is not None else None
     path = Path(options.out) if options.out is not None else run.folder / "report.html"
-    note_changed(run, *([base] if base is not None else []))
     write_report(run, path, against=base, pair_by=options.pair_by)
+    note_changed(run, *([base] if base is not None else []))
     print(path)
     return 0
 

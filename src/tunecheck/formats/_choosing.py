@@ -5,26 +5,28 @@ from pathlib import Path
 
 from tunecheck._errors import PluginError
 from tunecheck._plugins import find
+from tunecheck._trust import Trust
 from tunecheck.formats._profiles import Profile
 
 AUTO = "auto"
 """By unmistakable marks, whatever the family."""
 
 
-def chosen(format: str | Profile) -> Profile | None:
-    """The profile of that name; None for "auto".
+def chosen(format: str | Profile, *, trust: Trust | None = None) -> Profile | None:
+    """The profile of that name; None for "auto". `trust` says who names it; without it, somebody who may.
 
     Raises:
         PluginError: there is none of that name, there are two, or it is no profile.
+        UntrustedError: who names it may not load a file of the workspace.
     """
     if isinstance(format, Profile):
         return format
-    return None if format == AUTO else _found(format, Path.cwd())
+    return None if format == AUTO else _found(format, Path.cwd(), trust)
 
 
 @functools.lru_cache(maxsize=64)
-def _found(name: str, workspace: Path) -> Profile:
-    profile = find("tunecheck.formats", name, workspace=workspace)
+def _found(name: str, workspace: Path, trust: Trust | None) -> Profile:
+    profile = find("tunecheck.formats", name, workspace=workspace, trust=trust)
     if not isinstance(profile, Profile):
         raise PluginError(f"the format {name!r} is {type(profile).__name__}, not a tunecheck.formats.Profile")
     return profile

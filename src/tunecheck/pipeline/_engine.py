@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from tunecheck._errors import RunError
+from tunecheck._errors import RunError, UntrustedError
 from tunecheck._files import Failure, RowVerdicts
 from tunecheck._json import JSON, plain
 from tunecheck._messages import counted
@@ -42,6 +42,9 @@ _TURN_S = 0.01
 
 _LONG_S = 3.0
 """From when on progress names the evaluator whose call takes so long."""
+
+_MOST_REFUSED = 5
+"""Most notes on what rows named and may not."""
 
 _MOST_LOST = 20
 """Most notes on keys that are null."""
@@ -119,6 +122,8 @@ class Engine:
         self._queue = AnswerQueue()
         self._lost: Counter[str] = Counter()
         """By evaluator, key and reason in words, the rows on which the key is null."""
+        self._refused: Counter[str] = Counter()
+        """By what was said of it, the rows that named what they may not."""
         self._late: Counter[str] = Counter()
         """By evaluator, the rows on which it took too long."""
         self._answering: set[asyncio.Task[None]] = set()
@@ -242,6 +247,7 @@ class Engine:
         limit = f"{self.plan.evaluator_timeout:g} s (--evaluator-timeout)"
         return [
             *(f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone),
+            *(f"refused on {counted(c, 'row')}: {said}" for said, c in self._refused.most_common(_MOST_REFUSED)),
             *(f"evaluator {n!r} took longer than {limit} on {counted(c, 'row')}" for n, c in self._late.items()),
             *(f"{why}: null on {counted(count, 'row')}" for why, count in self._lost.most_common(_MOST_LOST)),
         ]
@@ -471,6 +477,8 @@ class Engine:
 
     def _note_error(self, state: RowState, stage: str, error: Failure) -> None:
         state.errors[stage] = error
+        if error.type == UntrustedError.__name__:
+            self._refused[error.message] += 1
         try:
             self._journal.error(state.row.index, state.row.id, stage, error)
         except RunError as lost:

@@ -133,7 +133,7 @@ class ResultsWriter:
         ordered = self._partial.with_name(self._partial.name + ".sorted")
         final = array("Q")
         position = 0
-        with self._partial.open("rb") as source, ordered.open("wb", buffering=_COPY_BLOCK) as target:
+        with self._partial.open("rb") as source, open_regular(ordered, "wb", _COPY_BLOCK) as target:
             for start in starts:
                 source.seek(start)
                 line = source.readline()

@@ -16,6 +16,8 @@ from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
 from tunecheck._trust import Trust
 from tunecheck.endpoints._masking import looks_secret
+from tunecheck.formats._choosing import chosen
+from tunecheck.formats._profiles import Profile
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
@@ -35,7 +37,7 @@ def make_evaluators(
 ) -> dict[str, object]:
     """The evaluators of these names, each made with its settings; those that a model judges get `judge`."""
     found = {name: find("tunecheck.evaluators", name, trust=trust) for name in names}
-    return {name: _make(name, plugin, settings.get(name, {}), judge) for name, plugin in found.items()}
+    return {name: _make(name, plugin, settings.get(name, {}), judge, trust) for name, plugin in found.items()}
 
 
 def give_prices(evaluators: Mapping[str, object], prices: Prices) -> None:
@@ -49,7 +51,9 @@ def asks_models(evaluator: object) -> bool:
     return getattr(evaluator, "judged", False) is True
 
 
-def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None) -> object:
+def _make(
+    name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoint | None, trust: Trust | None
+) -> object:
     kind = plugin.func if isinstance(plugin, functools.partial) else plugin  # a prompt file is a judge's class with it
     if not inspect.isclass(kind):
         if settings:
@@ -57,7 +61,7 @@ def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoi
         return plugin
     assert callable(plugin)
     given = {"model_config": judge} if judge is not None and asks_models(kind) else {}
-    _check(name, plugin, kind, settings, frozenset(given))
+    _check(name, plugin, kind, settings, frozenset(given), trust)
     try:
         made: object = plugin(**given, **settings)
     except ConfigurationError as error:
@@ -68,7 +72,12 @@ def _make(name: str, plugin: object, settings: Mapping[str, JSON], judge: Endpoi
 
 
 def _check(
-    name: str, plugin: Callable[..., object], kind: type, settings: Mapping[str, JSON], given: frozenset[str]
+    name: str,
+    plugin: Callable[..., object],
+    kind: type,
+    settings: Mapping[str, JSON],
+    given: frozenset[str],
+    trust: Trust | None,
 ) -> None:
     try:
         parameters = inspect.signature(plugin).parameters
@@ -97,6 +106,8 @@ def _check(
         choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
         if key in hints and all(choice in _PLAIN for choice in choices):
             read_as(value, hints[key], f"set {name}.{key}")
+        if Profile in choices and isinstance(value, str):  # before the evaluator does, which knows nobody to ask
+            chosen(value, trust=trust)
     required = [key for key, parameter in named.items() if parameter.default is parameter.empty]
     missing = [key for key in required if key not in settings and key not in given]
     if missing:
