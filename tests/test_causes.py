@@ -79,6 +79,7 @@ TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
     ),
     ("refused", said("I'm sorry, but I can't help with that. Anything else?"), TRUTH, "refusal"),
     ("refused after a thought", said("<think>No.</think>\n\nI cannot do that."), TRUTH, "refusal"),
+    ("rightly refused", said("I'm sorry, I can't help."), "I am sorry, but I cannot do that.", None),
     ("refused in Chinese", said("很抱歉，我无法帮助您。"), TRUTH, "refusal"),
     ("refused in a field", said("", refusal="No."), TRUTH, "refusal"),
     ("looping", called(*[call("set_alarm", {}) for _ in range(4)]), TRUTH, "loop"),
@@ -108,13 +109,19 @@ def target(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def exact(ground_truth: Any, text: str | None) -> dict[str, str]:
+    """A user's own evaluator, for answers."""
+    return {"same_result": "not_applicable" if not isinstance(ground_truth, str) else "fail"}
+
+
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
     data = [{"id": name, "answer": answer, "tools": TOOLS, "ground_truth": truth} for name, answer, truth, _ in TABLE]
-    evaluators = {"functions": FunctionCallMatchEvaluator(), "arguments": ArgumentMatchEvaluator()}
+    evaluators: dict[str, Any] = {"functions": FunctionCallMatchEvaluator(), "arguments": ArgumentMatchEvaluator()}
     mapping = {"tool_definitions": "${data.tools}", "response": "${target.response}"}
     config = {"default": {"column_mapping": mapping}}
     folder = tmp_path_factory.mktemp("causes")
+    evaluators["exact"] = exact
     return run(folder, data, target=target, evaluators=evaluators, evaluator_config=config)
 
 

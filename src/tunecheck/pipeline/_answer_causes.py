@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tunecheck._causes import CUT_OFF, error_cause
 from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, loads
-from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._reading import read_calls
 from tunecheck.pipeline._answer_wording import asks_back, refuses
@@ -42,15 +42,15 @@ _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 class Answer:
     """The answer of a row that failed, as its failing evaluators saw it.
 
-    `response` is what was answered, `reading` the calls in it. `wanted` are the calls of the ground truth. Of a
-    conversation it is the last step of the turn that failed.
+    `response` is what was answered, `reading` the calls in it; of a conversation it is the last step of the turn that
+    failed. `wanted` is what the ground truth holds.
     """
 
     columns: Mapping[str, JSON]
     response: object
     reading: Reading
     tools: ToolDefinitions
-    wanted: tuple[FunctionCall, ...]
+    wanted: Reading
     expects_call: bool
     expects_text: bool
     codes: frozenset[str]
@@ -69,13 +69,12 @@ class Answer:
         turns = _turns(columns)
         response = _response(columns, arguments) if turns is None else _last_step(turns, faults)
         tools = _tools(arguments, row)
-        wanted = read_calls(arguments.get("ground_truth")).calls
         return cls(
             columns=columns,
             response=response,
             reading=read_calls(response, tools=tools),
             tools=tools,
-            wanted=wanted,
+            wanted=read_calls(arguments.get("ground_truth")),
             expects_call=not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None),
             expects_text=kind == "answer" and turns is None,
             codes=codes,
@@ -288,7 +287,7 @@ def _plain(name: str) -> str:
 
 def _of_repetition(answer: Answer) -> Iterator[Fault]:
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
-    asked = Counter(call.name for call in answer.wanted)
+    asked = Counter(call.name for call in answer.wanted.calls)
     for call in answer.reading.calls:
         times = made.pop((call.name, canonical(call.arguments)), 0)
         if times >= max(_TIMES, asked[call.name] + 1):
@@ -304,12 +303,14 @@ def _of_silence(answer: Answer) -> Iterator[Fault]:
     text = answer.said.strip()
     said = answer.columns.get("refusal")
     asks = asks_back(text)
-    if said or answer.columns.get("finish_reason") == _REFUSED or (refuses(text) and not asks):
+    refused = refuses(text) and not asks and not refuses(answer.wanted.text)
+    if said or refused or answer.columns.get("finish_reason") == _REFUSED:
         yield Fault(code="refusal", actual=said if isinstance(said, str) else text)
     elif answer.expects_call and asks:
         yield Fault(code="asked_back", actual=text)
     if answer.expects_call:
         about = Fault(code="answered_instead_of_calling")
-        if answer.wanted:
-            about = replace(about, expected={"name": answer.wanted[0].name, "arguments": answer.wanted[0].arguments})
+        if answer.wanted.calls:
+            first = answer.wanted.calls[0]
+            about = replace(about, expected={"name": first.name, "arguments": first.arguments})
         yield replace(about, actual=text) if answer.is_text else about

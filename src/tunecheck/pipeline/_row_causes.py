@@ -65,7 +65,8 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
     if not failing:
         return
     arguments: dict[str, object] = {}
-    for evaluator in reversed(failing):  # of several that were given different values, the first one's count
+    given = [each for each in evaluators if each.name in state.outputs]
+    for evaluator in sorted(given, key=lambda each: each in failing):  # what a failing one was given counts
         arguments |= evaluator.bind(state.row.values, state.target)
     listed = [state.outputs[each.name] for each in failing]
     faults = tuple(
@@ -94,7 +95,7 @@ def _explained(fault: Fault, answer: Answer) -> Sequence[Fault]:
     if compared := [*_compared(answer)]:
         return compared
     if fault.code == "call_count":
-        more = len(answer.reading.calls) > len(answer.wanted)
+        more = len(answer.reading.calls) > len(answer.wanted.calls)
         return [replace(fault, code="extra_call" if more else "missing_call")]
     return [fault]
 
@@ -120,7 +121,7 @@ def _of_fault(fault: Fault, answer: Answer) -> Iterator[Fault]:
 
 def _compared(answer: Answer) -> Iterator[Fault]:
     """How calls differ from possible answers, which name for each argument the values that are right."""
-    made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted))
+    made, wanted = (_plainly_named(calls) for calls in (answer.reading.calls, answer.wanted.calls))
     if made and wanted:
         match = match_calls(made, wanted, _LOOSE)
         yield from call_faults(match, _LOOSE)
