@@ -338,6 +338,14 @@ HOSTS = {
     b"GET /health HTTP/1.1\r\nHost: localhost:80\r\n\r\n": 200,
     b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n": 200,
     b"GET /health HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n": 200,
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:3000\r\n\r\n": 200,
+    # A page elsewhere may have its browser send this without asking whether it may.
+    **{
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nOrigin: %b\r\n"
+        b"Content-Length: 2\r\n\r\n{}" % origin: 403
+        for origin in (b"https://evil.example", b"null", b"http://localhost.evil.example", b"http://[")
+    },
+    b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}": 400,
 }
 
 

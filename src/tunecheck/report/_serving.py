@@ -23,7 +23,7 @@ from aiohttp import web
 from tunecheck._errors import ConfigurationError
 from tunecheck._files import NewerFileError
 from tunecheck._json import JSON
-from tunecheck.endpoints._serving.middleware import NOT_THIS_MACHINE, names_this_machine
+from tunecheck.endpoints._serving.middleware import NOT_THIS_MACHINE, is_of_this_machine
 from tunecheck.endpoints._serving.server import running
 from tunecheck.report._page import RUNS, as_data, embedded, page
 from tunecheck.report._reading import Evaluated, evaluated
@@ -124,7 +124,7 @@ async def _serve(app: web.Application, port: int, on_ready: Callable[[str], None
 @web.middleware
 async def _guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Refuse who was not sent here by this machine's name; say what went wrong as plain text."""
-    if not names_this_machine(request):
+    if not is_of_this_machine(request):
         response: web.StreamResponse = web.Response(status=403, text=NOT_THIS_MACHINE)
     else:
         try:

@@ -96,7 +96,7 @@ class Middleware:
     async def _reply(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         open_to_all = request.path in _OPEN_TO_ALL
         self._counts["requests"] += not open_to_all
-        if self._options.local_only and not names_this_machine(request):
+        if self._options.local_only and not is_of_this_machine(request):
             self._counts["refusals"] += 1
             return _problem(Problem(403, NOT_THIS_MACHINE, "permission_error", "wrong_host"))
         key = self._options.key
@@ -112,6 +112,8 @@ class Middleware:
             return await handler(request)
         except web.HTTPException as error:
             return _problem(Problem(error.status, f"{request.method} {request.path}: {error.reason}"))
+        except web.RequestPayloadError:
+            return _problem(Problem(400, f"{request.method} {request.path}: the body cannot be decoded"))
         except ProblemError as error:
             return _problem(error.problem)
         except EndpointError as error:
@@ -144,16 +146,22 @@ def _problem(problem: Problem) -> web.Response:
     return response
 
 
-NOT_THIS_MACHINE = "this server answers to 127.0.0.1 and localhost only"
+NOT_THIS_MACHINE = "this server answers to 127.0.0.1 and localhost only, and to no web page elsewhere"
 
 
-def names_this_machine(request: web.Request) -> bool:
-    """Whether a request was sent to this machine by its own name.
+def is_of_this_machine(request: web.Request) -> bool:
+    """Whether a request was sent to this machine by its own name, and by no web page elsewhere.
 
-    A page elsewhere whose name points to this machine (DNS rebinding) has its browser send that name as the `Host`.
+    A page elsewhere whose name points to this machine (DNS rebinding) has its browser send that name as the `Host`; one
+    that posts to this machine's own name is its `Origin`.
     """
+    origins = request.headers.getall("Origin", [])
+    return all(map(_names_this_machine, [f"//{request.headers.get('Host', '')}", *origins]))
+
+
+def _names_this_machine(address: str) -> bool:
     try:
-        host = urlsplit(f"//{request.headers.get('Host', '')}").hostname
+        host = urlsplit(address).hostname
     except ValueError:
         return False
     return host is not None and is_loopback(host)
