@@ -229,6 +229,13 @@ def test_a_reply_that_was_cut_off_is_asked_for_again_shorter(tmp_path: Path) -> 
     assert "Keep it short" in again
 
 
+def test_a_verdict_may_come_as_the_call_of_a_function(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "judgement", "arguments": GOOD}}
+    with JudgeServer([chat(None, tool_calls=[call])]) as server:
+        assert PromptyEvaluator(prompt_file(tmp_path), server.endpoint())(response="a")["quality"] == 4
+    assert len(server.asked) == 1
+
+
 def test_an_empty_reply_is_asked_for_again_without_an_empty_message(tmp_path: Path) -> None:
     with JudgeServer([chat(""), GOOD]) as server:
         assert PromptyEvaluator(prompt_file(tmp_path), server.endpoint())(response="a")["quality"] == 4

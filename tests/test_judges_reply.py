@@ -1,79 +1,201 @@
-"""A judge's reply is read leniently, and what is not a verdict is an error that says why."""
+"""A judge's reply is read in whatever form it comes, and what is not one verdict is an error that says why."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import example, given, strategies as st
 
-from tunecheck.evaluators._judges.reply import JudgementError, ReplyKeys, read_reply, shortened
-from tunecheck.pipeline._answer_wording import refuses
-
-KEYS = ReplyKeys("score", "reason", ("reason", "score"))
-VERDICT = {"reason": "too short", "score": 2}
-TEXT = json.dumps(VERDICT)
+from tunecheck.evaluators._judges.answer import AnswerForm
+from tunecheck.evaluators._judges.output import Kind, ResolvedOutput
+from tunecheck.evaluators._judges.reply import JudgementError, shortened
 
 
-def read(text: str, keys: ReplyKeys = KEYS) -> dict[str, Any]:
-    return read_reply(text, keys)
+def form(score: str, kind: Kind, labels: Mapping[str, float], most: float = 1.0, type_: str = "string") -> AnswerForm:
+    outputs = {"reason": {"type": "string"}, score: {"type": type_}}
+    least = 1.0 if most > 1 else 0.0
+    return AnswerForm(
+        ResolvedOutput("m", score, "reason", (least, most), None, True, kind, labels, outputs, (score,)), "here"
+    )
+
+
+FIVE = form("score", "score", {}, 5.0, "number")
+PASSED = form("passed", "binary", {}, type_="boolean")
+GOOD = form("verdict", "binary", {"good": 1.0, "bad": 0.0})
+WINNER = form("winner", "score", {"A": 1.0, "B": 0.0, "C": 0.5})
+
+
+def score_of(asked: AnswerForm, reply: str) -> float | None:
+    """The score in a reply; None where it has to be asked for again."""
+    try:
+        return asked.read(reply).score
+    except JudgementError:
+        return None
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("reply", "score"),
     [
-        TEXT,
-        f"  {TEXT}\n",
-        f"```json\n{TEXT}\n```",
-        f"```\n{TEXT}\n```",
-        f"Here is my judgement:\n\n```json\n{TEXT}\n```\nI hope this helps!",
-        f"I judge as follows: {TEXT} and that is all.",
-        f"Step 1: {{curly}} braces \\frac{{1}}{{2}} are not JSON. {TEXT}",
-        f'<think>maybe {{"score": 5}}?</think>{TEXT}',
-        f'Were it polite I would say {{"score": 5, "reason": "fine"}}, but it is not: {TEXT}',
-        f'{TEXT} {{"note": "an object without a score"}}',
-        '{"Reason": "too short", "SCORE": 2}',
-        f"[{TEXT}]",
-        "<S0>Let me think.</S0><S1>too short</S1><S2>2</S2>",
-        "<reason>too short</reason>\n<score> 2 </score>",
+        ('{"reason": "short", "score": 2}', 2),
+        ('```json\n{"reason": "short", "score": 2}\n```', 2),
+        ('Sure! My evaluation:\n```json\n{\n  "reason": "short",\n  "score": 2,\n}\n```\nSo be it.', 2),
+        ('{"reason": "short", "score": "2"}', 2),
+        ('{"reason": "short", "score": "2/5"}', 2),
+        ('{"reason": "short", "score": "2 out of 5"}', 2),
+        ('{"reason": "short", "score": "2/10"}', None),
+        ("{'reason': 'it\\'s short', 'score': 2}", 2),
+        ('{"reason": "short", "score": 2,}', 2),
+        ('{"evaluation": {"reason": "short", "score": 2}}', 2),
+        ('{"result": {"score": {"value": 2, "max": 5}, "reason": "short"}}', 2),
+        ('[{"reason": "short", "score": 2}]', 2),
+        ('{"Reason": "short", "Score": 2}', 2),
+        ('{"reason": "short", "rating": 2}', 2),
+        ('{"name": "submit_judgement", "arguments": {"reason": "short", "score": 2}}', 2),
+        ('{"name": "submit_judgement", "arguments": "{\\"reason\\": \\"short\\", \\"score\\": 2}"}', 2),
+        ('<tool_call>\n{"name": "grade", "arguments": {"score": 2, "reason": "x"}}\n</tool_call>', 2),
+        ('{"reason": "a", "score": 2}\n{"reason": "b", "score": 2}', 2),
+        ('{"reason": "a", "score": 5}\n{"reason": "b", "score": 2}', None),
+        ('First draft: {"score": 4, "reason": "ok"}. On reflection: {"score": 3, "reason": "meh"}', None),
+        ('{"score": 5, "reason": "a", "score": 2}', None),
+        ('{"criteria": [{"name": "tone", "score": 5}, {"name": "facts", "score": 1}], "score": 2, "reason": "x"}', 2),
+        ('{"criteria": [{"name": "tone", "score": 5}, {"name": "facts", "score": 1}]}', None),
+        ('{"reason": "short", "score": 7}', None),
+        ('{"reason": "short", "score": null}', None),
+        ('{"reason": "short"}', None),
+        ('{"reason": "short", "score": "<1-5>"}', None),
+        ('The format is {"reason": "...", "score": "<integer>"} so I answer {"reason": "short", "score": 2}', 2),
+        ('{"reason": "He said "hello" to me", "score": 2}', None),
+        ('{"reason": "one\ntwo", "score": 2}', 2),
+        ('{"reason": "cut off he', None),
+        ('<think>Maybe {"score": 5}? No.</think>\n{"reason": "short", "score": 2}', 2),
+        ('I think {"score": 5}? No.</think>\n{"reason": "short", "score": 2}', 2),
+        ('[THINK]{"score": 5}[/THINK]{"reason": "short", "score": 2}', 2),
+        ('<think>never ends {"score": 5}', None),
+        ('{"reason": "short", "score": 2.0}', 2),
+        ('{"reason": "short", "score": "2 (mostly wrong)"}', 2),
+        ('{"reason": "short", "score": "2 or 3"}', None),
+        ('{"reason": "short", "score": "two"}', None),
+        ('{"reason": "short", "score": true}', None),
+        ('{"reason": "short", "score": "2.5"}', 2.5),
+        ('{"output": [{"type": "verdict", "content": {"score": 2}}]}', 2),
+        ("Score: 2", 2),
+        ("**Score:** 2", 2),
+        ("Score: 2/5", 2),
+        ("Score: 2 / 5.", 2),
+        ("Score: 2/10", None),
+        ("The score is 2.", 2),
+        ("Reason: it is short.\nScore: 2", 2),
+        ("## Evaluation\n\n- **Reason**: it is short\n- **Score**: 2\n", 2),
+        ("Final score: 2 out of 5", 2),
+        ("Score: 4\n\nOn second thought:\n\nScore: 2", None),
+        ("Score: 2\nFinal Score: 2", 2),
+        ("Rating: [[2]]", 2),
+        ("It is short and dry.\n\n[[2]]", 2),
+        ("[[2]] because it is short; a [[5]] would need more.", None),
+        ("2", 2),
+        ("2.", 2),
+        ("**2**", 2),
+        ("`2`", 2),
+        ('"2"', 2),
+        ("2/5", 2),
+        ("2 out of 5", 2),
+        ("2 or 3", None),
+        ("between 2 and 3", None),
+        ("8", None),
+        ("I would give it a rather low mark.", None),
+        ("The answer deserves a 2 because it is short, although 3 would be fair too.", None),
+        ("<score>2</score><reason>short</reason>", 2),
+        ("<S0>hm</S0><S1>short</S1><S2>2</S2>", 2),
+        ("<score>2/5</score>", 2),
+        ("```\n2\n```", 2),
+        ("", None),
+        ("Score=2", 2),
+        ("score - 2", None),
+        ("### Score: **2**", 2),
+        ("> Score: 2", 2),
+        ("Overall Rating: 2", 2),
+        ("Score: 2 - mostly wrong", 2),
+        ("Score: 2, because it is short", 2),
+        ("Score: between 2 and 3", None),
+        ("Score: N/A", None),
     ],
 )
-def test_a_verdict_is_found_in_whatever_stands_around_it(text: str) -> None:
-    found = read(text)
-    assert (found["score"], found["reason"]) == (2, "too short")
-
-
-def test_a_line_feed_inside_of_a_text_is_forgiven() -> None:
-    assert read('{"reason": "one\ntwo", "score": 1}')["reason"] == "one\ntwo"
+def test_a_score_from_1_to_5_is_read_or_asked_for_again(reply: str, score: float | None) -> None:
+    assert score_of(FIVE, reply) == score
 
 
 @pytest.mark.parametrize(
-    ("text", "score"),
-    [("4", 4), ("4.5", 4.5), ("**4**", 4), ("Score: 4", 4), ("The score is 4.", 4), ("```\n3\n```", 3), ("-1", -1)],
+    ("asked", "reply", "score"),
+    [
+        (PASSED, '{"reason": "x", "passed": true}', 1),
+        (PASSED, '{"reason": "x", "passed": "true"}', 1),
+        (PASSED, '{"reason": "x", "passed": "False"}', 0),
+        (PASSED, '{"reason": "x", "passed": "Yes"}', 1),
+        (PASSED, '{"reason": "x", "passed": "PASS"}', 1),
+        (PASSED, '{"reason": "x", "passed": "fail."}', 0),
+        (PASSED, '{"reason": "x", "passed": 1}', 1),
+        (PASSED, '{"reason": "x", "passed": "0"}', 0),
+        (PASSED, '{"reason": "x", "passed": "maybe"}', None),
+        (PASSED, '{"reason": "x", "passed": 2}', None),
+        (PASSED, "{'reason': 'x', 'passed': True}", 1),
+        (PASSED, "Pass.", 1),
+        (PASSED, "FAIL", 0),
+        (PASSED, "**Yes**", 1),
+        (PASSED, "[[PASS]]", 1),
+        (PASSED, "The calls differ in a date.\n\nVerdict: FAIL", 0),
+        (PASSED, "Passed: true", 1),
+        (PASSED, "Result: pass", 1),
+        (PASSED, "true", 1),
+        (PASSED, "No.", 0),
+        (PASSED, "No, the date differs.", None),
+        (PASSED, '{"passed": true}\n{"passed": false}', None),
+        (PASSED, '{"verdict": "pass", "reason": "x"}', 1),
+        (PASSED, "Verdict: PASS or FAIL? PASS", None),
+        (PASSED, "[[PASS]] if equal, else [[FAIL]]. Here: [[FAIL]]", None),
+        (GOOD, '{"reason": "x", "verdict": "good"}', 1),
+        (GOOD, '{"reason": "x", "verdict": "GOOD."}', 1),
+        (GOOD, "good", 1),
+        (GOOD, '"bad"', 0),
+        (GOOD, "Bad.", 0),
+        (GOOD, "Verdict: bad", 0),
+        (GOOD, "[[good]]", 1),
+        (GOOD, '{"verdict": {"label": "bad"}}', 0),
+        (GOOD, "excellent", None),
+        (GOOD, "good or bad", None),
+        (GOOD, "It is good in parts and bad in others.", None),
+        (WINNER, "[[A]]", 1),
+        (WINNER, "Assistant A is better.\n\n[[B]]", 0),
+        (WINNER, "My final verdict is: [[C]]", 0.5),
+        (WINNER, '{"winner": "A", "reason": "x"}', 1),
+        (WINNER, "Winner: B", 0),
+        (WINNER, "Winner: **A**", 1),
+        (WINNER, "[[A]] or [[B]]", None),
+        (WINNER, "[[D]]", None),
+        (WINNER, "B", 0),
+    ],
 )
-def test_a_bare_number_is_the_score(text: str, score: float) -> None:
-    assert read(text) == {"score": score}
+def test_a_word_is_read_or_asked_for_again(asked: AnswerForm, reply: str, score: float | None) -> None:
+    assert score_of(asked, reply) == score
 
 
 @pytest.mark.parametrize(
-    "text", ["4/5", "four", "4 or 5", "between 3 and 4", "I rate it 4 because it is short\nand dry"]
+    "reply",
+    [
+        '{"reason": "too short", "score": 2}',
+        '{"Reason": "too short", "result": {"score": "2/5"}}',
+        "Reason: too short\nScore: 2",
+        "<S0>Let me think.</S0><S1>too short</S1><S2>2</S2>",
+    ],
 )
-def test_a_number_among_other_words_is_no_score(text: str) -> None:
-    with pytest.raises(JudgementError):
-        read(text)
-
-
-@pytest.mark.parametrize("text", ["polite", "Polite.", "Label: polite", '"polite"'])
-def test_a_bare_word_is_the_score_where_it_is_one_of_the_labels(text: str) -> None:
-    keys = ReplyKeys("tone", labels=("polite", "rude"))
-    assert str(read(text, keys)["tone"]).casefold() == "polite"
-    with pytest.raises(JudgementError):
-        read("friendly", keys)
+def test_the_reason_is_read_with_the_score(reply: str) -> None:
+    found = FIVE.read(reply)
+    assert (found.score, found.reason) == (2, "too short")
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("reply", "problem"),
     [
         ("", "empty"),
         ("  \n", "empty"),
@@ -82,30 +204,32 @@ def test_a_bare_word_is_the_score_where_it_is_one_of_the_labels(text: str) -> No
         ('{"reason": "it beg', "breaks off"),
         ('{"reason": "x" "score": 2}', "breaks off or is broken"),
         ("x" * 1_000_001, "1,000,001 characters"),
+        ('{"score": 5} {"score": 2}', "contradicts itself: 'score' is 5 and 2"),
+        ('{"score": 5, "score": 2}', "gives 'score' twice"),
+        ("Score: 7", "7, outside of 1 to 5"),
     ],
 )
-def test_what_is_no_verdict_is_an_error_that_says_why(text: str, problem: str) -> None:
+def test_what_is_no_verdict_is_an_error_that_says_why(reply: str, problem: str) -> None:
     with pytest.raises(JudgementError, match=problem):
-        read(text)
+        FIVE.read(reply)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I'm sorry, but I can't assist with that.",
-        "I cannot help with this request.",
-        "Sorry, I am unable to judge this content.",
-        "I won’t evaluate that.",
-        "I'm not able to help with that, I can't.",
-    ],
+SCORES = st.integers(1, 5)
+AROUND = st.sampled_from(["{}", "```json\n{}\n```", "I judge:\n{}\nThat is all.", "<think>5? 1?</think>{}", "[{}]"])
+SPELLED = st.sampled_from(
+    ['{{"reason": "r", "score": {}}}', '{{"score": "{}/5",}}', "{{'score': {}}}", '{{"a": {{"Score": "{}"}}}}']
 )
-def test_refusals_are_recognised(text: str) -> None:
-    assert refuses(text)
 
 
-@pytest.mark.parametrize("text", ["The response is sorry and I can't say why", "Score four", "", "{"])
-def test_other_texts_are_no_refusals(text: str) -> None:
-    assert not refuses(text)
+@given(SCORES, AROUND, SPELLED)
+def test_a_score_is_found_in_each_spelling_with_each_thing_around_it(score: int, around: str, spelled: str) -> None:
+    assert FIVE.read(around.replace("{}", spelled.format(score))).score == score
+
+
+@given(SCORES, SCORES, SPELLED, SPELLED)
+def test_two_objects_agree_or_are_asked_for_again(first: int, second: int, one: str, other: str) -> None:
+    found = score_of(FIVE, f"{one.format(first)}\n{other.format(second)}")
+    assert found == (first if first == second else None)
 
 
 def test_a_long_reply_is_shown_by_its_beginning_and_its_end() -> None:
@@ -144,8 +268,8 @@ NESTED = '{"a":' * 30_000
 @example('{"score": ' + '{"x": ' * 150 + "1" + "}" * 151)
 def test_nothing_but_a_verdict_or_its_own_error_comes_of_any_text(text: str) -> None:
     try:
-        found = read(text)
+        found = FIVE.read(text)
     except JudgementError as error:
         assert "\n" not in str(error)
     else:
-        assert isinstance(found, dict)
+        assert found.score is None or 1 <= found.score <= 5

@@ -14,11 +14,12 @@ from tests.judge_scripts import KEY, JudgedWorkspace, health, serving
 from tunecheck._json import JSON
 
 LISTED = {"where": "day", "expected": "2026-03-05", "actual": "05/03/2026", "kind": "date format"}
+WORDED = {**LISTED, "kind": "argument"}
 USAGE = {"input_tokens": 1_000, "output_tokens": 100}
 
 
 def judgement(score: float, reason: str, *differences: object) -> dict[str, Any]:
-    return {"reason": reason, "differences": list(differences), "score": score}
+    return {"reason": reason, "differences": list(differences) or ([] if score >= 0.8 else [WORDED]), "score": score}
 
 
 def row(row_id: str) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def test_equal_texts_need_no_model() -> None:
 
 
 def test_a_number_as_text_is_for_the_model_to_judge() -> None:
-    model = Scripted(difference(0.7, []))
+    model = Scripted(difference(0.7))
     text_days = FunctionCall("get_weather", {"city": "New York City", "days": "2"})
     found = DifferenceEvaluator(model)(response=calls(text_days), ground_truth=calls(WEATHER))
     assert found["difference_result"] == "fail"
@@ -119,7 +119,7 @@ def test_a_number_as_text_is_for_the_model_to_judge() -> None:
     ],
 )
 def test_difference_takes_calls_and_texts_on_either_side(response: Any, ground_truth: Any, shown: list[str]) -> None:
-    model = Scripted(difference(0.1, []))
+    model = Scripted(difference(0.1))
     assert DifferenceEvaluator(model)(response=response, ground_truth=ground_truth)["difference"] == 0.1
     text = asked(model)
     for part in shown:
@@ -163,10 +163,31 @@ def test_the_seven_kinds_are_asked_for_by_the_schema() -> None:
 
 
 def test_of_several_samples_the_differences_are_those_of_the_typical_one() -> None:
-    model = Scripted(difference(0.0, []), difference(0.8), difference(1.0, []))
+    model = Scripted(difference(0.0, DIFFERENCES * 2), difference(0.8), difference(1.0, []))
     found: Any = DifferenceEvaluator(model, samples=3)(response=calls(NYC), ground_truth=calls(WEATHER))
     assert found["difference"] == pytest.approx(0.6)
     assert len(found["difference_differences"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("score", "differences", "problem"),
+    [
+        (1.0, [{**DIFFERENCES[0], "kind": "argument"}], "a difference of kind 'argument' is listed"),
+        (0.3, [], "the score is 0.3, and yet no difference is listed"),
+    ],
+)
+def test_a_score_that_contradicts_its_differences_is_asked_for_again(
+    score: float, differences: Any, problem: str
+) -> None:
+    model = Scripted(difference(score, differences), difference())
+    found: Any = DifferenceEvaluator(model)(response=calls(NYC), ground_truth=calls(WEATHER))
+    assert found["difference"] == 0.9
+    assert problem in str(model.requests[1].messages[-1]["content"])
+
+
+def test_the_highest_score_goes_with_other_words() -> None:
+    model = Scripted(difference(1.0))
+    assert DifferenceEvaluator(model)(response=calls(NYC), ground_truth=calls(WEATHER))["difference"] == 1.0
 
 
 # -- replacing a prompt
@@ -296,7 +317,7 @@ HIJACK = (
 def test_a_response_that_gives_orders_stays_between_its_marks(kind: Any, values: Any) -> None:
     if kind is CallJudgeEvaluator:
         values = {**values, "ground_truth": calls(FunctionCall("f", {"a": "b"}))}
-    model = Scripted("no", "no")
+    model = Scripted("hm", "hm")
     with pytest.raises(Exception, match="cannot be read"):
         kind(model)(**values)
     first = model.requests[0].messages

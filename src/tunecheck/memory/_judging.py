@@ -62,9 +62,9 @@ class EndpointJudge:
         return dumps(dict(values)).decode()
 
     def _load(self, purpose: str) -> tuple[Prompt, Asking]:
+        from tunecheck.evaluators._judges.answer import AnswerForm
         from tunecheck.evaluators._judges.asking import Asking
         from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output
-        from tunecheck.evaluators._judges.reply import AnswerForm
 
         if not purpose.isidentifier():
             raise ConfigurationError(f"the question {purpose!r} must be a name of letters, digits and _")

@@ -2,14 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
-from tunecheck.evaluators._judges.reply import AnswerForm, JudgeAnswer, JudgementError, JudgeRefusalError, shortened
+from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer
+from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, shortened
 from tunecheck.pipeline._answer_wording import refuses
 
 _MOST_REPEATED = 4_000
@@ -68,10 +69,9 @@ class Asking:
 
     def _read(self, completion: Completion) -> tuple[JudgeAnswer | None, str]:
         try:
-            return self._form.read(completion.text or ""), ""
+            return self._form.read("\n".join(_said(completion))), ""
         except JudgementError as error:
-            cut = completion.finish_reason == "length"
-            problem = "it calls a function" if completion.tool_calls and not completion.text else str(error)
+            cut, problem = completion.finish_reason == "length", str(error)
             return None, f"it was cut off at the limit of tokens ({problem})" if cut else problem
 
     def _repair(self, text: str, problem: str) -> list[Message]:
@@ -85,6 +85,16 @@ class Asking:
         if not text.strip():
             return [again]
         return [{"role": "assistant", "content": text[:_MOST_REPEATED]}, again]
+
+
+def _said(completion: Completion) -> Iterator[str]:
+    """The text of a reply, and the arguments of functions that it calls: some models give verdicts as calls."""
+    if completion.text:
+        yield completion.text
+    for call in completion.tool_calls:
+        function = call.get("function")
+        arguments = function.get("arguments") if isinstance(function, dict) else None
+        yield arguments if isinstance(arguments, str) else dumps(arguments).decode()
 
 
 def takes_format(endpoint: Endpoint) -> bool:

@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["score", "binary", "count"]
 
 _SCORE_NAMES = ("score", "rating", "label", "verdict", "result")
 _REASON_NAMES = ("reason", "reasoning", "explanation", "rationale", "chain_of_thought", "justification")
-_YES_NO = {"pass": 1.0, "fail": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+YES_NO = {"pass": 1.0, "fail": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 _OF_THE_JUDGE = ("samples", "combine")
 """Keys of a prompt's `judge:` that say how it is asked."""
 
@@ -187,8 +187,8 @@ def _labels(prompt: Prompt, output: JudgeOutput, score: str, schema: Mapping[str
     words = schema.get("enum")
     if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
         named = {str(word): str(word).strip().casefold() for word in words}
-        if all(word in _YES_NO for word in named.values()):
-            return {label: _YES_NO[word] for label, word in named.items()}
+        if all(word in YES_NO for word in named.values()):
+            return {label: YES_NO[word] for label, word in named.items()}
     elif schema.get("type") != "string":
         return {}
     raise ConfigurationError(

@@ -13,11 +13,12 @@ from tunecheck._json import JSON, plain
 from tunecheck.endpoints._base import ChatRequest, DirectCalls, Endpoint, ModelCalls
 from tunecheck.endpoints._masking import shown, trace
 from tunecheck.evaluators._base import Evaluator, Metric, Verdict, verdict
+from tunecheck.evaluators._judges.answer import AnswerForm
 from tunecheck.evaluators._judges.asking import Asking, Combine, Judgement, combined, tokens_of
 from tunecheck.evaluators._judges.loop import JudgeLoop
 from tunecheck.evaluators._judges.model import ModelConfig, Packed, judge_endpoint, model_name, packed
 from tunecheck.evaluators._judges.output import JudgeOutput, resolve_output, where
-from tunecheck.evaluators._judges.reply import AnswerForm, JudgementError
+from tunecheck.evaluators._judges.reply import JudgementError
 from tunecheck.evaluators._judges.texts import data_mark, given
 from tunecheck.prompts._judge_section import setting_problem
 from tunecheck.prompts._loading import load_prompt
@@ -109,7 +110,7 @@ class PromptyEvaluator(Evaluator):
         assert isinstance(chosen, dict)
         self._chosen: Mapping[str, JSON] = chosen
         asked = self._over(self._prompt.parameters)
-        self._form = AnswerForm(self._output, self._prompt.source)
+        self._form = AnswerForm(self._output, self._prompt.source, self._objection)
         known = shown(self._over(self._prompt.written_parameters), "parameters")
         # What fingerprints and manifest know: no secret.
         described = plain(
@@ -144,6 +145,10 @@ class PromptyEvaluator(Evaluator):
         Subclasses have keyword parameters of their own here, which become the evaluator's.
         """
         return inputs
+
+    def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
+        """Where an answer contradicts itself, in words for its writer; it is then asked for again."""
+        return None
 
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
         """The verdict with what a subclass adds of the answer's values."""

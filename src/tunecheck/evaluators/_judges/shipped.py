@@ -25,6 +25,8 @@ KINDS = ("function", "argument", "number conversion", "date format", "missing", 
 
 _KEYS = ("expected", "actual", "kind", "where")
 _MOST_DIFFERENCES = 50
+_NOTHING_DIFFERS_FROM = 0.8
+"""By the prompt's scale, a score below says that something differs."""
 
 _ANY_VALUE: dict[str, JSON] = {"type": ["string", "number", "boolean", "null"]}
 _DIFFERENCES: dict[str, JSON] = {
@@ -218,17 +220,29 @@ class DifferenceEvaluator(_CallsJudge):
         parts = (sentence(comparison.faults), sentence(schema_faults(comparison.match)))
         return "; ".join(part for part in parts if part)
 
+    def _objection(self, values: Mapping[str, JSON], score: float) -> str | None:
+        listed = _listed(values)
+        matters = next((item["kind"] for item in listed if item["kind"] != "wording"), None)
+        if matters is not None and score == 1:
+            return f"the score is 1, and yet a difference of kind {matters!r} is listed"
+        if values.get("differences") == [] and score < _NOTHING_DIFFERS_FROM:
+            return f"the score is {score:g}, and yet no difference is listed"
+        return None
+
     def _finish(self, judged: Verdict, values: Mapping[str, JSON]) -> Verdict:
-        listed = values.get("differences")
-        # A replaced prompt may declare no outputs; then only what is a difference is taken.
-        items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
-        whole = [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]
-        kept = [{key: item[key] for key in _KEYS} for item in whole[:_MOST_DIFFERENCES]]
+        kept = [{key: item[key] for key in _KEYS} for item in _listed(values)[:_MOST_DIFFERENCES]]
         if kept and judged["difference_passed"] is False:
             properties = judged["difference_properties"]
             assert isinstance(properties, dict)
             judged = {**judged, "difference_properties": {**properties, "faults": to_json(map(_fault, kept))}}
         return {**judged, "difference_differences": [*kept]}
+
+
+def _listed(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
+    """The differences of an answer; a replaced prompt may declare no outputs, then only what is one is taken."""
+    listed = values.get("differences")
+    items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    return [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]
 
 
 def _side(reading: Reading, value: object) -> str:
