@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,29 @@ async def servers() -> AsyncIterator[Starter]:
             return await stack.enter_async_context(running(make_app(source, ServerOptions(**options))))
 
         yield start
+
+
+@contextmanager
+def serving(source: AnswerSource) -> Iterator[str]:
+    """The address of a server that runs in a thread of its own, beside a command that blocks this one."""
+    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    address: list[str] = []
+
+    async def serve() -> None:
+        async with running(make_app(source)) as url:
+            address.append(url)
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ready.wait(20)
+    try:
+        yield address[0]
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
+        loop.close()
 
 
 async def posted(url: str, body: Any, **headers: str) -> tuple[int, Any, Any]:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli_parts import here
 from tests.doctor_parts import model, verdicts
-from tests.serve_parts import Starter, servers
+from tests.serve_parts import Starter, servers, serving
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._doctor.changes import with_keys
 from tunecheck.endpoints._doctor.examination import examine
-from tunecheck.endpoints._serving.server import make_app, running
 
 
 @pytest.fixture
@@ -147,29 +142,6 @@ def test_a_definition_in_one_line_is_not_changed() -> None:
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def serving(source: Any) -> Iterator[str]:
-    """The address of a server that runs in a thread of its own, beside a command that blocks this one."""
-    loop, ready, done = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    address: list[str] = []
-
-    async def serve() -> None:
-        async with running(make_app(source)) as url:
-            address.append(url)
-            ready.set()
-            await done.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait(20)
-    try:
-        yield address[0]
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
-        loop.close()
 
 
 def test_the_command_shows_what_to_change_and_writes_it(

@@ -22,13 +22,14 @@ from tests.serve_parts import CALL, TEXT, Counting, Starter, asking, got, posted
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps_line
 from tunecheck._targets import Row
-from tunecheck.endpoints._base import ChatRequest
+from tunecheck.conversations._served import RowSource
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.endpoints._serving.middleware import Served, ServerOptions, parse_faults
 from tunecheck.endpoints._serving.server import make_app, run_server
 from tunecheck.endpoints._serving.sources import AnswerSource, EndpointSource
 from tunecheck.endpoints._urls import is_loopback
+from tunecheck.simulators._backend import Backends
 
 
 @pytest.fixture
@@ -210,10 +211,7 @@ async def test_messages_find_the_row_that_they_were_made_of(tmp_path: Path, star
     path.write_bytes(dumps_line({"id": "r1", "response": "one"}) + dumps_line({"id": "r2", "response": "two"}))
     rows = [Row(number, f"r{number}", {"query": f"question {number}"}, "") for number in (1, 2)]
 
-    def request_of(row: Row) -> ChatRequest:
-        return ChatRequest(messages=[{"role": "user", "content": row.values["query"]}])
-
-    url = await started(EndpointSource(ReplayEndpoint(path), rows, request_of))
+    url = await started(RowSource(ReplayEndpoint(path), rows, Backends()))
     assert (await posted(f"{url}/score", {"input_data": "question 2"}))[1] == {"result": "two"}
     status, reply, _ = await posted(f"{url}/score", {"input_data": "question 3"})
     assert (status, reply["error"]["message"]) == (404, "no row of the data set has these messages")

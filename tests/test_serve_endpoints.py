@@ -12,13 +12,14 @@ import aiohttp
 import pytest
 
 from tunecheck._targets import CallContext, Row, TargetOutput
+from tunecheck.conversations._served import RowSource
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._serving.middleware import ServerOptions
 from tunecheck.endpoints._serving.server import make_app, running
-from tunecheck.endpoints._serving.sources import EndpointSource
 from tunecheck.endpoints._simulated.endpoint import SimulatedEndpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.formats._reading import read_calls
+from tunecheck.simulators._backend import Backends
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,7 +35,7 @@ def rows() -> list[Row]:
 
 @pytest.fixture
 async def simulated_server(rows: list[Row]) -> AsyncIterator[str]:
-    source = EndpointSource(SimulatedEndpoint(seed=4), rows)
+    source = RowSource(SimulatedEndpoint(seed=4), rows, Backends())
     async with running(make_app(source, ServerOptions(faults={500: 0.1}, seed=2))) as url:
         yield url
 

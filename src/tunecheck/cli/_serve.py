@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._messages import clean
+from tunecheck._trust import Trust
 from tunecheck.cli._invocation import Invocation
 from tunecheck.cli._options import CommandOptions, command, flag, option
 
 if TYPE_CHECKING:
+    from tunecheck.endpoints._base import Endpoint
     from tunecheck.endpoints._serving.agent import ServedAgent
     from tunecheck.endpoints._serving.middleware import Served
     from tunecheck.endpoints._serving.sources import AnswerSource
@@ -61,9 +64,7 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
 
 
 def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
-    from tunecheck._trust import Trust
     from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, load_named
-    from tunecheck.datasets._reading import open_dataset
     from tunecheck.endpoints._replay import ReplayEndpoint
     from tunecheck.endpoints._serving.agent import NoteAgent
     from tunecheck.endpoints._serving.script import ScriptSource, read_script
@@ -81,12 +82,31 @@ def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
     if options.script is not None:
         return ScriptSource(read_script(options.script))
     if options.simulated is not None:
-        return EndpointSource(
-            load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed), open_dataset(options.simulated).rows()
-        )
+        endpoint = load_named(SIMULATED, Trust().of(WORKSPACE_SIMULATED), options.seed)
+        return _rows(endpoint, options.simulated)
     assert options.replay is not None
-    rows = None if options.dataset is None else open_dataset(options.dataset).rows()
-    return EndpointSource(ReplayEndpoint(options.replay), rows)
+    replayed = ReplayEndpoint(options.replay)
+    dataset = options.dataset or _bfcl_rows(Path(options.replay))
+    return EndpointSource(replayed) if dataset is None else _rows(replayed, dataset)
+
+
+def _rows(endpoint: Endpoint, dataset: str) -> AnswerSource:
+    from tunecheck.conversations._served import RowSource
+    from tunecheck.datasets._reading import open_dataset
+    from tunecheck.simulators._backend import Backends
+
+    opened = open_dataset(dataset)
+    return RowSource(endpoint, opened.rows(), Backends(trust=Trust().of(*opened.files)))
+
+
+def _bfcl_rows(path: Path) -> str | None:
+    """The rows that result files of BFCL answer, as a data set; None where there are no such files."""
+    from tunecheck.bfcl._result_files import find_results
+
+    if not (path.is_dir() or path.name.endswith("_result.json")):
+        return None
+    files = (file for model in find_results(path).models.values() for file in model)
+    return f"bfcl:{','.join(dict.fromkeys(file.category.name for file in files))}"
 
 
 def _what(options: ServeOptions) -> str:

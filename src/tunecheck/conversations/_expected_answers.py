@@ -1,5 +1,6 @@
 """The answer that the ground truth expects in each step: what a simulated model answers, or gets wrong."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -38,16 +39,45 @@ def question_row(row: Row, tools: Tools) -> Row:
         return _answered(row, row.id, write_calls([FunctionCall(name) for name in names[:1]], "openai"))
     if check not in ("simple", "multiple", "parallel") or not isinstance(truth, list):
         return row
-    as_source = row.values.get("language") in ("java", "javascript")
+    language = row.values.get("language")
+    kinds = _java_types(tools) if language == "java" else {}
     calls: list[FunctionCall] = []
     for name, options in (item for each in truth if isinstance(each, dict) for item in each.items()):
         arguments: dict[str, JSON] = {}
         for key, values in options.items() if isinstance(options, dict) else ():
             if not _may_be_left_out(values):
                 value = _first(values)
-                arguments[key] = dumps(value).decode() if as_source and not isinstance(value, str) else value
+                foreign = language in ("java", "javascript") and not isinstance(value, str)
+                arguments[key] = _source(value, kinds.get(key)) if foreign else value
         calls.append(FunctionCall(name if name in names else name.replace(".", "_"), arguments))
     return _answered(row, row.id, write_calls(calls, "openai"))
+
+
+_JAVA_TYPE = re.compile(r"\bJava (\w+) type parameter.*?(?:elements are of type (\w+)|$)", re.DOTALL)
+
+
+def _java_types(tools: Tools) -> dict[str, tuple[str, str | None]]:
+    """The Java types of parameters, and of their elements, as BFCL's descriptions say them."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for name, schema in (item for tool in tools for item in _properties(tool).items()):
+        said = _JAVA_TYPE.search(str(schema.get("description"))) if isinstance(schema, dict) else None
+        if said is not None:
+            found[name] = said[1], said[2]
+    return found
+
+
+def _source(value: JSON, kind: tuple[str, str | None] | None) -> str:
+    """A value as source text: of JavaScript as JSON has it, of Java as its type asks."""
+    name, element = kind or ("", None)
+    if isinstance(value, list) and name in ("Array", "ArrayList"):
+        items = ", ".join(_source(item, None if element is None else (element, None)) for item in value)
+        if name == "Array":
+            return f"new {element}[]{{{items}}}"
+        return f"new ArrayList<>(Arrays.asList({items}))" if items else "new ArrayList<>()"
+    if isinstance(value, dict) and name == "HashMap":
+        puts = "".join(f'put("{key}", {_source(item, None)}); ' for key, item in value.items())
+        return f"new HashMap<String, Object>() {{{{ {puts}}}}}"
+    return dumps(value).decode() + {"long": "L", "float": "f"}.get(name, "")
 
 
 def _answered(row: Row, row_id: str, answer: JSON) -> Row:
@@ -78,8 +108,13 @@ def _parameters(tools: Tools) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for tool in tools:
         function = tool.get("function")
-        schema = function.get("parameters") if isinstance(function, dict) else None
-        properties = schema.get("properties") if isinstance(schema, dict) else None
         if isinstance(function, dict):
-            names[str(function.get("name"))] = list(properties) if isinstance(properties, dict) else []
+            names[str(function.get("name"))] = list(_properties(tool))
     return names
+
+
+def _properties(tool: Mapping[str, JSON]) -> dict[str, JSON]:
+    function = tool.get("function")
+    schema = function.get("parameters") if isinstance(function, dict) else None
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
