@@ -12,7 +12,9 @@ import pytest
 
 from tunecheck import CallCheckEvaluator, FunctionCallMatchEvaluator, PluginError, read_calls
 from tunecheck.calls import FunctionCall
+from tunecheck.evaluators._judges.texts import shown
 from tunecheck.formats import JsonCalls, NamedCalls, Profile
+from tunecheck.pipeline._mapping import row_kind_reader
 
 
 def tool(name: str, **properties: str) -> dict[str, Any]:
@@ -100,11 +102,20 @@ def test_text_between_tags_has_the_type_of_its_definition(written: str, meant: s
         f"functionget_weather\n```json\n{JSON}\n```",
         f"analysisI think.assistantcommentary to=functions.get_weather json{JSON}",
         f"Thought: I look.\nAction: get_weather\nAction Input: {JSON}\nObservation: sun",
+        f'{{"get_weather": {JSON}}}',
+        "{'get_weather': {'city': 'Paris', 'days': 3}}",
+        f'[["get_weather", {JSON}]]',
+        "[\"get_weather(city='Paris', days=3)\"]",
+        f'{{"function": "get_weather", "args": {JSON}}}',
+        "`[get_weather(city='Paris', days=3)]`",
+        f"get_weather:\n\n{JSON}",
+        "[get\\_weather(city='Paris', days=3)]",
     ],
 )
 def test_what_is_left_without_special_tokens_is_a_call_only_with_the_name_of_a_tool(text: str) -> None:
     assert read_calls(text, tools=TOOLS).calls == (WEATHER,)
-    assert read_calls(text.replace("get_weather", "get_water"), tools=TOOLS).calls in ((), unknown(text))
+    other = text.replace("get_weather", "get_water").replace("get\\_weather", "get\\_water")
+    assert read_calls(other, tools=TOOLS).calls in ((), unknown(text))
 
 
 def unknown(text: str) -> tuple[FunctionCall, ...]:
@@ -112,9 +123,17 @@ def unknown(text: str) -> tuple[FunctionCall, ...]:
     return (FunctionCall("get_water", WEATHER.arguments),) if "to=functions" in text else ()
 
 
+def test_a_tool_is_known_by_its_name_with_dots_as_underscores() -> None:
+    for text in ("math_add(a=1)", '[{"math_add": {"a": 1}}]'):
+        assert read_calls(text, tools=[tool("math.add", a="integer")]).calls == (FunctionCall("math_add", {"a": 1}),)
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        '[["Paris", {"weather": "sunny"}]]',
+        '["Paris (France)", "Rome (Italy)"]',
+        '{"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}',
         '[{"paris": {"weather": "sunny"}}]',
         '{"answer": {"text": "sunny"}}',
         '```json\n[{"paris": {"weather": "sunny"}}]\n```',
@@ -127,6 +146,29 @@ def unknown(text: str) -> tuple[FunctionCall, ...]:
 def test_data_and_prose_are_no_calls(text: str) -> None:
     reading = read_calls(text, tools=TOOLS)
     assert (reading.calls, reading.problem) == ((), None)
+
+
+@pytest.mark.parametrize("data", [[{"paris": {"weather": "sunny"}}], {"answer": {"text": "sunny"}}])
+def test_nor_is_data_that_is_no_text(data: Any) -> None:
+    assert read_calls(data, tools=TOOLS).calls == ()
+    found = FunctionCallMatchEvaluator()(response=data, ground_truth="It is sunny.", tool_definitions=TOOLS)
+    assert found["function_call_match"] == 1.0
+    assert row_kind_reader({"default": {}})({"ground_truth": data, "tool_definitions": TOOLS}, {}) == "answer"
+    assert shown(data, TOOLS) == json.dumps(data, separators=(",", ":"))
+
+
+def test_a_bare_call_of_a_tool_is_one_wherever_a_row_is_read() -> None:
+    text = "get_weather(city='Paris', days=3)"
+    assert (
+        FunctionCallMatchEvaluator()(response=text, ground_truth=text, tool_definitions=TOOLS)["function_call_match"]
+        == 1.0
+    )
+    assert row_kind_reader({"default": {}})({"ground_truth": text, "tool_definitions": TOOLS}, {}) == "call"
+    assert shown(text, TOOLS) == shown([{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}])
+    answer = [{"get_weather": {"city": ["Paris"], "days": [3]}}]
+    evaluator = CallCheckEvaluator(compat="strict")
+    assert evaluator(response=text, tools=TOOLS, ground_truth=answer)["call_check"] == 1.0
+    assert evaluator(response=text, tools=TOOLS, check="irrelevance")["call_check"] == 0.0
 
 
 THOUGHT = 'Maybe <tool_call>{"name": "stop"}</tool_call>? No.'
@@ -217,8 +259,8 @@ def test_an_evaluator_reads_a_familys_text_by_the_tools_of_the_row() -> None:
 
 
 def test_a_chosen_family_is_what_call_check_reads() -> None:
-    text = f"<call>get_weather{JSON}</call>"
-    profile = Profile("mine", NamedCalls(re.compile(r"(?P<name>\w+)")), marks=("<call>",), closes=("</call>",))
+    text = f"<call>get_weather={JSON}</call>"
+    profile = Profile("mine", NamedCalls(re.compile(r"(?P<name>\w+)=")), marks=("<call>",), closes=("</call>",))
     row = {"response": text, "tools": TOOLS, "ground_truth": [{"get_weather": {"city": ["Paris"], "days": [3]}}]}
     assert CallCheckEvaluator(compat="strict", format=profile)(**row)["call_check"] == 1.0
     assert CallCheckEvaluator(compat="strict")(**row)["call_check"] == 0.0

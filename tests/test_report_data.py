@@ -171,7 +171,8 @@ def test_what_differs_deep_inside_marks_its_argument_and_names_the_place() -> No
 def test_a_value_that_the_evaluator_failed_is_marked_however_alike_it_looks(tmp_path: Path) -> None:
     """5 in a list is not 5.0 for the evaluator: the page says what it says."""
     truths: list[Any] = [tool_call("f", a=[5]), [{"f": {"a": [5]}}]]
-    run = make_run(tmp_path, [row(number, truth, tool_call("f", a=5.0)) for number, truth in enumerate(truths)])
+    made, tools = tool_call("f", a=5.0), [{"name": "f", "parameters": {}}]
+    run = make_run(tmp_path, [row(at, truth, made, tool_definitions=tools) for at, truth in enumerate(truths)])
     for details in data_of(report_of(run, tmp_path), "rows-0"):
         assert details["pairs"] == [
             [["f", [["a", "[5]", "wrong"]]], ["f", [["a", "5.0", "wrong"]]], "differs", [["a", "other"]]]

@@ -14,6 +14,7 @@ from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
 from tunecheck.calls._matching.match import assign
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._python_text import bind_positional
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.conversations._bfcl_text import UndecodableError
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded
@@ -148,9 +149,10 @@ def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
         documents = _documents(row)
         if result is None or (isinstance(result, str) and result.startswith(_ERROR_RESULT)):
             return failed("inference_error", f"no answer was recorded: {shown(result)}")
-        decoded = _decoded(result, mode, language)
+        tools = ToolDefinitions.first_of([[*documents.values()]])
+        decoded = _decoded(result, mode, language, tools)
         if check == "irrelevance":
-            return _irrelevance(decoded, result)
+            return _irrelevance(decoded, result, tools)
         if check == "relevance":
             return _relevance(decoded, documents, result)
         if decoded.problem is not None:
@@ -161,19 +163,20 @@ def _strictly(row: Mapping[str, object], result: object, mode: Mode) -> Verdict:
         return Verdict(None, INVALID_ENTRY, None, f"nobody can pass this row: {error}")
 
 
-def _decoded(result: object, mode: Mode, language: str) -> Decoded:
+def _decoded(result: object, mode: Mode, language: str, tools: ToolDefinitions) -> Decoded:
     if not isinstance(result, str):
         return decode_step([result] if isinstance(result, dict) else result)
     if language != "python":
         return source_calls(result)
     if mode == "text":
-        return decode_step(result, text_mode=True)
-    reading = read_calls(result)  # beside tools, a call may come as text in some model's own format
-    return decode_step(result) if not reading.calls else decode_step(result, text_mode=True)
+        return decode_step(result, text_mode=True, tools=tools)
+    reading = read_calls(result, tools=tools)  # beside tools, a call may come as text in some model's own format
+    return decode_step(result) if not reading.calls else decode_step(result, text_mode=True, tools=tools)
 
 
-def _irrelevance(decoded: Decoded, result: object) -> Verdict:
-    attempted = decoded.problem is not None and (not isinstance(result, str) or read_calls(result).problem is not None)
+def _irrelevance(decoded: Decoded, result: object, tools: ToolDefinitions) -> Verdict:
+    unreadable = not isinstance(result, str) or read_calls(result, tools=tools).problem is not None
+    attempted = decoded.problem is not None and unreadable
     if not decoded.calls and not attempted:
         return _PASSED
     text = f"called {shown([call.text() for call in decoded.calls] or result)}; no call was asked for"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
@@ -80,6 +81,15 @@ class ToolDefinitions:
             return _read_text(value)
         return cls(_by_name(value))
 
+    @classmethod
+    def first_of(cls, values: Iterable[object]) -> ToolDefinitions:
+        """The first of these values that are definitions; none where there are none that can be read."""
+        for value in values:
+            with suppress(ValueError):
+                if tools := cls.read(value):
+                    return tools
+        return _NONE
+
     def __bool__(self) -> bool:
         return bool(self._tools)
 
@@ -96,6 +106,13 @@ class ToolDefinitions:
         """The definition of that function, if there is one."""
         tool = self._tools.get(name)
         return None if tool is None else FunctionDefinition(name, _parameters(tool))
+
+    def spelled(self, name: str) -> FunctionDefinition | None:
+        """The definition of that function, or else of one whose name is the same with dots written as underscores."""
+        if name in self._tools:
+            return self.get(name)
+        plain = name.replace(".", "_")
+        return next((self.get(tool) for tool in self._tools if tool.replace(".", "_") == plain), None)
 
 
 _NONE = ToolDefinitions({})

@@ -10,7 +10,8 @@ from tunecheck._json import JSON
 from tunecheck.calls._python_text import NAME, PythonScanner
 from tunecheck.calls._strict_json import UnreadableError, decode_at, skip_space
 from tunecheck.formats._collector import CallCollector
-from tunecheck.formats._json_shapes import ReadText, take_shape
+from tunecheck.formats._json_shapes import ReadText, is_definition
+from tunecheck.formats._spellings import take_value
 
 _MOST_FAILURES = 30  # values that turn out to be none: each costs a look at the text's rest
 
@@ -19,7 +20,7 @@ _CANDIDATE = re.compile(
     rf"|\bAction[ \t]*:[ \t]*(?P<action>[^\s()]++)[ \t]*\n+\s*Action[ _]Input[ \t]*:\s*+"
     rf"|(?<!`)(?P<list>\[)\s*+(?P<listed>{NAME})\s*+\("
     rf"|(?P<json>[\[{{])(?=\s*+(?:[\[{{]\s*+)?(?:[\[{{]\s*+)?[\"'])"
-    rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d++)?[ \t]*+\n?(?:```(?:json)?\s*+)?"
+    rf"|(?<![\w./-])(?P<named>[\w.-]{{1,160}}+)(?P<index>:\d*+)?[ \t]*+\n{{0,2}}(?:```(?:json)?\s*+)?"
     r"(?=[ \t]*+\{\s*+[\"'}])"
 )
 _CLOSING = re.compile(r"\s*+```")
@@ -29,6 +30,7 @@ _ANNOUNCED = re.compile(
     r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
 )
 _LIST_START = re.compile(rf"\s*+(?:{NAME}\s*+=(?!=)|[\"'\d\[{{)]|\Z)")
+_QUOTED = re.compile(r"(`{1,3})([^`]++)\1\s*+")
 _CALL_START = re.compile(rf"\s*+({NAME})\s*+\(")
 _ID_LENGTH = 9  # of Mistral's
 _PREFIX = re.compile(r"functions\.|function|assistant|commentary|[A-Za-z0-9]{9}")
@@ -40,7 +42,7 @@ def take_bare(body: str, limit: int, collector: CallCollector, read_text: ReadTe
     Raises:
         UnreadableError: a tool is called by name, and its arguments cannot be read.
     """
-    if _take_lines(body, collector):
+    if _take_quoted(body, collector, read_text) or _take_lines(body, collector):
         return True
     position, said, failures = 0, 0, 0
     while failures < _MOST_FAILURES and (candidate := _CANDIDATE.search(body, position)):
@@ -92,6 +94,8 @@ def _take_candidate(body: str, candidate: re.Match[str], held: CallCollector, re
     end = skip_space(body, end)
     if candidate["named"] or body.startswith("{", end):
         arguments, end = decode_at(body, end)
+        if is_definition(arguments):
+            raise _NoCallError(end)
     elif body[end:].strip():
         raise UnreadableError(f"the input of {name!r} is not an object")
     held.add("react" if candidate["action"] else "named", name, arguments)
@@ -142,10 +146,20 @@ def _take_json(body: str, start: int, held: CallCollector, read_text: ReadText) 
         if announced and held.knows(announced[1]):
             raise
         raise _NoCallError(start + 1, costly=True) from None
-    taken = take_shape(value, held, read_text)
+    taken = take_value(value, held, read_text)
     if not taken or not held.calls or not all(held.knows(call.name) for call in held.calls):
         raise _NoCallError(end)
     return end
+
+
+def _take_quoted(body: str, collector: CallCollector, read_text: ReadText) -> bool:
+    """A text that stands between backticks as a whole."""
+    quoted = _QUOTED.fullmatch(body)
+    if not quoted or not (reading := read_text(quoted[2])).calls:
+        return False
+    collector.spans.append((0, len(body)))
+    collector.add_reading(reading)
+    return True
 
 
 def _take_lines(body: str, collector: CallCollector) -> bool:

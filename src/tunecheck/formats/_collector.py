@@ -68,7 +68,7 @@ class CallCollector:
 
     def knows(self, name: str) -> bool:
         """Whether there is a tool of that name; where a format was chosen without tools, any may be."""
-        return name in self._tools if self._tools else self._strict
+        return self._tools.spelled(name) is not None if self._tools else self._strict
 
     def names_tool(self, text: str) -> bool:
         """Whether a tool's name stands in the text."""
@@ -76,7 +76,7 @@ class CallCollector:
 
     def schema(self, name: str) -> Schema | None:
         """The schema of a tool's parameters, if it is known."""
-        definition = self._tools.get(name) if self._tools else None
+        definition = self._tools.spelled(name) if self._tools else None
         return definition.schema if definition else None
 
     def fresh(self) -> "CallCollector":

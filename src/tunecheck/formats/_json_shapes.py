@@ -64,7 +64,7 @@ def take_named(value: object, collector: CallCollector) -> None:
             continue
         inner = item.get("function")
         held = inner if isinstance(inner, dict) and "name" not in item else item
-        if "arguments" not in held and _is_definition(held.get("parameters")):
+        if "arguments" not in held and is_definition(held.get("parameters")):
             raise UnreadableError(f"{quoted(_first(held, *_NAMES))} is defined as a tool, not called")
         arguments = held.get(next((key for key in _ARGUMENTS if key in held), "arguments"))
         collector.add(collector.format, _first(held, *_NAMES), arguments, _first(item, "id", "tool_call_id"))
@@ -244,10 +244,10 @@ def _is_bare(item: _Object) -> bool:
     name, parameters = item["name"], item.get("parameters")
     if not isinstance(name, str) or not _FUNCTION_NAME.fullmatch(name) or not isinstance(parameters, dict):
         return False
-    return not _is_definition(parameters)
+    return not is_definition(parameters)
 
 
-def _is_definition(parameters: object) -> bool:
+def is_definition(parameters: object) -> bool:
     """Whether these are the parameters of a tool's definition rather than arguments of a call."""
     if not isinstance(parameters, dict):
         return False
@@ -325,7 +325,7 @@ def _take_list(items: list[Any] | tuple[Any, ...], collector: CallCollector, rea
         return _take_bfcl(items, collector)
     takers = [_list_item(item, read_text) for item in items]
     if not any(takers):
-        return _is_bfcl(items) and _take_bfcl(items, collector)
+        return is_bfcl(items) and _take_bfcl(items, collector)
     calls = sum(1 for item, taker in zip(items, takers, strict=True) if taker and not _is_message(item))
     for number, (item, taker) in enumerate(zip(items, takers, strict=True), 1):
         if taker:
@@ -355,9 +355,14 @@ def _is_bfcl_text(items: Iterable[object]) -> bool:
     return bool(texts) and all(isinstance(text, str) and text.lstrip()[:1] == "{" for text in texts)
 
 
-def _is_bfcl(items: Iterable[object]) -> bool:
-    """`[{"f": {…}}]`: objects of one key that could be a function's name, each with an object or empty text."""
+def is_bfcl(items: object) -> bool:
+    """`[{"f": {…}}]`: objects of one key that could be a function's name, each with an object or empty text.
+
+    Data look like that too; with texts of objects throughout, they do not.
+    """
     sure = False
+    if not isinstance(items, (list, tuple)) or _is_bfcl_text(items):
+        return False
     for item in items:
         if not isinstance(item, dict) or len(item) != 1:
             return False

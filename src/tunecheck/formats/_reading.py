@@ -26,8 +26,8 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._strict_json import UnreadableError, check_size, exact, place
 from tunecheck.formats._choosing import chosen
 from tunecheck.formats._collector import CallCollector, failed
-from tunecheck.formats._json_shapes import take_shape
 from tunecheck.formats._profiles import Profile
+from tunecheck.formats._spellings import take_value
 from tunecheck.formats._texts import TextReader
 
 
@@ -107,9 +107,9 @@ def read_python_calls(text: str) -> Reading:
 def _read_value(value: object, reader: TextReader) -> Reading:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return reader.read(bytes(value).decode("utf-8", "backslashreplace"))
-    collector = CallCollector()
+    collector = CallCollector(reader.tools, strict=reader.profile is not None)
     try:
-        held = take_shape([value] if isinstance(value, FunctionCall) else _plain_objects(value), collector, reader.read)
+        held = take_value([value] if isinstance(value, FunctionCall) else _plain_objects(value), collector, reader.read)
     except UnreadableError as error:
         return failed("\n".join(collector.texts), collector, error)
     return collector.reading() if held else Reading(text=_text_of(value))

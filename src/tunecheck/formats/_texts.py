@@ -11,9 +11,9 @@ from tunecheck.calls._strict_json import MAX_CHARACTERS, UnreadableError, check_
 from tunecheck.formats._bare import take_bare
 from tunecheck.formats._collector import CallCollector, failed, without_end_marks
 from tunecheck.formats._families.thoughts import ANSWERS
-from tunecheck.formats._json_shapes import take_shape
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
+from tunecheck.formats._spellings import take_value
 
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
 _CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
@@ -48,6 +48,13 @@ class TextReader:
 
     def read(self, text: str) -> Reading:
         """The calls of a text. It never raises."""
+        reading = self._read(text)
+        if reading.calls or not self.tools or "\\_" not in text:
+            return reading
+        unescaped = self._read(text.replace("\\_", "_"))  # in Markdown, `_` is written so
+        return unescaped if unescaped.calls else reading
+
+    def _read(self, text: str) -> Reading:
         if not self._may_hold_calls(text):
             return Reading((), text)
         collector = CallCollector(self.tools, strict=self.profile is not None)
@@ -171,11 +178,17 @@ class TextReader:
         try:
             value, end = decode_at(body, position)
         except UnreadableError as error:
-            if not _announces(body, position):
+            announced = _announces(body, position)
+            if not announced and not (collector.gated and collector.names_tool(body)):
                 return None
-            value, end = _literal_at(body, position, error)
+            try:
+                value, end = _literal_at(body, position, error)
+            except UnreadableError:
+                if announced:
+                    raise
+                return None
             literal = True
-        if not take_shape(value, collector, self.read):
+        if not take_value(value, collector, self.read):
             return None
         if literal and collector.format == "tool_uses":
             collector.format = "tool_uses_text"

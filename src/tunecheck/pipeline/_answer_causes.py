@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -68,7 +67,7 @@ class Answer:
         codes = frozenset(fault.code for fault in faults)
         turns = _turns(columns)
         response = _response(columns, arguments) if turns is None else _last_step(turns, faults)
-        tools = _tools(arguments, row)
+        tools = ToolDefinitions.first_of(source.get(name) for source in (arguments, row) for name in _TOOLS)
         return cls(
             columns=columns,
             response=response,
@@ -124,14 +123,6 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
         return calls
     given = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
     return next((value for value in given if value is not None and value == value), None)  # pandas writes NaN for none
-
-
-def _tools(arguments: Mapping[str, object], row: Mapping[str, object]) -> ToolDefinitions:
-    for value in (source.get(name) for source in (arguments, row) for name in _TOOLS):
-        with suppress(ValueError):
-            if tools := ToolDefinitions.read(value):
-                return tools
-    return ToolDefinitions.read(None)
 
 
 def answer_causes(answer: Answer) -> Iterator[Fault]:

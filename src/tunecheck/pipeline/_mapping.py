@@ -16,6 +16,7 @@ from typing import Literal
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, MISSING, Missing, ValuePath, find, parse_path, plain
 from tunecheck._messages import did_you_mean
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._reading import read_calls
 
 Source = Literal["data", "target"]
@@ -307,31 +308,41 @@ def is_async(function: Callable[..., object]) -> bool:
 
 
 _GROUND_TRUTH = "ground_truth"
+_TOOLS = "tool_definitions"
 
 
 def row_kind_reader(
     layers: Mapping[str, Mapping[str, Mapped]],
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], str | None]:
     """A function from a row's data and target columns to `call`, `answer`, or None where it has no ground truth."""
-    mapped = [layers["default"].get(_GROUND_TRUTH), *(layer.get(_GROUND_TRUTH) for layer in layers.values())]
-    chosen = next((candidate for candidate in mapped if candidate is not None), None)
+    truth, definitions = _value_reader(layers, _GROUND_TRUTH), _value_reader(layers, _TOOLS)
 
     def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
-        if chosen is None:
-            value = data.get(_GROUND_TRUTH)
-        elif isinstance(chosen, Constant):
-            value = chosen.value
-        else:
-            value = chosen.value_in(data, target)
+        value = truth(data, target)
         if value is None:
             return None
-        return "call" if _asks_for_call(value) or _turns_ask(value) else "answer"
+        tools = ToolDefinitions.first_of([definitions(data, target)])
+        return "call" if _asks_for_call(value, tools) or _turns_ask(value) else "answer"
 
     return kind
 
 
-def _asks_for_call(value: object) -> bool:
-    reading = read_calls(value)
+def _value_reader(
+    layers: Mapping[str, Mapping[str, Mapped]], parameter: str
+) -> Callable[[Mapping[str, object], Mapping[str, object]], object]:
+    """What a parameter is in a row: as it is mapped for all evaluators or for one, else the column of its name."""
+    mapped = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
+    chosen = next((candidate for candidate in mapped if candidate is not None), None)
+    if chosen is None:
+        return lambda data, target: data.get(parameter)
+    if isinstance(chosen, Constant):
+        value = chosen.value
+        return lambda data, target: value
+    return chosen.value_in
+
+
+def _asks_for_call(value: object, tools: ToolDefinitions | None = None) -> bool:
+    reading = read_calls(value, tools=tools)
     return bool(reading.calls or reading.problem)
 
 

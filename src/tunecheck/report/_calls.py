@@ -12,6 +12,7 @@ import msgspec
 from tunecheck._faults import Fault, title
 from tunecheck._json import JSON
 from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.formats._reading import read_calls
 from tunecheck.report._texts import as_json, as_text, cut
 
@@ -44,13 +45,14 @@ class JudgedCalls:
 class Sides:
     """What is laid side by side; `judged` is None where no evaluator says anything of the calls.
 
-    `text` is what the model said beside its calls.
+    `text` is what the model said beside its calls, `tools` the definitions of the row's tools.
     """
 
     ground_truth: JSON
     response: JSON
     text: JSON
     judged: JudgedCalls | None
+    tools: JSON = None
 
 
 @dataclass(slots=True)
@@ -76,8 +78,9 @@ def side_by_side(sides: Sides, wanted: Reading | None = None) -> SideBySide:
 
     Never raises: what cannot be read is shown as it is.
     """
-    wanted = read = _read(sides.ground_truth) if wanted is None else wanted
-    made = _read(sides.response)
+    tools = ToolDefinitions.first_of([sides.tools])
+    wanted = read = _read(sides.ground_truth, tools) if wanted is None else wanted
+    made = _read(sides.response, tools)
     judged, alternatives = sides.judged, sides.judged is not None and sides.judged.alternatives
     accepted = _possible_answers(sides.ground_truth) if alternatives is not False or judged is None else ()
     if accepted:
@@ -98,10 +101,9 @@ def names_of(calls: Iterable[FunctionCall]) -> list[str]:
     return list(dict.fromkeys(call.name[:200] for call in calls))[:_MOST_CALLS]
 
 
-def _read(value: JSON) -> Reading:
-    if isinstance(value, dict) and len(value) == 1 and all(isinstance(item, dict) for item in value.values()):
-        return read_calls([value])
-    return read_calls(value)
+def _read(value: JSON, tools: ToolDefinitions) -> Reading:
+    single = isinstance(value, dict) and len(value) == 1 and all(isinstance(item, dict) for item in value.values())
+    return read_calls([value] if single and not tools else value, tools=tools)
 
 
 def _possible_answers(value: JSON) -> tuple[FunctionCall, ...]:

@@ -117,7 +117,8 @@ class DetailReader:
         if parts.is_conversation:
             return None
         judged = _judged_calls(self._run.evaluators, verdicts)
-        return Sides(parts.ground_truth, parts.response, parts.target.get("text"), judged)
+        tools = self._run.tools(parts.data, parts.target)
+        return Sides(parts.ground_truth, parts.response, parts.target.get("text"), judged, tools)
 
     def _answered(
         self, row: Mapping[str, JSON], columns: Columns, verdicts: Sequence[Verdict], parts: _Parts, calls: SideBySide

@@ -52,6 +52,7 @@ class ReportedRun:
     evaluators: Sequence[Evaluated]
     ground_truth: ValueReader
     response: ValueReader
+    tools: ValueReader
     group_by: Sequence[str]
 
     @property
@@ -79,6 +80,7 @@ def read_run(run: Run) -> ReportedRun:
         evaluators,
         _reader(manifest, "ground_truth", ("ground_truth", "answer")),
         _reader(manifest, "response", ("response",)),
+        _reader(manifest, "tool_definitions", ("tool_definitions", "tools", "functions")),
         manifest.group_by,
     )
 

@@ -97,23 +97,23 @@ def compare_calls(
     """
     definitions = ToolDefinitions.read(_given(tool_definitions))
     made = _read(response, definitions, format)
-    wanted = _read_ground_truth(ground_truth, alternatives=policy.alternatives)
+    wanted = _read_ground_truth(ground_truth, definitions, alternatives=policy.alternatives)
     return CallComparison(policy, made, wanted, match_calls(made.calls, wanted.calls, policy, definitions))
 
 
 def _read(value: object, tools: ToolDefinitions | None = None, format: str | Profile = AUTO) -> Reading:
     value = _given(value)
     reading = read_calls(value, tools=tools, format=format) if tools or format != AUTO else read_once(value)
-    if isinstance(value, dict) and not reading.calls and reading.problem is None and _is_single(value):
+    if not tools and isinstance(value, dict) and not reading.calls and not reading.problem and _is_single(value):
         return read_calls([value])  # {"f": {…}}: BFCL's form without the list; as a text it would be any JSON answer
     return reading
 
 
-def _read_ground_truth(value: object, *, alternatives: bool) -> Reading:
+def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: bool) -> Reading:
     value = _given(value)
     if alternatives and (answers := _possible_answers(_as_data(value))):
         return Reading(calls=answers, format="bfcl")
-    reading = _read(value)
+    reading = _read(value, tools)
     if reading.problem is not None:
         raise ValueError(f"the ground truth's call cannot be read: {reading.problem}")
     if isinstance(value, (dict, list)) and value and not reading.calls and reading.text == _json(value):

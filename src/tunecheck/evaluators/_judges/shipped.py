@@ -79,21 +79,26 @@ class ShippedJudge(PromptyEvaluator):
 class RelevanceEvaluator(ShippedJudge):
     """How well the response answers what was asked, from 1 (not at all) to 5 (fully, and nothing beside it).
 
-    Called with `query` (a text, or the messages of a conversation) and `response` (a text, or calls in any readable
-    format). A row passes from 3 on.
+    Called with `query` (a text, or the messages of a conversation), `response` (a text, or calls in any readable
+    format) and, where there are any, `tool_definitions`, by which calls without a mark are known. A row passes from 3
+    on.
     """
 
     replaceable_prompt: ClassVar[str] = "relevance"
     _provided: ClassVar[frozenset[str]] = frozenset({"query", "response"})
 
-    def _prepare(self, *, query: object, response: object, **more: object) -> Mapping[str, object] | Settled:
-        return {"query": shown(query), "response": shown(response), **more}
+    def _prepare(
+        self, *, query: object, response: object, tool_definitions: object = None, **more: object
+    ) -> Mapping[str, object] | Settled:
+        said = shown(response, tool_definitions)
+        return {"query": shown(query), "response": said, "tool_definitions": tool_definitions, **more}
 
 
 class GroundednessEvaluator(ShippedJudge):
     """How far the context supports what the response says, from 1 (contradicted or made up) to 5 (all of it).
 
-    Called with `response`, `context` (texts, lists or data) and, where there is one, `query`. A row passes from 3 on.
+    Called with `response`, `context` (texts, lists or data) and, where there are any, `query` and `tool_definitions`.
+    A row passes from 3 on.
 
     Raises, when called:
         ValueError: there is no context.
@@ -103,12 +108,25 @@ class GroundednessEvaluator(ShippedJudge):
     _provided: ClassVar[frozenset[str]] = frozenset({"response", "context", "query"})
 
     def _prepare(
-        self, *, response: object, context: object, query: object = None, **more: object
+        self,
+        *,
+        response: object,
+        context: object,
+        query: object = None,
+        tool_definitions: object = None,
+        **more: object,
     ) -> Mapping[str, object] | Settled:
         support = shown(context)
         if not support.strip():
             raise ValueError("there is no context that could support the response")
-        return {"response": shown(response), "context": support, "query": shown(query), **more}
+        said = shown(response, tool_definitions)
+        return {
+            "response": said,
+            "context": support,
+            "query": shown(query),
+            "tool_definitions": tool_definitions,
+            **more,
+        }
 
 
 class _CallsJudge(ShippedJudge, abc.ABC):
@@ -133,8 +151,8 @@ class _CallsJudge(ShippedJudge, abc.ABC):
             return settled
         calls = (*comparison.ground_truth.calls, *comparison.response.calls)
         return {
-            "response": _side(comparison.response, response),
-            "ground_truth": _side(comparison.ground_truth, ground_truth),
+            "response": _side(comparison.response, response, tool_definitions),
+            "ground_truth": _side(comparison.ground_truth, ground_truth, tool_definitions),
             "tool_definitions": defined_tools(ToolDefinitions.read(tool_definitions), calls),
             "query": shown(query),
             "matching": self._matching(comparison),
@@ -245,10 +263,10 @@ def _listed(values: Mapping[str, JSON]) -> list[dict[str, JSON]]:
     return [item for item in items if item.get("kind") in KINDS and all(key in item for key in _KEYS)]
 
 
-def _side(reading: Reading, value: object) -> str:
+def _side(reading: Reading, value: object, tool_definitions: object) -> str:
     if reading.calls:
         return canonical_text(reading.calls)
-    text = shown(value)
+    text = shown(value, tool_definitions)
     if reading.problem is not None:
         return f"{text}\n(It looks like a function call and cannot be read as one: {reading.problem})"
     return text if text.strip() else "(nothing)"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, canonical, dumps, plain
 from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.formats._reading import read_calls
-
-if TYPE_CHECKING:
-    from tunecheck.calls._schemas import ToolDefinitions
 
 _MOST_TOOLS = 20_000
 """Characters of tool definitions that a prompt shows."""
@@ -27,22 +24,23 @@ def given(value: object) -> object:
     return None if isinstance(value, float) and value != value else value
 
 
-def shown(value: object) -> str:
+def shown(value: object, tool_definitions: object = None) -> str:
     """A response, a question or a context as text.
 
-    A text stands as it is; calls in their canonical form, messages as `role: content`; other data as its JSON.
+    A text stands as it is; calls (of these tools, where it cannot be told otherwise) in their canonical form, messages
+    as `role: content`; other data as its JSON.
     """
-    value = given(value)
+    value, tools = given(value), ToolDefinitions.first_of([tool_definitions])
     if value is None:
         return ""
     if isinstance(value, str):
-        reading = read_calls(value)
+        reading = read_calls(value, tools=tools)
         return canonical_text(reading.calls) if reading.calls else value
     messages = value if isinstance(value, (list, tuple)) and all(map(_is_message, value)) else ()
     # A single message of the assistant is the answer itself, not a conversation.
     if len(messages) > 1 or (messages and messages[0]["role"] != "assistant"):
         return "\n".join(map(_message, messages))
-    reading = read_calls(value)
+    reading = read_calls(value, tools=tools)
     return canonical_text(reading.calls) if reading.calls else reading.text or _json(value)
 
 

@@ -1,0 +1,73 @@
+"""Calls in JSON values of no agreed shape, which count only with the name of a tool: `{"f": {…}}`, `["f(a=1)"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import PythonScanner
+from tunecheck.calls._strict_json import UnreadableError
+from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._json_shapes import ReadText, is_bfcl, is_definition, take_shape
+
+_NAMES = ("name", "function", "function_name", "tool", "tool_name", "action")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
+
+_Calls: TypeAlias = list[tuple[str, object]]
+
+
+def take_value(value: object, collector: CallCollector, read_text: ReadText) -> bool:
+    """Find the calls of a value by its shape, or by the names of tools where they are known; False where it is data.
+
+    Raises:
+        UnreadableError: it is a call, and not one that can be read.
+    """
+    if not (collector.gated and is_bfcl(value)) and take_shape(value, collector, read_text):
+        return True
+    calls = _calls_in(value, collector) if collector.gated else []
+    for name, arguments in calls:
+        collector.add("bfcl", name, arguments)
+    return bool(calls)
+
+
+def _calls_in(value: object, collector: CallCollector) -> _Calls:
+    """The calls of tools that the value consists of; none where any part of it is something else."""
+    if isinstance(value, str):
+        return [(call.name, call.arguments) for call in _python_calls(value) if collector.knows(call.name)]
+    if isinstance(value, dict):
+        return _named(value, collector) or _under_names(value.items(), collector)
+    if not isinstance(value, (list, tuple)):
+        return []
+    if len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict):
+        return _under_names([(value[0], value[1])], collector)
+    calls = [_calls_in(item, collector) for item in value]
+    return [call for item in calls for call in item] if all(calls) else []
+
+
+def _under_names(items: Iterable[tuple[object, object]], collector: CallCollector) -> _Calls:
+    """`{"f": {…}, "g": {…}}`: arguments, as an object or its text, under the names of tools."""
+    calls: _Calls = []
+    for name, arguments in items:
+        written = isinstance(arguments, dict) or (isinstance(arguments, str) and arguments.lstrip()[:1] == "{")
+        if not isinstance(name, str) or not collector.knows(name) or not written or is_definition(arguments):
+            return []
+        calls.append((name, arguments))
+    return calls
+
+
+def _named(value: dict[object, object], collector: CallCollector) -> _Calls:
+    """`{"function": "f", "args": {…}}`, whichever words stand for the two."""
+    name = next((value[key] for key in _NAMES if key in value), None)
+    arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    return _under_names([(name, arguments)], collector)
+
+
+def _python_calls(text: str) -> list[FunctionCall]:
+    """The calls of `f(a=1)` or `[f(a=1)]`; none where the text is anything else."""
+    scanner = PythonScanner(text)
+    try:
+        calls = scanner.calls() if scanner.sees("[") else [scanner.call()]
+    except UnreadableError:
+        return []
+    return calls if scanner.at_end() else []
