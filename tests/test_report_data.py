@@ -128,6 +128,20 @@ def test_reasons_are_counted_by_kind(report: Path) -> None:
     }
 
 
+def test_causes_are_counted_by_what_has_to_change_and_rows_are_found_by_them(report: Path) -> None:
+    causes = data_of(report, "head")["charts"]["causes"]
+    assert list(causes) == ["model"]
+    assert [[title, rows] for title, rows, _ in causes["model"]] == [
+        ["answered instead of calling", 1],
+        ["called the wrong function", 1],
+        ["a number written as text", 1],
+    ]
+    column = data_of(report, "index")["causes"]
+    assert [None if code is None else column["values"][code] for code in column["rows"]] == [
+        None, "a number written as text", "called the wrong function", "answered instead of calling", None, None
+    ]  # fmt: skip
+
+
 def test_the_table_has_a_letter_for_each_outcome(report: Path) -> None:
     index = data_of(report, "index")
     assert [outcome["results"] for outcome in index["outcomes"]] == ["ppffpp", "pfffnp", "ssssss"]

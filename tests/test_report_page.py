@@ -172,8 +172,13 @@ def test_the_focus_can_be_seen(page: Looked) -> None:
 
 
 def test_a_bar_of_a_chart_shows_its_rows(page: Looked) -> None:
-    page.page.locator(".card", has_text="Why rows failed").get_by_role("button", name="misnamed call").click()
+    page.page.locator(".card", has_text="Faults that evaluators found").get_by_role(
+        "button", name="misnamed call"
+    ).click()
     assert page.ids() == ["r3"]
+    cards = page.page.locator(".card", has_text="Failed because of the model")
+    cards.get_by_role("button", name="a number written as text").click()
+    assert page.ids() == ["r2"]
     page.page.locator("table.confusion td.wrong", has_text="1").first.get_by_role("button").click()
     assert page.texts(".chip") in (
         ["Expected and called: cancel → book ✕"],
@@ -184,11 +189,13 @@ def test_a_bar_of_a_chart_shows_its_rows(page: Looked) -> None:
 def test_a_chart_with_one_bar_shows_its_rows_too(browser: Browser, tmp_path: Path) -> None:
     run = make_run(tmp_path, small_rows()[:3])
     with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
-        looked.page.locator(".card", has_text="Why rows failed").get_by_role("button", name="misnamed call").click()
+        looked.page.locator(".card", has_text="Faults that evaluators found").get_by_role(
+            "button", name="misnamed call"
+        ).click()
         assert looked.ids() == ["r3"]
     run = make_run(tmp_path, small_rows()[2:3])
     with looking_at(browser, report_of(run, tmp_path).as_uri()) as looked:
-        looked.page.locator(".card", has_text="Why rows failed").get_by_role("button").click()
+        looked.page.locator(".card", has_text="Faults that evaluators found").get_by_role("button").click()
         looked.page.locator(".card", has_text="expected function").get_by_role("button").click()
         assert looked.ids() == ["r3"]
 
@@ -327,7 +334,8 @@ def test_two_runs_are_held_against_each_other(browser: Browser, tmp_path: Path) 
         looked.choose("Change", "calls\nregressed")
         assert looked.ids() == ["r1"]
         looked.open_row("r1")
-        assert looked.texts("dialog h3")[:2] == ["Expected and actual", "In the base run"]
+        assert looked.texts("dialog h3")[:3] == ["Why it failed", "Expected and actual", "In the base run"]
+        assert "called the wrong function" in looked.texts("dialog .cause")[0]
         assert looked.texts("dialog .between .mark") == ["another function", "as expected"]
         looked.page.keyboard.press("Escape")
         looked.choose("Change", "calls\nfixed")

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tunecheck._causes import CAUSES
 from tunecheck._json import JSON, loads
 from tunecheck.report._index import FAIL, PASS, Coded, Outcomes, Table
 from tunecheck.report._reading import Evaluated, ReportedRun
@@ -23,6 +24,7 @@ def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
         "functions": _functions(run.evaluators, table),
         "distributions": [*_distributions(run.evaluators, table.outcomes)],
         "confusion": _confusion(table.confused),
+        "causes": _causes(table.causes),
         "reasons": _bars(table.reasons),
         "errors": _bars(table.errors),
         "differences": _bars(table.differences),
@@ -132,6 +134,18 @@ def _bars(coded: Coded) -> JSON:
     """`[what, rows]`, the commonest first."""
     counts = _counted(coded)
     return [[name, count] for name, count in counts.most_common(_MOST_BARS)]
+
+
+def _causes(coded: Coded) -> JSON:
+    """By what has to change, serving first: `[title, rows, what to try]` of each cause, the commonest first."""
+    counts = _counted(coded)
+    sides: dict[str, JSON] = {}
+    for side in ("serving", "model"):
+        listed = [cause for cause in CAUSES.values() if cause.side == side and counts[cause.title]]
+        if listed:
+            listed.sort(key=lambda cause: -counts[cause.title])
+            sides[side] = [[cause.title, counts[cause.title], cause.advice] for cause in listed]
+    return sides
 
 
 def _counted(coded: Coded) -> Counter[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from tunecheck._causes import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._aggregate import Verdict
 from tunecheck.report._blocks import Shared
@@ -12,6 +13,7 @@ from tunecheck.report._reading import Columns, Evaluated, EvaluatorColumns, Repo
 from tunecheck.report._session_log import is_test_log, last_question, shown_log
 from tunecheck.report._texts import as_json, as_text, cut, line
 from tunecheck.report._turns import TruthStates, is_conversation, shown_messages, shown_turns
+from tunecheck.runs._failures import evidence_of
 
 _LONG = 400  # characters from which on a value is kept apart, once for all rows that have it
 _MOST_COLUMNS = 500
@@ -84,6 +86,7 @@ class DetailReader:
         shown = self._answered(row, columns, verdicts, parts, calls)
         if not parts.is_conversation:
             shown |= {"messages": shown_messages(parts.asked.messages), "expected": calls.expected}
+        shown["cause"] = _cause(row)
         shown["more"] = [*self._more(parts, row.get("row_id"))][:_MOST_COLUMNS]
         said = last_question(parts.log) or _question(parts.asked, parts.data)
         question, answer = line(said, _MOST_QUESTION), _answer(calls, shown)
@@ -261,6 +264,15 @@ def _differences(items: Sequence[JSON]) -> Iterator[JSON]:
 
 
 _DIFFERENCE_KEYS = ("where", "expected", "actual", "kind")
+
+
+def _cause(row: Mapping[str, JSON]) -> JSON:
+    """`[title, side, what to try, evidence]`; None where the row has no cause."""
+    code = row.get("cause")
+    if not isinstance(code, str):
+        return None
+    cause = cause_named(code)
+    return [cause.title, cause.side, cause.advice, cut(evidence_of(row))]
 
 
 def _errors(row: Mapping[str, JSON], columns: Columns) -> Iterator[JSON]:

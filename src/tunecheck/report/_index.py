@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tunecheck._causes import cause_named
 from tunecheck._json import JSON, dumps
 from tunecheck.pipeline._aggregate import Verdict, Word
 from tunecheck.report._calls import SideBySide
@@ -130,7 +131,7 @@ class Table:
         self.notes: list[str] = []
         self.kinds, self.functions, self.called = Coded(), Coded(), Coded()
         self.reasons, self.errors, self.differences = Coded(), Coded(), Coded()
-        self.confused = Coded()
+        self.confused, self.causes = Coded(), Coded()
         self.groups = {column: Coded() for column in run.group_by if column != "row_kind"}
         self.latency, self.input_tokens, self.output_tokens = array("d"), array("d"), array("d")
         self.outcomes = outcomes_of(run)
@@ -146,6 +147,8 @@ class Table:
         self.answers.append(details.answer)
         kind = row.get("row_kind")
         self.kinds.add([kind] if isinstance(kind, str) else [])
+        cause = row.get("cause")
+        self.causes.add([cause_named(cause).title] if isinstance(cause, str) else [])
         for outcomes, own, verdict in zip(self.outcomes, columns.evaluators, details.verdicts, strict=True):
             outcomes.add(row, own, verdict)
         self._add_calls(details.calls)
@@ -190,7 +193,12 @@ class Table:
         lists: dict[str, JSON] = {"ids": [*self.ids[:most]], "questions": [*self.questions[:most]]}
         lists |= {"answers": [*self.answers[:most]], "notes": [*self.notes[:most]] if any(self.notes) else None}
         coded = {"kinds": self.kinds, "functions": self.functions, "called": self.called, "reasons": self.reasons}
-        coded |= {"errors": self.errors, "differences": self.differences, "confused": self.confused}
+        coded |= {
+            "causes": self.causes,
+            "errors": self.errors,
+            "differences": self.differences,
+            "confused": self.confused,
+        }
         lists |= {name: column.written(most) for name, column in coded.items() if column.values}
         lists["groups"] = [[name, column.written(most)] for name, column in self.groups.items() if column.values]
         figures = {"latency": self.latency, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens}

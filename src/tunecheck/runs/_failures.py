@@ -65,7 +65,7 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
         row_id = str(row.get("row_id"))
         failures.simulated_answers += row.get("outputs.simulated") is True
         if isinstance(code := row.get("cause"), str):
-            _count(failures.causes, code, cause_named(code).title, row_id, _evidence(code, row.get("cause_evidence")))
+            _count(failures.causes, code, cause_named(code).title, row_id, evidence_of(row))
         for reader in readers:
             verdict = reader.read(row)
             if verdict.word == "fail":
@@ -78,8 +78,10 @@ def read_failures(rows: Iterable[Mapping[str, JSON]], primaries: Mapping[str, st
     return failures
 
 
-def _evidence(code: str, evidence: JSON) -> str:
-    listed = [{"code": code, **evidence}] if isinstance(evidence, dict) else []
+def evidence_of(row: Mapping[str, JSON]) -> str:
+    """What a row's cause is about, in words; empty where nothing more is known."""
+    evidence = row.get("cause_evidence")
+    listed = [{**evidence, "code": row.get("cause")}] if isinstance(evidence, dict) else []
     return sentence(checked(listed)) or ""
 
 

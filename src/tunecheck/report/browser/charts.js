@@ -137,7 +137,8 @@ function chartSection(head, find) {
   const charts = head.charts;
   const cards = [passRates(head.summary)];
   if (charts.functions) cards.push(functionChart(charts.functions, (value) => find("functions", value)));
-  if (charts.reasons) cards.push(card("Why rows failed", countBars(charts.reasons, (value) => find("reasons", value))));
+  cards.push(...causeCards(charts.causes || {}, (value) => find("causes", value)));
+  if (charts.reasons) cards.push(card("Faults that evaluators found", countBars(charts.reasons, (value) => find("reasons", value))));
   if (charts.differences) cards.push(card("Differences that judges found", countBars(charts.differences, (value) => find("differences", value))));
   if (charts.errors) cards.push(card("Errors", countBars(charts.errors, (value) => find("errors", value))));
   cards.push(...(charts.distributions || []).map(distribution));
@@ -148,6 +149,15 @@ function chartSection(head, find) {
   if (charts.spent) cards.push(spentTable(charts.spent));
   const below = charts.confusion ? confusion(charts.confusion, (pair) => find("confused", JSON.stringify(pair))) : null;
   return section("charts", "Charts", el("div", { class: "cards" }, ...cards.filter(Boolean)), below);
+}
+
+/** Why rows failed: what serving should change, then the model; each cause with what to try. */
+function causeCards(sides, choose) {
+  const titles = { serving: "Failed because of how the model is served", model: "Failed because of the model" };
+  return Object.entries(sides).map(([side, causes]) => {
+    const advice = causes.map(([title, , words]) => el("li", {}, el("b", {}, title), `: ${words}`));
+    return card(titles[side], countBars(causes, choose), el("details", {}, el("summary", {}, "What to try"), el("ul", {}, ...advice)));
+  });
 }
 
 function passRates(summary) {

@@ -106,6 +106,15 @@ function errors(found, title) {
   return el("section", {}, el("h3", {}, title), ...cards);
 }
 
+/** Why the row failed, and what to try. */
+function causeNode(cause) {
+  if (!cause) return null;
+  const [title, side, advice, evidence] = cause;
+  const head = el("div", { class: "verdict-head" }, el("b", {}, data(title)), el("span", { class: "mark warn" }, side === "serving" ? "how the model is served" : "the model"));
+  const words = evidence ? data(evidence, "p", { class: "reason" }) : null;
+  return el("section", { class: "cause" }, el("h3", {}, "Why it failed"), el("div", { class: "verdict-card" }, head, words, el("p", { class: "note" }, `Try: ${advice}`)));
+}
+
 /** What the model thought, folded. */
 function reasoningNode(text) {
   return text ? el("details", { class: "reasoning" }, el("summary", {}, "Reasoning"), data(text, "pre")) : null;
@@ -162,7 +171,7 @@ function moreNode(rows, more) {
 /** Everything of a row below its heading. */
 function rowNode(rows, details, against) {
   const base = details.base || null;
-  const parts = [errors(details.errors, "Errors")];
+  const parts = [causeNode(details.cause), errors(details.errors, "Errors")];
   const turns = (of, title) => (of ? el("section", {}, el("h3", {}, title), ...of.map((turn, at) => turnNode(turn, at, of === details.turns ? details.failed_turn : base.failed_turn))) : null);
   if (details.log) parts.push(verdicts(details.verdicts, "Verdicts"), answers(details, "Expected and actual", "Actual"), logNode(details.log));
   else if (details.turns) parts.push(verdicts(details.verdicts, "Verdicts"), turns(details.turns, "Turn by turn"));

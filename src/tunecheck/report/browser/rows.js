@@ -105,7 +105,7 @@ function changeFacet(rows) {
 function facetsOf(rows) {
   const facets = rows.outcomes.map(outcomeFacet);
   if (rows.base) facets.push(changeFacet(rows));
-  const coded = [["kinds", "Kind of row"], ["functions", "Expected function"], ["called", "Called function"], ["reasons", "Why it failed"], ["differences", "Difference"], ["errors", "Error"]];
+  const coded = [["kinds", "Kind of row"], ["functions", "Expected function"], ["called", "Called function"], ["causes", "Cause"], ["reasons", "Faults"], ["differences", "Difference"], ["errors", "Error"]];
   for (const [key, label] of coded) if (rows[key]) facets.push(codedFacet(key, label, rows[key]));
   for (const [column, values] of rows.groups) facets.push(codedFacet(`group ${column}`, column, values));
   if (rows.confused) facets.push({ ...confusedFacet(rows.confused), quiet: true });
