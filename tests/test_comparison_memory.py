@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.test_memory_run import CONFIG, Recalling
 
 from tunecheck.cli._app import main
 from tunecheck.evaluation._memory import run_memory
+from tunecheck.runs._store import Run
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +43,21 @@ def test_each_data_set_is_shown_with_score_spread_and_span(capsys: pytest.Captur
     for title in ("Colours", "NameList", "Names", "Jokes", "Prospective Memory", "Restaurant", "Shopping"):
         (line,) = [line for line in said if line.strip().startswith(f"{title} ") and "±" in line]
         assert line.count("±") == 2 and line.count("(n=2)") == 2
+
+
+def test_the_file_and_the_markdown_say_the_same(tmp_path: Path) -> None:
+    base, new = run("short", 900), run("long", 1800)
+    assert main(["compare", base, new, "--out", "c.json", "--markdown", "c.md"]) == 0
+    (against,) = json.loads((tmp_path / "c.json").read_text("utf-8"))["against"]
+    (names,) = [each for each in against["memory"]["data_sets"] if each["title"] == "Names"]
+    rows: Any = Run(Path(base)).rows()
+    scores = [row["outputs.memory.memory"] for row in rows if row["inputs.dataset"] == "Names"]
+    assert (names["base"]["scored"], names["base"]["mean"]) == (2, sum(scores) / 2)
+    assert names["new"]["tokens"] > names["base"]["tokens"]
+    assert against["memory"]["warnings"][0].startswith("memory spans differ")
+    text = (tmp_path / "c.md").read_text("utf-8")
+    assert "memory spans differ: 900 tokens" in text
+    assert f"| `Names` | {sum(scores) / 2:.2f} ± " in text
 
 
 def test_runs_of_one_span_have_no_such_warning(capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,6 +172,16 @@ def test_the_score_of_somebodys_own_kind_is_taken() -> None:
     assert (found["memory"], found["memory_properties"]["by"]) == (0.75, "rules")
 
 
+def test_where_the_rules_of_somebodys_own_kind_are_not_sure_a_judge_is_asked() -> None:
+    row: Any = {"dataset": "Haiku", "expected": ["x"], "responses": ["y"], "own_score": 0.75, "own_sure": False}
+    alone: Any = MemoryEvaluator()(**row)
+    assert alone["memory"] == 0.75 and "--judge" in alone["memory_reason"]
+    asked: Any = MemoryEvaluator(Scripted(says(False)))(**row)
+    assert (asked["memory"], asked["memory_properties"]["by"]) == (0.0, "judge")
+    sure: Any = MemoryEvaluator(Scripted())(**row | {"own_sure": True})
+    assert (sure["memory"], sure["memory_properties"]["by"]) == (0.75, "rules")
+
+
 def test_columns_may_be_json_text_as_csv_files_have_them() -> None:
     found = MemoryEvaluator()(
         dataset="Shopping",

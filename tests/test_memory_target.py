@@ -12,7 +12,7 @@ import pytest
 from tests.memory_session_parts import CountingJudge, some_kinds, some_settings, some_tests
 from tests.pipeline_parts import only_run, records, rows_of, run
 
-from tunecheck._errors import ConfigurationError, EndpointError, RunError, StopRunError
+from tunecheck._errors import ConfigurationError, EndpointError, ReplyError, RunError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._targets import CallContext, Row
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Price, Usage
@@ -188,6 +188,14 @@ def test_a_run_that_must_stop_says_why(tmp_path: Path) -> None:
         had(tmp_path, target_of(Model(fails_at=2, error=StopRunError("the key was refused"))))
 
 
+def test_a_reply_that_nobody_can_read_is_charged_and_a_resumed_run_knows_of_it(tmp_path: Path) -> None:
+    price = Price(1.0, 1.0)
+    with pytest.raises(RunError, match="what it said"):
+        had(tmp_path, target_of(Model(price=price, fails_at=5, error=ReplyError("what it said"))))
+    spent: Any = had(tmp_path, target_of(model := Model(price=price)), resume="last").usage["target"]
+    assert (spent["calls"], spent["uncounted_calls"]) == (5 + 1 + len(model.asked), 1)
+
+
 def test_other_settings_are_refused_when_a_run_is_resumed(tmp_path: Path) -> None:
     with pytest.raises(RunError):
         had(tmp_path, target_of(Model(fails_at=12)))
@@ -264,14 +272,14 @@ class Haiku(Colours):
     """A kind of somebody's own, with rules of its own."""
 
     def score(self, given: Given, *, compat: bool = False) -> Score | None:
-        return Score(0.25, (f"{len(given.responses)} reply",))
+        return Score(0.25, (f"{len(given.responses)} reply",), sure=False)
 
 
 def test_a_kind_with_rules_of_its_own_is_scored_by_them(tmp_path: Path) -> None:
     kind = Haiku()
     tests = some_tests(1, [kind])
     (row,) = rows_of(had(tmp_path, target_of(Model(), tests), tests))
-    assert (row["outputs.own_score"], row["outputs.reasons"]) == (0.25, ["1 reply"])
+    assert (row["outputs.own_score"], row["outputs.own_sure"], row["outputs.reasons"]) == (0.25, False, ["1 reply"])
     assert {kind.title for kind in some_kinds()} > {kind.title}
 
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tunecheck._errors import StopRunError
+from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._targets import CallsMade
 from tunecheck.endpoints._base import Price, Usage
 from tunecheck.pipeline._costs import Budget, EndpointCosts, ReportedUsage, Spending, charged_usage, cost_of
@@ -74,7 +74,7 @@ async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
         counted.append(part)
         budget.count(0.0004)
 
-    costs = EndpointCosts("target", Price(1.0, 1.0), budget, count, ReportedUsage())
+    costs = EndpointCosts("target", Price(1.0, 1.0), budget, count, float, ReportedUsage())
     for _ in range(2):
         async with costs.one_call() as told:
             told(CallsMade(1, 300, 100))
@@ -84,9 +84,25 @@ async def test_a_call_waits_for_the_budget_and_then_refuses() -> None:
     assert total(counted) == (2, 600, 200)
 
 
+async def test_a_reply_that_nobody_can_read_is_charged_as_the_calls_before_it_were() -> None:
+    budget, charged = Budget(1.0), list[float]()
+
+    def charge(cost: float) -> float:
+        charged.append(cost)
+        return cost
+
+    costs = EndpointCosts("target", Price(1.0, 1.0), budget, lambda made: None, charge, ReportedUsage())
+    async with costs.one_call() as told:
+        told(CallsMade(1, 300, 100))
+    with pytest.raises(ReplyError):
+        async with costs.one_call():
+            raise ReplyError("what")
+    assert charged == [pytest.approx(0.0004)]
+
+
 async def test_a_call_without_a_price_counts_and_holds_nobody_up() -> None:
     counted = list[CallsMade]()
-    costs = EndpointCosts("target", None, Budget(0.0), counted.append, ReportedUsage())
+    costs = EndpointCosts("target", None, Budget(0.0), counted.append, float, ReportedUsage())
     async with asyncio.timeout(5), costs.one_call() as told:
         told(CallsMade(1, 3, 4))
     costs.record(CallsMade(1, 1))

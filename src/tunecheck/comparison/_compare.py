@@ -19,6 +19,7 @@ from tunecheck.comparison._changes import RunPair, add_reasons, changes_of
 from tunecheck.comparison._common_metrics import choose_metrics, evaluator_notes
 from tunecheck.comparison._comparison import Comparison, History, MetricComparison, Pairs, RunComparison
 from tunecheck.comparison._measuring import Settings, Sides, estimate, item_values, judge, measure, sides_of
+from tunecheck.comparison._memory_runs import memory_pair
 from tunecheck.comparison._pairing import PAIR_BY, Pairing, pair
 from tunecheck.comparison._reading import RunLike, read_run
 from tunecheck.comparison._run_table import RunTable
@@ -172,7 +173,8 @@ class _Against:
         }
         found = add_reasons(judged, changes, self.runs)
         notes = tuple(dict.fromkeys(self.notes))
-        return RunComparison(self.runs.new.info, self._pairs(), found, notes, cause_changes(self.runs))
+        memory = memory_pair(self.runs.base.info, self.runs.new.info)
+        return RunComparison(self.runs.new.info, self._pairs(), found, notes, cause_changes(self.runs), memory)
 
     def _pairs(self) -> Pairs:
         pairing = self.runs.pairing

@@ -123,6 +123,36 @@ class CauseChange(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class DataSetSide(Result):
+    """A data set of a memory run: its tests with a score, their mean and standard deviation; the mean of their spans.
+
+    `tokens` is that mean: how many tokens a test's conversation took from its beginning to its end.
+    """
+
+    scored: int
+    mean: float | None
+    deviation: float | None
+    tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class DataSetPair(Result):
+    """A data set in two memory runs; None where a run has no tests of it."""
+
+    title: str
+    base: DataSetSide | None
+    new: DataSetSide | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPair(Result):
+    """Two memory runs; `warnings` say what makes the two another test of memory, the span first."""
+
+    warnings: tuple[str, ...]
+    data_sets: tuple[DataSetPair, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Pairs(Result):
     """How two runs' rows were paired; the others are named."""
 
@@ -137,13 +167,14 @@ class Pairs(Result):
 
 @dataclass(frozen=True, slots=True)
 class RunComparison(Result):
-    """One run against the base; `causes` of failed rows, those that grew most first."""
+    """One run against the base; `causes` of failed rows, those that grew most first; `memory` of two memory runs."""
 
     new: RunInfo
     pairs: Pairs
     metrics: Mapping[str, MetricComparison]
     notes: tuple[str, ...] = ()
     causes: tuple[CauseChange, ...] = ()
+    memory: MemoryPair | None = None
 
     def metric(self, name: str) -> MetricComparison:
         """A metric by its name, or by its key in metrics.json.

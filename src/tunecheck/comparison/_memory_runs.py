@@ -1,39 +1,22 @@
 """Two memory runs side by side: whether they had the same memory span, and what came of each data set."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from tunecheck._json import JSON, real_number
+from tunecheck.comparison._comparison import DataSetPair, DataSetSide, MemoryPair
 from tunecheck.comparison._run_table import RunInfo
-from tunecheck.memory._run_files import Scored, read_scored
 from tunecheck.runs._store import Run
+
+if TYPE_CHECKING:
+    from tunecheck.memory._run_files import Scored
 
 _SCORE = "outputs.memory.memory"
 _PARTS = ("tests", "wording", "filler", "tokenizer", "clock", "prompt size", "judge")
-
-
-class DataSetSide(NamedTuple):
-    """A data set in one run: its tests with a score, their mean and standard deviation, and the mean of their spans."""
-
-    scored: int
-    mean: float | None
-    deviation: float | None
-    tokens: float
-
-
-class DataSetPair(NamedTuple):
-    title: str
-    base: DataSetSide | None
-    new: DataSetSide | None
-
-
-class MemoryPair(NamedTuple):
-    """`warnings` say what makes the two another test of memory, the span first."""
-
-    warnings: tuple[str, ...]
-    data_sets: tuple[DataSetPair, ...]
 
 
 def memory_pair(base: RunInfo, new: RunInfo) -> MemoryPair | None:
@@ -68,6 +51,8 @@ def _warnings(base: Mapping[str, JSON], new: Mapping[str, JSON]) -> Iterator[str
 
 
 def _sides(info: RunInfo) -> dict[str, DataSetSide]:
+    from tunecheck.memory._run_files import read_scored  # most runs are none of memory
+
     by_title: dict[str, list[Scored]] = {}
     for test in read_scored(Run(Path(info.place)).rows(), _SCORE):
         by_title.setdefault(test.title, []).append(test)

@@ -109,7 +109,8 @@ class MemoryEvaluator(Evaluator):
     Called with `dataset` (the test's title, such as "Spy Meeting"), `expected` and `responses` (the replies to the
     test's questions), and where there are such: `arguments` (the data set's in the configuration), `questions`,
     `script`, `since_question` (every reply from the question on), `points` (`{"points": 3, "most": 5}`, of tests that
-    count while they run) with `reasons`, `own_score` (what the rules of somebody's own kind of test gave). The
+    count while they run) with `reasons`, `own_score` (what the rules of somebody's own kind of test gave) and
+    `own_sure` (false: the judge is asked, where there is one). The
     verdict's `properties` say what it was scored `by`: words, points, rules or judge, and the data set.
 
     Raises:
@@ -178,6 +179,7 @@ class MemoryEvaluator(Evaluator):
         points: object = None,
         reasons: object = None,
         own_score: object = None,
+        own_sure: object = None,
     ) -> Verdict:
         """Score one test, from any thread, also where an event loop is running."""
         test = read_test(
@@ -191,7 +193,7 @@ class MemoryEvaluator(Evaluator):
             points=points,
             reasons=reasons,
         )
-        result = self._by_words(test, own_score)
+        result = self._by_words(test, own_score, own_sure)
         if not isinstance(result, list):
             return result
         assert self._judges is not None
@@ -199,22 +201,23 @@ class MemoryEvaluator(Evaluator):
         return self._judged(test, [judge(**inputs) for inputs in result])
 
     async def call_with(self, calls: ModelCalls, /, **row: object) -> Verdict:
-        own_score = row.pop("own_score", None)
+        own = row.pop("own_score", None), row.pop("own_sure", None)
         test = read_test(**row)
-        result = self._by_words(test, own_score)
+        result = self._by_words(test, *own)
         if not isinstance(result, list):
             return result
         assert self._judges is not None
         judge = self._judges.judge(test)
         return self._judged(test, [await judge.call_with(calls, **inputs) for inputs in result])
 
-    def _by_words(self, test: Given, own_score: object) -> Verdict | list[dict[str, object]]:
+    def _by_words(self, test: Given, own_score: object, own_sure: object) -> Verdict | list[dict[str, object]]:
         """The verdict, or the inputs of what has to be asked of the judge."""
-        own = given(own_score)
-        if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
-            return self._verdict(test, Score(min(1.0, max(0.0, float(own))), ()), "rules")
-        score = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
+        own, sure = given(own_score), self._compat or given(own_sure) is not False
         questions = self._judges.questions(test) if self._judges is not None else []
+        if isinstance(own, (int, float)) and not isinstance(own, bool) and math.isfinite(own):
+            ruled = Score(min(1.0, max(0.0, float(own))), (), sure)
+            return questions if questions and not sure else self._verdict(test, ruled, "rules")
+        score = judge_by_words(test, compat=self._compat or self._is_doubtful(test))
         if isinstance(score, Score) and not score.sure and questions:
             return questions
         if isinstance(score, Undecided):

@@ -115,7 +115,7 @@ class Given:
 class Score:
     """A test's score, from 0 to 1 (the compatible mode may exceed it, as its reference does), and the reasons.
 
-    `sure` is False where rules hardly suffice: for the shipped kinds a judge is then asked, where there is one.
+    `sure` is False where rules hardly suffice: a judge is then asked, where there is one.
     """
 
     score: float

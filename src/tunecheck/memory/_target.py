@@ -273,8 +273,8 @@ def _wording_hash(wording: Wording) -> str:
 
 
 OUTPUT_COLUMNS = frozenset(
-    "response responses questions since_question points reasons own_score log session began ended tokens characters "
-    "needles usage share judged latency_ms simulated".split()
+    "response responses questions since_question points reasons own_score own_sure log session began ended tokens "
+    "characters needles usage share judged latency_ms simulated".split()
 )
 
 
@@ -286,6 +286,7 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
     since_question: every reply in the conversation from the question's own on; only of a test with a callback.
     points, reasons: `{"points", "most"}` and why, where the test counted itself.
     own_score: what the rules of somebody's own kind of test give, with its `reasons`; None of all others.
+    own_sure: whether those rules are sure of it.
     log: the test's own events: `{"what", "message", "tokens", "at", …}`, where `message` and `tokens` count what was
         said in the whole conversation before it; statements and questions say their `size` in tokens with the reply,
         and the model's `reasoning` where there was any.
@@ -310,6 +311,7 @@ def output_columns(state: TestState, test: Test, session: str) -> dict[str, JSON
         "points": counted,
         "reasons": [*reasons],
         "own_score": None if own is None else own.score,
+        "own_sure": None if own is None else own.sure,
         "log": state.log,
         "session": session,
         "began": state.begun.data(),

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass, field, fields
 
-from tunecheck._errors import StopRunError
+from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._targets import CallsMade
 from tunecheck.endpoints._base import Price, Usage
@@ -233,13 +233,15 @@ class EndpointCosts:
         price: Price | None,
         budget: Budget,
         count: Callable[[CallsMade], object],
+        charge: Callable[[float], float],
         reported: ReportedUsage,
     ) -> None:
-        """`count` counts calls as the run's, under `name`."""
+        """`count` counts calls as the run's, under `name`; `charge` one of which no more is known than its cost."""
         self._name = name
         self._price = price
         self._budget = budget
         self._count = count
+        self._charge = charge
         self._reported = reported
 
     @contextlib.asynccontextmanager
@@ -259,7 +261,11 @@ class EndpointCosts:
                 self.record(made)
                 reservation.cost = cost_of(charged_usage(made), price)
 
-            yield count
+            try:
+                yield count
+            except ReplyError:  # the service has done its work, and nobody can read it
+                reservation.cost = self._charge(reservation.amount or charge_of(Usage(), price))
+                raise
 
     def record(self, made: CallsMade) -> None:
         """Count a call that was made before the run was cut off."""

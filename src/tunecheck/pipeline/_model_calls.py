@@ -133,11 +133,13 @@ class RunCalls:
         self._budget.count(cost)
 
     def _charge_unread(self, name: str, price: Price | None, expected: Usage) -> float | None:
-        """Charge a call whose answer nobody could read: the service has done its work. A later resume knows of it."""
-        cost, currency = _cost(Usage(), price, expected)
-        if cost is not None:
-            self._journal.call(name, uuid.uuid4().hex, cost, currency, {})
-            self._count(name, Usage(), cost, currency)
+        """Charge a call whose answer nobody could read: the service has done its work."""
+        return None if price is None else self._charge(name, price, charge_of(Usage(), price, expected))
+
+    def _charge(self, name: str, price: Price, cost: float) -> float:
+        """Charge a call by estimate, so that a later resume knows of it."""
+        self._journal.call(name, uuid.uuid4().hex, cost, price.currency, {})
+        self._count(name, Usage(), cost, price.currency)
         return cost
 
     # -- the target's calls
@@ -146,7 +148,11 @@ class RunCalls:
         """What counts a conversation's calls to an endpoint one by one, under `name`."""
         price = _price(endpoint)
         count = functools.partial(self._count_calls, name, price)
-        return EndpointCosts(name, price, self._budget, count, self._reported[name, conversation])
+
+        def charge(cost: float) -> float:
+            return self._charge(name, price, cost) if price is not None else 0.0
+
+        return EndpointCosts(name, price, self._budget, count, charge, self._reported[name, conversation])
 
     def _count_calls(self, name: str, price: Price | None, more: CallsMade) -> None:
         self.masked += more.masked

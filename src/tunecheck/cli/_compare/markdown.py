@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tunecheck._messages import clean
-from tunecheck.cli._compare.page import changed_faults, notes_of, rows_shown
+from tunecheck.cli._compare.page import changed_faults, data_set_cells, notes_of, rows_shown
 from tunecheck.cli._console import SIMULATED
 from tunecheck.comparison._comparison import (
     BETTER,
     TOO_LITTLE,
     WORSE,
     Comparison,
+    MemoryPair,
     MetricComparison,
     RowChange,
     RunComparison,
@@ -48,10 +49,14 @@ def _parts(comparison: Comparison, rows: int) -> Iterator[str]:
     yield f"### {code(comparison.new.id)} against {code(comparison.base.id)}"
     if comparison.simulated:
         yield f"⚠️ **{SIMULATED}**"
+    if last.memory is not None and last.memory.warnings:
+        yield "\n".join(f"- ⚠️ {code(warning, 400)}" for warning in last.memory.warnings)
     yield "\n".join(_answer(last))
     if len(comparison.against) > 1:
         yield "\n".join(_iterations(comparison))
     yield "\n".join(_table(last, comparison))
+    if last.memory is not None:
+        yield "\n".join(_data_sets(last.memory))
     if last.causes:
         yield "\n".join(_causes(last))
     if rows:
@@ -76,6 +81,13 @@ def _table(against: RunComparison, comparison: Comparison) -> Iterator[str]:
     yield "|---|--:|--:|--:|--:|--:|--:|--:|"
     for metric in against.metrics.values():
         yield f"| {' | '.join(_cells(metric))} |"
+
+
+def _data_sets(memory: MemoryPair) -> Iterator[str]:
+    yield "| data set | base | tokens | new | tokens |"
+    yield "|---|--:|--:|--:|--:|"
+    for each in memory.data_sets:
+        yield f"| {code(each.title)} | {' | '.join(data_set_cells(each))} |"
 
 
 def _causes(against: RunComparison) -> Iterator[str]:

@@ -17,11 +17,12 @@ from tunecheck.comparison._comparison import (
     TOO_LITTLE,
     WORSE,
     Comparison,
+    DataSetPair,
+    MemoryPair,
     MetricComparison,
     RowChange,
     RunComparison,
 )
-from tunecheck.comparison._memory_runs import DataSetSide, MemoryPair, memory_pair
 from tunecheck.comparison._run_table import PASS_RATE
 from tunecheck.comparison._wording import (
     NOTHING,
@@ -127,7 +128,7 @@ def show(comparison: Comparison, console: Console, rows: int) -> None:
 
 def _parts(comparison: Comparison, rows: int, width: int) -> Iterator[RenderableType]:
     last = comparison.against[-1]
-    memory = memory_pair(comparison.base, last.new)
+    memory = last.memory
     yield _header(comparison)
     if memory is not None:
         yield from (Text(warning, "bold yellow") for warning in memory.warnings)
@@ -165,16 +166,19 @@ def _data_sets(memory: MemoryPair) -> Table:
     """Score and spread of each data set, and the tokens that its tests spanned."""
     table = grid("left", "right", "right", "right", "right")
     table.add_row(*(Text(name, "dim") for name in ("data set", "base", "tokens", "new", "tokens")))
-    for title, base, new in memory.data_sets:
-        table.add_row(clean(title, 40), *_side(base), *_side(new))
+    for each in memory.data_sets:
+        table.add_row(clean(each.title, 40), *data_set_cells(each))
     return table
 
 
-def _side(side: DataSetSide | None) -> tuple[str, str]:
-    if side is None:
-        return "–", "–"
-    score = "–" if side.mean is None else f"{side.mean:.2f} ± {side.deviation:.2f} (n={side.scored})"
-    return score, f"{side.tokens:,.0f}"
+def data_set_cells(pair: DataSetPair) -> Iterator[str]:
+    """Score, spread and span in the base, then in the new run."""
+    for side in (pair.base, pair.new):
+        if side is None or side.mean is None:
+            yield NOTHING
+        else:
+            yield f"{side.mean:.2f} ± {side.deviation:.2f} (n={side.scored})"
+        yield NOTHING if side is None else f"{side.tokens:,.0f}"
 
 
 def _header(comparison: Comparison) -> Table:
