@@ -7,11 +7,13 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from tests.matching_parts import matched
+from tests.matching_parts import call, matched, passes, tools
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, dumps, loads
+from tunecheck.calls._matching.match import match_calls
 from tunecheck.calls._matching.values import MatchPolicy, PolicyOptions
+from tunecheck.calls._schemas import ToolDefinitions
 
 
 def equal(expected: JSON, actual: JSON, **policy: Any) -> bool:
@@ -199,3 +201,57 @@ def test_alternatives_inside_lists_and_objects(expected: JSON, actual: JSON, sam
 def test_an_argument_that_may_only_be_left_out_may_be_left_out() -> None:
     assert matched({"x": [""]}, {}, MatchPolicy(alternatives=True))
     assert not matched({"x": ["a"]}, {}, MatchPolicy(alternatives=True))
+
+
+# -- what is left out, and names
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"), [({"x": None}, {}), ({}, {"x": None}), ({"x": {"a": 1, "b": None}}, {"x": {"a": 1}})]
+)
+def test_null_equals_absent(expected: dict[str, JSON], actual: dict[str, JSON]) -> None:
+    assert matched(expected, actual, MatchPolicy(null_equals_absent=True))
+    assert not matched(expected, actual)
+
+
+def test_null_equals_absent_and_nothing_else() -> None:
+    assert not matched({"x": ""}, {}, MatchPolicy(null_equals_absent=True))
+    assert not matched({"x": 1}, {"x": None}, MatchPolicy(null_equals_absent=True))
+
+
+def test_null_among_accepted_values_may_be_left_out() -> None:
+    policy = MatchPolicy(alternatives=True, null_equals_absent=True)
+    assert matched({"x": [None, 1]}, {}, policy)
+    assert not matched({"x": [1]}, {}, policy)
+
+
+def test_null_equals_absent_for_the_schema_too() -> None:
+    defined = tools({"properties": {"x": {"type": "string"}, "y": {"type": "null"}}, "required": ["y"]})
+    made, policy = [call("f", x=None, y=None)], MatchPolicy(null_equals_absent=True)
+    assert match_calls(made, made, None, defined).violations
+    assert match_calls([call("f", x=None)], made, policy, defined).violations, "y is required"
+    only_x = tools({"properties": {"x": {"type": "string"}}})
+    assert not match_calls([call("f", x=None)], [call("f")], policy, only_x).violations
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "policy"),
+    [
+        ("math.add", "math_add", {"dots_equal_underscores": True}),
+        ("math_add", "math.add", {"dots_equal_underscores": True}),
+        ("add", "functions.add", {"ignore_functions_prefix": True}),
+        ("functions.add", "add", {"ignore_functions_prefix": True}),
+        ("math_add", "functions.math.add", {"dots_equal_underscores": True, "ignore_functions_prefix": True}),
+    ],
+)
+def test_names_of_functions_may_be_spelled_otherwise(expected: str, actual: str, policy: Any) -> None:
+    for defined in (None, tools({"properties": {}}, expected), tools({"properties": {}}, actual)):
+        found = match_calls([call(actual)], [call(expected)], MatchPolicy(**policy), defined)
+        assert passes(found)
+        assert not found.unknown
+    assert not passes(match_calls([call(actual)], [call(expected)]))
+
+
+def test_two_functions_that_are_both_known_stay_two() -> None:
+    defined = ToolDefinitions.read([{"name": "a.b", "parameters": {}}, {"name": "a_b", "parameters": {}}])
+    assert not passes(match_calls([call("a_b")], [call("a.b")], MatchPolicy(dots_equal_underscores=True), defined))

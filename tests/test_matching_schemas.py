@@ -157,7 +157,7 @@ def same(schema: JSON, expected: JSON, actual: JSON) -> bool:
 def test_a_number_may_be_written_either_way_wherever_the_schema_says_that_it_is_one(schema: JSON) -> None:
     assert same(schema, 5, 5.0)
     assert not same(schema, 5, 6.0)
-    assert not same({"properties": {"a": {"type": "integer"}}}, 5, 5.0)
+    assert not same({"properties": {"a": {}}}, 5, 5.0)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_number_may_be_written_either_way_wherever_the_schema_says_that_it_is_
         ({"prefixItems": [{"type": "string"}, NUMBER]}, [False, True]),
         ({"prefixItems": [NUMBER]}, [True, False]),
         ({"prefixItems": [{"$ref": "#/$defs/n"}], "items": NUMBER}, [True, True]),
-        ({"items": [{"type": "integer"}, NUMBER]}, [False, True]),
+        ({"items": [{"type": "string"}, NUMBER]}, [False, True]),
     ],
 )
 def test_an_item_of_a_list_has_the_type_of_its_place(schema: dict[str, JSON], right: list[bool]) -> None:

@@ -183,7 +183,7 @@ def _parameters(tool: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 _MOST_STEPS = 6
 _BRANCHES = ("anyOf", "oneOf", "allOf")
-_NUMBER_NAMES = frozenset(("number", "float", "double"))
+_NUMBER_NAMES = frozenset(("number", "float", "double", "integer", "int", "long"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Schema:
         return self._first("items")
 
     def says_number(self) -> bool:
-        """Whether a `number` is accepted here, so that `5` and `5.0` are the same."""
+        """Whether a number is accepted here, so that `5` and `5.0` are the same: for JSON Schema both are integers."""
         for node in self._variants():
             kind = node.get("type")
             names = kind if isinstance(kind, list) else [kind]

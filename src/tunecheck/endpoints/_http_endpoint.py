@@ -336,9 +336,10 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
 
 def cut_off_thinking(completion: Completion) -> bool:
-    """Whether the limit of tokens was used up before anything was answered."""
+    """Whether the limit of tokens was used up before anything was answered, or by an answer after much thinking."""
     unanswered = not (completion.text or "").strip() and not completion.tool_calls
-    return completion.finish_reason == "length" and unanswered
+    thought = bool(completion.reasoning or completion.usage.reasoning_tokens)
+    return completion.finish_reason == "length" and (unanswered or thought)
 
 
 def _kind_of(request: ChatRequest, parameters: Mapping[str, JSON]) -> Hashable:

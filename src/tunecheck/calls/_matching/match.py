@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from tunecheck._json import JSON, canonical
 from tunecheck.calls._matching.kinds import closeness
+from tunecheck.calls._matching.names import named_arguments, respelled
 from tunecheck.calls._matching.values import Comparison, Difference, MatchPolicy, frozen
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import Schema, ToolDefinitions
 
 _Cost = TypeVar("_Cost", int, int | None)
@@ -86,13 +86,14 @@ def match_calls(
         definitions: the tools; they give defaults, number types, names of positional arguments and schemas.
     """
     policy = policy or MatchPolicy()
+    actual, expected = respelled(actual, expected, policy, definitions)
     if definitions:
         actual, expected = (
-            [_named_call(call, definitions) if "0" in call.arguments else call for call in calls]
+            [named_arguments(call, definitions) if "0" in call.arguments else call for call in calls]
             for calls in (actual, expected)
         )
     compare = Comparison(policy)
-    unknown, violations, checked, problems = _held_against(definitions, actual)
+    unknown, violations, checked, problems = _held_against(definitions, actual, policy)
     if len(expected) == len(actual) == 1 and expected[0].name == actual[0].name and not policy.ordered:
         only = _pair(compare, expected[0], actual[0], definitions)  # most rows: there is nothing to assign
         return Match((only,), unknown=unknown, violations=violations, checked=checked, notes=problems)
@@ -116,11 +117,6 @@ def match_calls(
     )
 
 
-def _named_call(call: FunctionCall, definitions: ToolDefinitions) -> FunctionCall:
-    definition = definitions.get(call.name)
-    return bind_positional(call, definition.parameter_names) if definition else call
-
-
 def _pair(
     comparison: Comparison, expected: FunctionCall, actual: FunctionCall, definitions: ToolDefinitions | None
 ) -> Pair:
@@ -131,7 +127,7 @@ def _pair(
 
 
 def _held_against(
-    definitions: ToolDefinitions | None, calls: Sequence[FunctionCall]
+    definitions: ToolDefinitions | None, calls: Sequence[FunctionCall], policy: MatchPolicy
 ) -> tuple[tuple[FunctionCall, ...], tuple[Violation, ...], int, tuple[str, ...]]:
     """The calls of unknown functions, those that break their schema, how many were checked, and problems of schemas."""
     unknown: list[FunctionCall] = []
@@ -144,6 +140,8 @@ def _held_against(
             unknown.append(call)
             continue
         check = definition.check(call.arguments)
+        if check.violations and policy.null_equals_absent:
+            check = definition.check({name: value for name, value in call.arguments.items() if value is not None})
         if check.problem:
             problems[check.problem] = None
             continue
@@ -357,7 +355,7 @@ class _Pairs:
             elif not self.comparison.may_lack(name, value, schema):
                 cost += self._cost_of_absent(name, value, schema)
         for name, value in actual.items():
-            if name not in expected and not self.comparison.is_default(name, value, schema):
+            if name not in expected and not self.comparison.is_like_absent(name, value, schema):
                 cost += self._cost_of_absent(name, value, schema)
         return cost
 

@@ -28,6 +28,9 @@ class PolicyOptions(TypedDict, total=False):
     ignore_whitespace: bool
     ignore_list_order: bool
     number_text_equals_number: bool
+    null_equals_absent: bool
+    dots_equal_underscores: bool
+    ignore_functions_prefix: bool
     absolute_tolerance: float
     relative_tolerance: float
     use_defaults: bool
@@ -41,11 +44,15 @@ class MatchPolicy:
 
     ordered: the calls must come in the expected order (else any order).
     allow_extra_calls: calls beyond the expected ones do no harm.
-    int_equals_float: `5` equals `5.0` everywhere; where the tool definition says `number` it does in any case.
+    int_equals_float: `5` equals `5.0` everywhere; where the tool definition says `number` or `integer` it does in any
+        case, as in JSON Schema.
     ignore_case: letter case of text values does not count.
     ignore_whitespace: white space in text values, inside them too, does not count.
     ignore_list_order: lists are compared as multisets.
     number_text_equals_number: `"5"` equals `5` (but neither ever equals `True`).
+    null_equals_absent: an argument that is null, or a key inside of one, equals one that is left out.
+    dots_equal_underscores: `math.add` and `math_add` are one function, unless both are known.
+    ignore_functions_prefix: `functions.add` is `add`.
     absolute_tolerance, relative_tolerance: numbers (integer or not) are equal when they differ by no more than the
         larger of the first and the second times the expected number.
     use_defaults: an optional argument given with its schema's default equals one that is left out.
@@ -66,6 +73,9 @@ class MatchPolicy:
     ignore_whitespace: bool = False
     ignore_list_order: bool = False
     number_text_equals_number: bool = False
+    null_equals_absent: bool = False
+    dots_equal_underscores: bool = False
+    ignore_functions_prefix: bool = False
     absolute_tolerance: float = 0.0
     relative_tolerance: float = 0.0
     use_defaults: bool = True
@@ -171,9 +181,13 @@ class Comparison:
     def may_lack(self, name: str, expected: JSON, schema: Schema | None) -> bool:
         """Whether the expected argument may be left out."""
         if not self._policy.alternatives:
-            return self.is_default(name, expected, schema)
+            return self.is_like_absent(name, expected, schema)
         accepted = expected if isinstance(expected, list) else [expected]
-        return _MAY_BE_LEFT_OUT in accepted or any(self.is_default(name, one, schema) for one in accepted)
+        return _MAY_BE_LEFT_OUT in accepted or any(self.is_like_absent(name, one, schema) for one in accepted)
+
+    def is_like_absent(self, name: str, value: JSON, schema: Schema | None) -> bool:
+        """Whether the value says no more than leaving it out does."""
+        return (value is None and self._policy.null_equals_absent) or self.is_default(name, value, schema)
 
     def is_default(self, name: str, value: JSON, schema: Schema | None) -> bool:
         """Whether the value is what the schema says of an optional argument that is left out."""
@@ -202,14 +216,13 @@ class Comparison:
         differ = self._rule(any_of=any_of)
         for name, value in expected.items():
             if name not in actual:
-                lacks = self.may_lack(name, value, schema) if any_of else self.is_default(name, value, schema)
-                if not lacks:
+                if not (self.may_lack if any_of else self.is_like_absent)(name, value, schema):
                     yield Difference((*place, name), "missing", expected=value, any_of=any_of)
             elif any_of or not plainly_same(value, actual[name]):
                 inner = schema.property(name) if schema else None
                 yield from differ(value, actual[name], inner, (*place, name))
         for name, value in actual.items():
-            if name not in expected and not self.is_default(name, value, schema):
+            if name not in expected and not self.is_like_absent(name, value, schema):
                 yield Difference((*place, name), "unexpected", actual=value)
 
     def _value(self, expected: JSON, actual: JSON, schema: Schema | None, place: _Place) -> Iterator[Difference]:
@@ -369,7 +382,7 @@ class _ScalarRule:
         self._transform = _transformation(policy)
 
     def same(self, expected: JSON, actual: JSON, schema: Schema | None) -> bool:
-        """Whether they are; the schema says where `5` and `5.0` are one number."""
+        """Whether they are; where the schema says number or integer, `5` and `5.0` are one."""
         if plainly_same(expected, actual):
             return True
         if isinstance(expected, str) and isinstance(actual, str):
