@@ -6,8 +6,19 @@ reading of calls goes through `read_calls`.
 """
 
 from tunecheck.formats._profiles import Profile, Thought
+from tunecheck.formats._prompts import ToolPrompt
 from tunecheck.formats._reading import read_calls
 from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonCalls
 from tunecheck.formats._tagged import TaggedCalls
 
-__all__ = ["AnyOf", "JsonCalls", "NamedCalls", "Profile", "PythonCalls", "TaggedCalls", "Thought", "read_calls"]
+__all__ = [
+    "AnyOf",
+    "JsonCalls",
+    "NamedCalls",
+    "Profile",
+    "PythonCalls",
+    "TaggedCalls",
+    "Thought",
+    "ToolPrompt",
+    "read_calls",
+]

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tunecheck.calls._strict_json import UnreadableError, place
 from tunecheck.formats._collector import CallCollector
+from tunecheck.formats._prompts import ToolPrompt
 
 _SEPARATOR = re.compile(r"\s*+(?:[;,]\s*+)?")
 
@@ -53,6 +54,7 @@ class Profile:
         sure: nobody writes the mark unless a call follows; else it counts only where a call in this shape begins.
         several: calls may follow one another behind one mark.
         closed: what follows the calls must be a closing mark, another call, or nothing.
+        prompt: how a model that takes only text is shown tools, and its calls and their results; None: not known.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Profile:
     sure: bool = True
     several: bool = True
     closed: bool = False
+    prompt: ToolPrompt | None = None
 
     def announces(self, text: str, start: int, mark: str, collector: CallCollector) -> bool:
         """Whether calls in this family's shape follow a mark that stands here."""

@@ -5,12 +5,14 @@ import re
 from tunecheck.formats._families.thoughts import HARMONY, HARMONY_STRIPPED, MISTRAL, SOLAR, THINK
 from tunecheck.formats._glaive import GlaiveCalls
 from tunecheck.formats._profiles import Profile
+from tunecheck.formats._prompts import ToolPrompt, json_list
 from tunecheck.formats._shapes import AnyOf, JsonCalls, NamedCalls, PythonTagCalls
 
 _MISTRAL_NAME = re.compile(
     r"\s*(?P<name>[^\s\[\]{}\"]+)\s*(?:\[CALL_ID\]\s*(?P<id>[^\s\[\]{}]+)\s*)?"
     r"(?:\[ARGS\]\s*(?P<empty>(?=\Z|\[TOOL_CALLS\]))?)?\s*"
 )
+_LLAMA_CALL = '{"name": "{name}", "parameters": {arguments}}'
 MISTRAL_CALLS = Profile(
     "mistral",
     AnyOf((NamedCalls(_MISTRAL_NAME), JsonCalls())),
@@ -18,10 +20,16 @@ MISTRAL_CALLS = Profile(
     closes=("[/TOOL_CALLS]",),
     thoughts=(MISTRAL,),
     several=False,
+    prompt=json_list("[TOOL_CALLS]", "", tools="[AVAILABLE_TOOLS][{tools}][/AVAILABLE_TOOLS]"),
 )
 """All tokenizers: a list of objects (to v7), `f[CALL_ID]id[ARGS]{…}` (v11), `f[ARGS]{…}` (v13)."""
 
-LLAMA = Profile("llama", PythonTagCalls(), marks=("<|python_tag|>",))
+LLAMA = Profile(
+    "llama",
+    PythonTagCalls(),
+    marks=("<|python_tag|>",),
+    prompt=ToolPrompt(_LLAMA_CALL, calls="<|python_tag|>{calls}", between="; "),
+)
 """Llama 3.x with built-in tools."""
 
 LLAMA_FUNCTION = Profile(
@@ -30,6 +38,7 @@ LLAMA_FUNCTION = Profile(
     marks=("<function=",),
     inside=True,
     sure=False,
+    prompt=ToolPrompt("<function={name}>{arguments}</function>"),
 )
 """Llama 3.1's custom calls, Functionary v3.1."""
 
@@ -46,6 +55,11 @@ DEEPSEEK = Profile(
     inner=("<｜tool▁call▁begin｜>",),
     closes=("<｜tool▁calls▁end｜>",),
     thoughts=(THINK,),
+    prompt=ToolPrompt(
+        "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>",
+        calls="<｜tool▁calls▁begin｜>{calls}<｜tool▁calls▁end｜>",
+        between="",
+    ),
 )
 """DeepSeek V3, R1 and V3.1."""
 
@@ -63,6 +77,11 @@ KIMI_K2 = Profile(
     inner=("<|tool_call_begin|>",),
     closes=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
     thoughts=(THINK,),
+    prompt=ToolPrompt(
+        "<|tool_call_begin|>functions.{name}:{index}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>",
+        calls="<|tool_calls_section_begin|>{calls}<|tool_calls_section_end|>",
+        between="",
+    ),
 )
 SOLAR_OPEN = Profile(
     "solar",
@@ -96,6 +115,7 @@ FUNCTIONARY = Profile(
     "functionary",
     NamedCalls(re.compile(r"(?:(?:all\n.*?)?>>>)?(?P<name>[^\s{}>]+)\n\s*+(?=\{)", re.DOTALL)),
     thoughts=(THINK,),
+    prompt=ToolPrompt(">>>{name}\n{arguments}", between=""),
 )
 """Functionary v3.2."""
 

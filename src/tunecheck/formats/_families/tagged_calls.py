@@ -4,6 +4,7 @@ import re
 
 from tunecheck.formats._families.thoughts import GEMMA, HUNYUAN, KIMI_K3, MINIMAX, MUSE, SEED, THINK
 from tunecheck.formats._profiles import Profile
+from tunecheck.formats._prompts import ToolPrompt
 from tunecheck.formats._tagged import BracedCalls, TaggedCalls, TreeCalls
 
 _FUNCTION = re.compile(r"<function=(?P<name>[^>\n]+)>")
@@ -11,6 +12,8 @@ _FUNCTION_END = re.compile("</function>")
 _PARAMETER = re.compile(r"<parameter=(?P<key>[^>\n]+)>")
 _INVOKE = re.compile(r"<invoke name=[\"'](?P<name>[^\"'\n]+)[\"']>")
 _INVOKE_END = re.compile("</invoke>")
+_INVOKE_CALL = '<invoke name="{name}">\n{parameters}\n</invoke>'
+_INVOKE_PARAMETER = '<parameter name="{key}">{value}</parameter>'
 _NAMED_PARAMETER = re.compile(r"<parameter name=[\"'](?P<key>[^\"'\n]+)[\"'][^>\n]*>")
 
 QWEN3_CODER = Profile(
@@ -19,6 +22,10 @@ QWEN3_CODER = Profile(
     marks=("<tool_call>",),
     closes=("</tool_call>",),
     thoughts=(THINK,),
+    prompt=ToolPrompt(
+        "<tool_call>\n<function={name}>\n{parameters}\n</function>\n</tool_call>",
+        "<parameter={key}>\n{value}\n</parameter>",
+    ),
 )
 """Qwen3-Coder, Qwen3.5, Nemotron 3, Step-3.5."""
 
@@ -33,6 +40,10 @@ SEED_OSS = Profile(
     marks=("<seed:tool_call>",),
     closes=("</seed:tool_call>",),
     thoughts=(SEED,),
+    prompt=ToolPrompt(
+        "<seed:tool_call>\n<function={name}>\n{parameters}\n</function>\n</seed:tool_call>",
+        "<parameter={key}>{value}</parameter>",
+    ),
 )
 GLM = Profile(
     "glm",
@@ -46,6 +57,9 @@ GLM = Profile(
     marks=("<tool_call>",),
     thoughts=(THINK,),
     several=False,
+    prompt=ToolPrompt(
+        "<tool_call>{name}\n{parameters}\n</tool_call>", "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>"
+    ),
 )
 """GLM-4.5, 4.6 and 4.7, Ling 3, Laguna, Spark 2.5."""
 
@@ -69,6 +83,7 @@ MINIMAX_M2 = Profile(
     marks=("<minimax:tool_call>",),
     closes=("</minimax:tool_call>",),
     thoughts=(THINK,),
+    prompt=ToolPrompt(_INVOKE_CALL, _INVOKE_PARAMETER, calls="<minimax:tool_call>\n{calls}\n</minimax:tool_call>"),
 )
 INVOKE = Profile(
     "invoke",
@@ -77,6 +92,7 @@ INVOKE = Profile(
     inner=("<invoke name=",),
     closes=("</function_calls>",),
     sure=False,
+    prompt=ToolPrompt(_INVOKE_CALL, _INVOKE_PARAMETER, calls="<function_calls>\n{calls}\n</function_calls>"),
 )
 """Claude's own text, and whoever learnt from it."""
 
@@ -101,6 +117,11 @@ DSML = Profile(
     marks=("<｜DSML｜function_calls>", "<｜DSML｜tool_calls>"),
     closes=("</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"),
     thoughts=(THINK,),
+    prompt=ToolPrompt(
+        '<｜DSML｜invoke name="{name}">\n{parameters}\n</｜DSML｜invoke>',
+        '<｜DSML｜parameter name="{key}" string="{is_text}">{value}</｜DSML｜parameter>',
+        calls="<｜DSML｜function_calls>\n{calls}\n</｜DSML｜function_calls>",
+    ),
 )
 """DeepSeek V3.2 and V4."""
 

@@ -1,0 +1,55 @@
+"""How families are shown tools and write calls: what is written is read back by the same profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tunecheck.calls._model import FunctionCall
+from tunecheck.formats import Profile, read_calls
+from tunecheck.formats._families import json_calls, named_calls, python_calls, tagged_calls
+
+TOOLS: list[Any] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "book",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "days": {"type": "integer"},
+                    "late": {"type": "boolean"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "guest": {"type": "object"},
+                },
+            },
+        },
+    }
+]
+CALLS = [
+    FunctionCall("book", {"city": "São Paulo", "days": 3, "late": True, "tags": ["a b", "c"], "guest": {"age": 41}}),
+    FunctionCall("book", {"city": "{name} <b>", "days": -1}),
+]
+PROFILES = [
+    profile
+    for profile in (*json_calls.PROFILES, *named_calls.PROFILES, *tagged_calls.PROFILES, *python_calls.PROFILES)
+    if profile.prompt is not None
+]
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_calls_that_are_written_are_read_back_by_the_same_profile(profile: Profile) -> None:
+    assert profile.prompt is not None
+    for calls in (CALLS[:1], CALLS):
+        reading = read_calls(profile.prompt.written(calls), tools=TOOLS, format=profile)
+        assert (reading.problem, list(reading.calls)) == (None, calls)
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_the_prompt_shows_the_definitions_and_the_form_of_a_call(profile: Profile) -> None:
+    assert profile.prompt is not None
+    system = profile.prompt.system(TOOLS)
+    assert '"late":{"type":"boolean"}' in system
+    assert profile.prompt.written([FunctionCall("function_name", {"parameter_name": "value"})]) in system
