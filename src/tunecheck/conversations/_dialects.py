@@ -6,18 +6,18 @@ the messages that the model sees next.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import cast
+from dataclasses import replace
 
 from tunecheck._json import JSON, dumps
-from tunecheck.calls._writing import write_calls
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.conversations._scenario import Offer
 from tunecheck.conversations._speakers import Message
 from tunecheck.conversations._wording import Wording
+from tunecheck.endpoints._asking import with_calls, with_system
 from tunecheck.endpoints._base import Completion
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats._reading import thought_of
 
 
 def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, compat: bool = False) -> JSON:
@@ -50,14 +50,11 @@ def answer_text(
     So are those in it that stand there in the form of the `profile`, read by the definitions of `tools`. `source`
     writes arguments that are text as they are: for functions whose values are given as another language's source.
     """
-    text, tool_calls = completion.text, completion.tool_calls
-    if text and profile is not None:
-        read = read_calls(text, tools=tools, format=profile).calls
-        tool_calls = tuple(cast("Sequence[Mapping[str, JSON]]", write_calls(read, "openai"))) if read else ()
-        text = None if read else text
-    if text or not tool_calls:
-        return text or ""
-    step = answer_step(None, tool_calls)
+    if profile is not None and (called := with_calls(completion, profile, tools)).tool_calls:
+        completion = replace(called, text=None)
+    if completion.text or not completion.tool_calls:
+        return completion.text or ""
+    step = answer_step(None, completion.tool_calls)
     decoded = decode_step(step)
     if isinstance(step, str) or decoded.problem is not None:
         return step if isinstance(step, str) else dumps(step).decode()
@@ -152,7 +149,8 @@ class ToolsDialect(Dialect):
 
     def within_turn(self, message: Message, completion: Completion) -> Message:
         """With the reasoning, where it came: APIs want it back in a loop of calls, some unchanged to the letter."""
-        fields: dict[str, JSON] = {} if completion.raw_text is None else {"content": completion.raw_text}
+        opening = "" if completion.raw_text is None else thought_of(completion.raw_text)
+        fields: dict[str, JSON] = {"content": f"{opening}{completion.text or ''}"} if opening else {}
         fields |= completion.reasoning_fields
         if message.get("content") != completion.text:
             fields.pop("content", None)  # calls that could not be read stand there
@@ -174,10 +172,7 @@ class TextDialect(Dialect):
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
         """The system prompt before them; a system message that is there already follows in the same one."""
-        prompt = self._wording.system(self._offer.functions)
-        if messages and messages[0].get("role") == "system":
-            return [{**messages[0], "content": f"{prompt}\n\n{messages[0].get('content')}"}, *messages[1:]]
-        return [{"role": "system", "content": prompt}, *messages]
+        return with_system(messages, self._wording.system(self._offer.functions))
 
     def add(self, offer: Offer, messages: Sequence[Message]) -> list[Message]:
         self._functions += offer.functions

@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 from tunecheck._json import JSON, dumps, real_number, whole_number
 from tunecheck._targets import CallContext, Row
 from tunecheck.conversations._expected_answers import step_row
+from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, Usage, text_or_none
 
 Message: TypeAlias = Mapping[str, JSON]
@@ -48,13 +49,17 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EndpointModel:
-    """Asks an endpoint. What it answered in an earlier, cut-off attempt is recalled, and not asked for again."""
+    """Asks an endpoint. What it answered in an earlier, cut-off attempt is recalled, and not asked for again.
+
+    `in_text`: calls are asked for in the text, where the conversation finds them itself.
+    """
 
     endpoint: Endpoint
     row: Row
     context: CallContext
     parameters: Mapping[str, JSON]
     tools: Sequence[Mapping[str, JSON]]
+    in_text: bool = False
 
     async def answer(
         self, turn: int, step: int, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None
@@ -71,7 +76,7 @@ class EndpointModel:
             idempotency_key=self.context.idempotency_key(part),
             row=step_row(self.row, turn, step, self.tools) if self.endpoint.simulated else self.row,
         )
-        completion = await self.endpoint.complete(request)
+        completion = await (self.endpoint.complete(request) if self.in_text else ask(self.endpoint, request))
         self.context.record(part, completion.journaled())
         return completion
 

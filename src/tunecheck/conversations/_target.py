@@ -18,7 +18,8 @@ from tunecheck.conversations._inference_log import Course, InferenceLog, input_e
 from tunecheck.conversations._output import OUTPUT_COLUMNS, REASONING, output_columns, recorded_columns, single_columns
 from tunecheck.conversations._scenario import COLUMNS, Offer, Scenario, read_scenario
 from tunecheck.conversations._speakers import EndpointModel, Message, Model, RecordedModel, ScriptedUser, User
-from tunecheck.conversations._wording import BfclCopy, OwnWording, Wording, is_bfcl
+from tunecheck.conversations._wording import BfclCopy, FamilyWording, OwnWording, Wording, is_bfcl
+from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.formats._choosing import AUTO, chosen
@@ -49,12 +50,14 @@ class ConversationTarget(Target):
         step_limit: most queries in one turn; a conversation that reaches it is ended (`forced_quit`).
         compat: as BFCL does: one query more than the step limit, answers decoded with its oddities, as the call text
             of its own rows always is.
-        format: the profile of a model family, or its name: in the mode `text`, calls are read by it, strictly, and
+        format: the profile of a model family, or its name, by default that of the endpoint's definition: in the mode
+            `text`, tools are shown as the family is used to, and calls are read by it, strictly, and
             stand in the result as call text; the log keeps what the model wrote.
         include_input_log: keep each request's messages and tools in the inference log.
         include_state_log: keep the simulators' states in it.
         user: makes the simulated user of a row's conversation; by default its turns are sent one by one.
-        wording: the system prompt and such; by default BFCL's own for its rows, from the user's copy, else ours.
+        wording: the system prompt and such; by default the family's of the `format`, where it is known, else BFCL's own
+            for its rows, from the user's copy, else ours.
         parameters: laid over the endpoint's own in every request.
         time_limit_s: seconds after which a call of a simulator is abandoned.
         bfcl_data: the copy of BFCL to read prompts and long-context constants from, if not the usual one.
@@ -102,7 +105,9 @@ class ConversationTarget(Target):
         self.columns = frozenset([*OUTPUT_COLUMNS, *SOME_COLUMNS, REASONING])
         self.mode: Mode = mode
         self._profile = chosen(format)
-        if self._profile is not None and mode != "text":
+        if self._profile is None and mode == "text":
+            self._profile = endpoint.profile
+        elif self._profile is not None and mode != "text":
             raise ConfigurationError("format is how calls stand in a model's text: give mode text, too")
         self._step_limit = step_limit
         self.compat = compat
@@ -138,7 +143,8 @@ class ConversationTarget(Target):
         if record is not None:
             return await self._replay(row, record, context)
         scenario = read_scenario(row, self._backends)
-        model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools())
+        in_text = self.mode == "text"
+        model = EndpointModel(self.endpoint, row, context, self._parameters, scenario.all_tools(), in_text)
         user = self._make_user(row) if self._make_user is not None else ScriptedUser(scenario.turns)
         limit = self._step_limit + 1 if self.compat else self._step_limit
         wording = self._wording_for(row, needs_copy=self.mode == "text" or scenario.adds_functions)
@@ -160,7 +166,7 @@ class ConversationTarget(Target):
             request = replace(request, messages=messages, tools=None)
         asked = question_row(row, shown) if self.endpoint.simulated else row
         request = replace(request, row=asked, parameters={**self._parameters, **request.parameters})
-        completion = await self.endpoint.complete(request)
+        completion = await (self.endpoint.complete(request) if self.mode == "text" else ask(self.endpoint, request))
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
         step: JSON
         if self.mode == "text":
@@ -213,6 +219,8 @@ class ConversationTarget(Target):
         """The wording; the copy of BFCL is not looked at where none of its texts would be said."""
         if self._wording is not None:
             return self._wording
+        if self.mode == "text" and self._profile is not None and self._profile.prompt is not None:
+            return FamilyWording(self._profile.prompt)
         return self._copy.wording if needs_copy and is_bfcl(row) else OwnWording()
 
     def expected_requests(self, row: Row) -> list[ChatRequest]:

@@ -13,6 +13,7 @@ from tunecheck._targets import Row
 from tunecheck.datasets._bfcl.categories import CATEGORIES
 from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._bfcl.prompts import ADDED_FUNCTIONS, ADDED_FUNCTIONS_TEXT, prompt, read_prompts, system_prompt
+from tunecheck.formats._prompts import ToolPrompt
 from tunecheck.simulators._long_context import LongContext
 
 
@@ -59,6 +60,19 @@ class OwnWording(Wording):
 
     def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
         return dumps([{"call": call, "result": result} for call, result in zip(calls, results, strict=True)]).decode()
+
+
+class FamilyWording(OwnWording):
+    """As a model family is used to it."""
+
+    def __init__(self, prompt: ToolPrompt) -> None:
+        self._prompt = prompt
+
+    def system(self, functions: Sequence[JSON]) -> str:
+        return self._prompt.system(functions)
+
+    def results(self, calls: Sequence[str], results: Sequence[str]) -> str:
+        return self._prompt.results(results)
 
 
 class BfclWording(Wording):

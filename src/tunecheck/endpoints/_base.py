@@ -16,6 +16,7 @@ from tunecheck._targets import Load, Row
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._masking import Redactor
+from tunecheck.formats._profiles import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,8 @@ class Endpoint(ABC):
     `concurrency`: how many calls at once it takes at most, None where it sets no limit.
     `holds_back`: it enforces that limit itself, however many calls are made at once.
     `sent_back`: how long a conversation gives the model its own reasoning back: within the turn, in all turns, never.
+    `profile`: by which calls are read from its text, where its definition names a `format`; `tools_as_text`: tools are
+    told it in text.
     `facts`: what was found out about what its API takes.
     """
 
@@ -230,6 +233,8 @@ class Endpoint(ABC):
     price: Price | None = None
     facts: ApiFacts = ApiFacts()
     sent_back: SentBack = "turn"
+    profile: Profile | None = None
+    tools_as_text: bool = False
 
     @classmethod
     def from_definition(cls, definition: Definition) -> Endpoint:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tunecheck import _errors as errors
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
+from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
 
 MESSAGES: tuple[Mapping[str, JSON], ...] = (
@@ -89,7 +90,7 @@ def advice_on(error: Exception) -> str:
 async def check_endpoint(endpoint: Endpoint) -> CheckReport:
     """Ask an endpoint one small question with a tool, and close it. Its failures are part of the report."""
     try:
-        completion = await endpoint.complete(ChatRequest(messages=MESSAGES, tools=TOOLS))
+        completion = await ask(endpoint, ChatRequest(messages=MESSAGES, tools=TOOLS))
     except (errors.StopRunError, errors.EndpointError, ValueError) as error:
         return CheckReport(endpoint.name, endpoint.kind, error=error, advice=advice_on(error))
     finally:

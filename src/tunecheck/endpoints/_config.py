@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -13,15 +13,22 @@ from tunecheck._describe import Written, read_as
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._yaml import Document
+from tunecheck.formats._choosing import AUTO
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 """A text that is not empty."""
 
 
 class EndpointConfig(Written, frozen=True, kw_only=True):
-    """The keys of every definition. A kind of your own adds its keys, with their types and defaults, in a subclass."""
+    """The keys of every definition. A kind of your own adds its keys, with their types and defaults, in a subclass.
+
+    `format`: the model family by whose form calls are read from the answers' text, strictly. `tools`: whether the API
+    takes tools, or they are told in text, as that family is shown them.
+    """
 
     kind: Text
+    format: Text = AUTO
+    tools: Literal["api", "text"] = "api"
 
 
 class ConcurrencyLimit(Written, frozen=True):

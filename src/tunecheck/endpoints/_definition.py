@@ -12,6 +12,7 @@ from tunecheck._trust import Trust
 from tunecheck._yaml import Document, read
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._config import Definition, Place
+from tunecheck.formats._choosing import AUTO, chosen
 
 _FOLDER = "endpoints"
 
@@ -42,7 +43,22 @@ def load_endpoint(
         raise PluginError(str(definition.at("kind").error(str(error)))) from error.__cause__
     if not (isinstance(kind, type) and issubclass(kind, Endpoint)):
         raise PluginError(f"the endpoint kind {definition.kind!r} is not a subclass of tunecheck.endpoints.Endpoint")
-    return kind.from_definition(definition)
+    endpoint = kind.from_definition(definition)
+    _choose_form(endpoint, definition, trust)
+    return endpoint
+
+
+def _choose_form(endpoint: Endpoint, definition: Definition, trust: Trust | None) -> None:
+    """Set how the endpoint's calls stand in its text, and whether tools are told it in text."""
+    form = definition.data.get("format", AUTO)
+    try:
+        endpoint.profile = chosen(str(form), trust=trust)
+    except PluginError as error:
+        raise definition.at("format").error(str(error)) from error.__cause__
+    endpoint.tools_as_text = definition.data.get("tools") == "text"
+    if endpoint.tools_as_text and (endpoint.profile is None or endpoint.profile.prompt is None):
+        problem = f"the format {form!r} does not say how tools are shown in text: name one that does, such as hermes"
+        raise definition.at("tools").error(problem)
 
 
 def check_named(source: str | Path, trust: Trust) -> None:

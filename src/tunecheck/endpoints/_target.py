@@ -10,6 +10,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON, Missing, ValuePath, content_hash, find, loads, parse_path
 from tunecheck._messages import did_you_mean
 from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
+from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Completion, Endpoint
 
 _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
@@ -50,7 +51,7 @@ class EndpointTarget(Target):
             ValueError: the row's messages, tools or parameters are missing or not what they should be.
             EndpointError: the call failed for good.
         """
-        completion = await self.endpoint.complete(self.request(row, context.idempotency_key()))
+        completion = await ask(self.endpoint, self.request(row, context.idempotency_key()))
         return completion.columns()
 
     def request(self, row: Row, idempotency_key: str | None = None) -> ChatRequest:
@@ -82,7 +83,8 @@ class EndpointTarget(Target):
     def fingerprint(self) -> str | None:
         """A hash of the endpoint's kind, source and the settings that answers depend on."""
         kind = type(self.endpoint)
-        return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings()])
+        form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
+        return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings(), *form])
 
     def describe(self) -> dict[str, JSON]:
         """The endpoint's settings, secrets masked."""

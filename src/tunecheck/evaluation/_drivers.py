@@ -15,6 +15,7 @@ from tunecheck._targets import Target
 from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._base import Endpoint
+from tunecheck.formats._choosing import chosen
 from tunecheck.pipeline._scoring import BoundEvaluator
 
 GROUP = "tunecheck.targets"
@@ -60,7 +61,7 @@ def drive(name: str, endpoint: Endpoint, parameters: Mapping[str, JSON], trust: 
         ConfigurationError: a parameter cannot be, or names what it may not.
     """
     if isinstance(parameters.get("format"), str):
-        plugins.find("tunecheck.formats", str(parameters["format"]), trust=trust)
+        chosen(str(parameters["format"]), trust=trust)
     if name in _OWN:
         module, attribute = _OWN[name]
         driver: object = getattr(import_module(module), attribute)

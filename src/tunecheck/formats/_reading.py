@@ -68,6 +68,12 @@ def read_calls(value: object, *, tools: object = None, format: str | Profile = "
 _AUTO = TextReader()
 
 
+def thought_of(text: str) -> str:
+    """What stands before the answer in a text that begins with a thought, its marks included; empty without one."""
+    answer = without_thoughts(text)[1]
+    return text[: len(text) - len(answer)] if text.endswith(answer) else ""
+
+
 def without_thoughts(text: str) -> tuple[str, str]:
     """What the model thought at the beginning of a text, without its marks, and what it answered; it never raises.
 

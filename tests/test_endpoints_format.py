@@ -1,0 +1,115 @@
+"""A definition's `format`: calls in an endpoint's text are its tool calls; `tools: text`: tools are told in text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conversation_parts import context, log_items, said, serving, shelf_row, shelf_workspace
+
+from tunecheck import FunctionCallMatchEvaluator, evaluate
+from tunecheck._errors import ConfigurationError
+from tunecheck._trust import Trust
+from tunecheck.conversations._output import result_line
+from tunecheck.conversations._target import ConversationTarget
+from tunecheck.endpoints._definition import load_endpoint
+
+PUT = '<tool_call>\n{"name": "put", "arguments": {"name": "cup", "count": 2}}\n</tool_call>'
+PUT_XML = (
+    "<tool_call>\n<function=put>\n<parameter=name>\ncup\n</parameter>\n"
+    "<parameter=count>\n2\n</parameter>\n</function>\n</tool_call>"
+)
+ROW = {
+    "query": "Put two cups.",
+    "tools": [{"name": "put", "parameters": {"type": "object", "properties": {"count": {"type": "integer"}}}}],
+    "ground_truth": [{"name": "put", "arguments": {"name": "cup", "count": 2}}],
+}
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(shelf_workspace(tmp_path))
+    return tmp_path
+
+
+def answered(text: str, **keys: Any) -> dict[str, Any]:
+    """The result row of one question that is answered with this text."""
+    with serving([text]) as server:
+        result: Any = evaluate(
+            data=[ROW], target=server.endpoint(**keys), evaluators={"calls": FunctionCallMatchEvaluator()}
+        )
+    (row,) = result["rows"]
+    return row  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(("text", "form"), [(PUT, "hermes"), (PUT_XML, "qwen3_coder")])
+def test_calls_in_the_text_of_the_chosen_family_are_the_answers_calls(text: str, form: str) -> None:
+    row = answered(f"<think>Two.</think>Here you are.\n{text}", format=form)
+    (call,) = row["outputs.tool_calls"]
+    assert call["function"] == {"name": "put", "arguments": '{"name":"cup","count":2}'}
+    assert row["outputs.text"] == "Here you are."
+    assert row["outputs.raw_text"] == f"<think>Two.</think>Here you are.\n{text}"
+    assert row["outputs.calls.function_call_match"] == 1
+
+
+def test_a_chosen_family_is_strict() -> None:
+    row = answered('{"name": "put", "arguments": {"name": "cup"}}', format="hermes")
+    assert row["outputs.tool_calls"] is None
+
+
+def test_a_format_that_there_is_not_is_refused_with_the_one_that_was_meant() -> None:
+    definition = {"kind": "openai", "url": "https://x/v1", "model": "m", "format": "hermse"}
+    with pytest.raises(ConfigurationError, match=r"format: .*'hermse'.*did you mean 'hermes'"):
+        load_endpoint(definition)
+
+
+@pytest.mark.parametrize("form", [{}, {"format": "harmony"}])
+def test_tools_in_text_need_a_family_that_says_how(form: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"tools: the format .* does not say how tools are shown"):
+        load_endpoint({"kind": "openai", "url": "https://x/v1", "model": "m", "tools": "text", **form})
+
+
+def test_a_definition_that_data_names_loads_no_format_of_another_folder(workspace: Path, tmp_path: Path) -> None:
+    (workspace / "formats").mkdir()
+    (workspace / "formats" / "mine.py").write_text("raise SystemExit('it ran')")
+    definition = {"kind": "openai", "url": "https://x/v1", "model": "m", "format": "mine"}
+    with pytest.raises(ConfigurationError, match="--trust"):
+        load_endpoint(definition, trust=Trust(workspace).of(Path("/elsewhere/data.jsonl")))
+
+
+async def had(answers: list[Any], *, mode: Any = "tools", **keys: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A conversation's output, and the requests that it took."""
+    with serving(answers) as server:
+        target = ConversationTarget(server.endpoint(**keys), mode=mode)
+        output = dict(await target.answer(shelf_row(said("Put two cups.", "Thanks.")), context()))
+        await target.close()
+    return output, server.requests
+
+
+async def test_a_conversation_makes_the_calls_that_stand_in_the_text() -> None:
+    output, requests = await had([PUT, "Done.", "Bye."], format="hermes")
+    assert output["result"][0] == [[{"put": '{"name":"cup","count":2}'}], "Done."]
+    assert requests[1]["messages"][1]["tool_calls"][0]["function"]["name"] == "put"
+    assert log_items(output, "assistant")[0]["raw_text"] == PUT
+
+
+async def test_with_tools_in_text_nothing_is_sent_but_text() -> None:
+    _, requests = await had([PUT, "Done.", "Bye."], format="hermes", tools="text")
+    system, _, call, result = requests[1]["messages"]
+    assert not any("tools" in request for request in requests)
+    assert '"name":"put"' in system["content"] and "<tools>" in system["content"]
+    assert call["role"] == "assistant"
+    assert call["content"] == '<tool_call>\n{"name": "put", "arguments": {"name":"cup","count":2}}\n</tool_call>'
+    assert result == {"role": "user", "content": '<tool_response>\n{"cup": 2}\n</tool_response>'}
+
+
+async def test_in_text_mode_the_definitions_family_says_how_tools_are_shown_and_read() -> None:
+    output, requests = await had([f"<think>Two.</think>{PUT_XML}", "Done.", "Bye."], mode="text", format="qwen3_coder")
+    assert "<function=function_name>" in requests[0]["messages"][0]["content"]
+    assert output["result"][0] == ["[put(name='cup', count=2)]", "Done."]
+    assert requests[1]["messages"][2:] == [
+        {"role": "assistant", "content": PUT_XML},
+        {"role": "user", "content": '<tool_response>\n{"cup": 2}\n</tool_response>'},
+    ]
+    assert result_line("shelf_0", output)["reasoning_content"] == [["Two.", ""], [""]]
