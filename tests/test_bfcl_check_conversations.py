@@ -217,7 +217,8 @@ def test_the_evaluator_gives_error_type_and_turn_beside_the_reason() -> None:
     result = [steps(("pwd", {})), steps(("mkdir", {"dir_name": "b"}))]
     found: Row = dict(MultiTurnStateEvaluator()(result=result, **row))
     assert found["multi_turn_state"] == 0.0
-    assert found["multi_turn_state_reason"] == "GorillaFileSystem.root.w.a is missing; expected {}"
+    why = 'mkdir: argument "dir_name" expected "a", got "b" (other)'
+    assert found["multi_turn_state_reason"] == f"GorillaFileSystem.root.w.a is missing; expected {{}}; {why}"
     assert found["multi_turn_state_properties"] == {
         "error_type": "multi_turn:instance_state_mismatch",
         "turn": 1,
@@ -227,7 +228,15 @@ def test_the_evaluator_gives_error_type_and_turn_beside_the_reason() -> None:
                 "path": "GorillaFileSystem.root.w.a",
                 "turn": 2,
                 "message": "GorillaFileSystem.root.w.a is missing; expected {}",
-            }
+            },
+            {
+                "code": "wrong_argument.other",
+                "call": "mkdir",
+                "path": "dir_name",
+                "turn": 2,
+                "expected": "a",
+                "actual": "b",
+            },
         ],
     }
     right = MultiTurnStateEvaluator()(result=[*result[:1], steps(("mkdir", {"dir_name": "a"}))], **row)

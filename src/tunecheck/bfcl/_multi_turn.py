@@ -8,11 +8,13 @@ from itertools import zip_longest
 from typing import TypeAlias, cast
 
 from tunecheck._errors import DataError, PluginError
+from tunecheck._faults import Fault
 from tunecheck._json import JSON
-from tunecheck.bfcl._conversation_causes import causes_of_ending
+from tunecheck.bfcl._conversation_causes import causes_of_calls, causes_of_ending
 from tunecheck.bfcl._decoding import Mode, mode_of
 from tunecheck.bfcl._entries import Entry
 from tunecheck.bfcl._replay import Attempt, Simulators
+from tunecheck.bfcl._turns_made import Sides
 from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._inference_log import UNKNOWN, Course
@@ -27,6 +29,13 @@ _Results: TypeAlias = "Counter[str | bytes]"
 
 _LONG = 2_000  # from how many characters on a result counts as long
 _PASSED = Verdict(True)
+
+_EXPLAINED = (
+    "multi_turn:instance_state_mismatch",
+    "multi_turn:execution_response_mismatch",
+    "multi_turn:force_terminated",
+)
+"""Errors of which a comparison of the calls says more."""
 
 _NOTHING = object()
 _DEEPEST = 200
@@ -69,7 +78,24 @@ def check_multi_turn(
     verdict = _judged(entry, result, compat=compat, simulators=simulators, mode=mode, course=course, model=model)
     if verdict.valid is not False:
         return verdict
-    return replace(verdict, causes=tuple(causes_of_ending(course, verdict.turn)))
+    causes = [*causes_of_ending(course, verdict.turn)]
+    if verdict.turn is not None and verdict.error_type in _EXPLAINED:
+        mode = mode or mode_of([result])
+        turns = _turns(cast("list[object]", result)[: verdict.turn + 1], mode, compat=compat, course=course)
+        causes += _explained(entry, row, turns, verdict, simulators or Simulators())
+    return replace(verdict, causes=tuple(causes))
+
+
+def _explained(
+    entry: Entry, row: Mapping[str, object], turns: Sequence[Turn], verdict: Verdict, simulators: Simulators
+) -> list[Fault]:
+    said = row.get("turns") or row.get("question")
+    calls = [[call for step in turn for call in step] for turn in turns]
+    lacks_results = verdict.error_type == "multi_turn:execution_response_mismatch"
+    try:
+        return [*causes_of_calls(Sides(entry, said, calls, simulators, lacks_results=lacks_results))]
+    except Exception:  # noqa: BLE001 - users' simulators and models' values do what they like; the verdict stands alone
+        return []
 
 
 def _judged(
@@ -97,21 +123,26 @@ def _judged(
     if entry.long_context and not simulators.has_long_context:
         raise DataError("this row needs BFCL's long-context constants; get them with: tunecheck datasets get bfcl")
     mode = mode or mode_of([result])
-    steps = [turn if isinstance(turn, list) else [] for turn in result]
-    decoded = [[_decoded(step, mode, compat=compat) for step in turn] for turn in steps]
+    turns = _turns(result, mode, compat=compat, course=course)
     try:
         if compat:
-            turns = [[step.calls for step in turn] for turn in decoded]
             return _as_leaderboard(entry, turns, simulators, named=mode == "tools", model=model)
         if course.forced_quit:
-            return failed("multi_turn:force_terminated", "the conversation was ended by force", len(steps) - 1)
-        made = [
-            [course.decoded(number, at, step).calls for at, step in enumerate(turn)]
-            for number, turn in enumerate(decoded)
-        ]
-        return _strictly(entry, made, simulators, named=mode == "tools")
+            return failed("multi_turn:force_terminated", "the conversation was ended by force", len(turns) - 1)
+        return _strictly(entry, turns, simulators, named=mode == "tools")
     except (PluginError, DataError) as error:
         return Verdict(False if compat else None, INVALID_ENTRY, None, f"the entry cannot be replayed: {error}")
+
+
+def _turns(result: Sequence[object], mode: Mode, *, compat: bool, course: Course) -> list[Turn]:
+    """The calls of each step of each turn: those that the leaderboard reads, or strictly those that were made."""
+    steps = [turn if isinstance(turn, list) else [] for turn in result]
+    decoded = [[_decoded(step, mode, compat=compat) for step in turn] for turn in steps]
+    if compat:
+        return [[step.calls for step in turn] for turn in decoded]
+    return [
+        [course.decoded(number, at, step).calls for at, step in enumerate(turn)] for number, turn in enumerate(decoded)
+    ]
 
 
 def _decoded(step: object, mode: Mode, *, compat: bool) -> Decoded:

@@ -97,6 +97,10 @@ class Attempt:
             return self._made(read_python_calls(self._rewriting.text(item)))
         return self._made(self._simulators.read(item))
 
+    def calls(self, item: object) -> Sequence[FunctionCall]:
+        """The calls of an item of the ground truth."""
+        return (self._simulators.read(item) if isinstance(item, str) else read_calls(item)).calls
+
     def _made(self, reading: Reading) -> list[Result]:
         if not reading.calls:
             return [failure(f"a call that cannot be read: {reading.problem or 'there is none'}")]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tunecheck._faults import Fault
+from tunecheck._faults import Fault, sentence
 from tunecheck._files import VerdictLine
 
 INVALID_ENTRY = "invalid_entry"
@@ -49,7 +49,7 @@ class Verdict:
     @property
     def reason(self) -> str | None:
         """What is wrong and why, for people."""
-        return "; ".join(filter(None, (self.message, *(cause.message for cause in self.causes)))) or None
+        return sentence(self.faults) if self.causes else self.message
 
     @property
     def faults(self) -> tuple[Fault, ...]:

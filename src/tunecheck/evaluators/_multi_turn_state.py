@@ -72,6 +72,7 @@ class MultiTurnStateEvaluator(Evaluator):
         ground_truth: object = None,
         involved_classes: object = None,
         initial_config: object = None,
+        turns: object = None,
         long_context: object = False,
         category: object = None,
         id: object = None,
@@ -89,6 +90,7 @@ class MultiTurnStateEvaluator(Evaluator):
             ground_truth: by turn, the calls, as texts such as `cd(folder='x')` or in any other format.
             involved_classes: the names of the simulators.
             initial_config: by simulator, what it starts from.
+            turns: the messages of each turn, to know which values had been given.
             long_context: whether they are padded with BFCL's constants.
             category: BFCL's, where it is one of its rows.
             id: the row's.
@@ -110,6 +112,7 @@ class MultiTurnStateEvaluator(Evaluator):
             "ground_truth": ground_truth,
             "involved_classes": involved_classes,
             "initial_config": initial_config,
+            "turns": turns,
             "long_context": long_context,
         }
         outcome = check_multi_turn(

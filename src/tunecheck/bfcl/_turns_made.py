@@ -1,0 +1,165 @@
+"""The turn of a conversation that failed, with what the model's calls and the ground truth's did in it."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from tunecheck._json import JSON, dumps
+from tunecheck.bfcl._entries import Entry
+from tunecheck.bfcl._replay import Attempt, Simulators
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._python_text import bind_positional
+from tunecheck.conversations._nested import NestedCall, make_call
+from tunecheck.datasets._multi_turn_replay import leaves
+from tunecheck.simulators._backend import Backend, Result
+from tunecheck.simulators._base import ArgumentError
+
+_ASKS = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|read|fetch|query)(_|$)", re.IGNORECASE)
+_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A call that was made.
+
+    `changed` says that it changed the state that is compared, `acted` that it changed anything, what simulators keep to
+    themselves included; `refused` that they refused it though its arguments were in order; `looked` that it did nothing
+    but find something out. `known` is all that had been said and found before it, in small letters.
+    """
+
+    call: FunctionCall
+    result: Result
+    changed: bool
+    acted: bool
+    refused: bool
+    looked: bool
+    known: str
+
+
+class Sides:
+    """The calls `made` in a turn by the model, and those `wanted` by the ground truth, each on simulators of its own.
+
+    Args:
+        entry: the row's.
+        said: the messages of the user by turn.
+        turns: the model's calls by turn, up to the one that failed, the last.
+        simulators: make the backends.
+        lacks_results: whether the turn failed for want of a result, rather than by its state.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        said: object,
+        turns: Sequence[Sequence[NestedCall]],
+        simulators: Simulators,
+        *,
+        lacks_results: bool,
+    ) -> None:
+        self.turn = len(turns)
+        self.lacks_results = lacks_results
+        self._entry, self._turns, self._simulators = entry, turns, simulators
+        truth = Attempt(simulators, entry)
+        for items in entry.truth[: self.turn - 1]:
+            for item in items:
+                truth.make_truth(item)
+        self.wanted = [
+            _made(truth.backend, NestedCall(call.name, call.arguments), "")
+            for item in entry.truth[self.turn - 1]
+            for call in truth.calls(item)
+        ]
+        self._truth = truth.backend
+        self.found = _searchable([wanted.result.text for wanted in self.wanted])
+        answered = Attempt(simulators, entry)
+        parts = [dumps(cast("JSON", said)).decode() if said else "", dumps(truth.backend.tool_definitions()).decode()]
+        self.results = {answered.make(call).text for calls in turns[:-1] for call in calls}
+        parts += self.results
+        self.made: list[Made] = []
+        for call in turns[-1]:
+            one = _made(answered.backend, call, _searchable(parts))
+            self.made.append(one)
+            parts.append(one.result.text)
+            self.results.add(one.result.text)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all operations."""
+        each = self._truth.simulators.values()
+        return frozenset(name for simulator in each for name in simulator.operations())
+
+    def called(self, name: str) -> list[Made]:
+        """The model's calls of a function."""
+        return [made for made in self.made if made.call.name == name]
+
+    def did(self, wanted: Made) -> bool:
+        """Whether the model had what a call of the ground truth gives."""
+        return any(
+            made.result.text == wanted.result.text and not made.result.error for made in self.called(wanted.call.name)
+        )
+
+    @cached_property
+    def undone(self) -> list[Made]:
+        """The ground truth's calls that the model did not do."""
+        return [wanted for wanted in self.wanted if not wanted.result.error and not self.did(wanted)]
+
+    def differs_without(self, name: str) -> bool:
+        """Whether the states would differ, too, had the model not called a function in this turn."""
+        answered = Attempt(self._simulators, self._entry)
+        calls = [call for turn in self._turns[:-1] for call in turn]
+        calls += [call for call in self._turns[-1] if call.name != name]
+        for call in calls:
+            answered.make(call)
+        return answered.backend.states() != self._truth.states()
+
+
+def _plain(call: NestedCall) -> FunctionCall:
+    """The call, with calls in its arguments as their texts."""
+    arguments = {
+        name: value.text() if isinstance(value, NestedCall) else value for name, value in call.arguments.items()
+    }
+    return FunctionCall(call.name, cast("dict[str, JSON]", arguments))
+
+
+def _made(backend: Backend, nested: NestedCall, known: str) -> Made:
+    before, state, call = _kept(backend), pickle.dumps(backend.states()), _plain(nested)
+    result = make_call(backend, nested)
+    operations = [each.operations().get(call.name) for each in backend.simulators.values()]
+    operation = next(filter(None, operations), None)
+    refused = operation is not None and result.error
+    if operation is not None:
+        call = bind_positional(call, operation.parameters)
+        try:
+            operation.bind((), call.arguments)
+        except ArgumentError:
+            refused = False
+    changed = pickle.dumps(backend.states()) != state
+    acted = changed or _kept(backend) != before
+    looked = not (acted or result.error) and _found_out(call, result, backend)
+    return Made(call, result, changed, acted, refused, looked, known)
+
+
+def _found_out(call: FunctionCall, result: Result, backend: Backend) -> bool:
+    """Whether a call is named as a question, or answers with what stands in the state: no conversion, no login."""
+    if _ASKS.search(call.name):
+        return True
+    held = {leaf for leaf in leaves(backend.states()) if _tells(leaf)}
+    return any(leaf in held for leaf in leaves(result.value) if _tells(leaf))
+
+
+def _tells(leaf: object) -> bool:
+    return isinstance(leaf, (str, int, float)) and not isinstance(leaf, bool) and leaf not in ("", 0, 1)
+
+
+def _searchable(texts: Iterable[str]) -> str:
+    """Texts in which values are looked for: in small letters, numbers without commas."""
+    return _COMMA.sub("", "\n".join(texts).casefold())
+
+
+def _kept(backend: Backend) -> bytes:
+    """All that the simulators hold."""
+    return pickle.dumps([vars(simulator) for simulator in backend.simulators.values()])
