@@ -6,8 +6,8 @@ is not read.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 
 _MOST_DATE_CHARACTERS = 64
 _MONTHS = {
@@ -62,13 +62,17 @@ _NAMED_FORMS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """What a text says, and None for what it leaves open; `seconds` of the day, `offset` from UTC in minutes."""
+    """What a text says, and None for what it leaves open; `seconds` of the day, `offset` from UTC in minutes.
+
+    `order` is how its digits were read, and what stands between them.
+    """
 
     year: int | None = None
     month: int | None = None
     day: int | None = None
     seconds: int | None = None
     offset: int | None = None
+    order: str = field(default="", compare=False)
 
     @property
     def has_date(self) -> bool:
@@ -79,12 +83,22 @@ def same_moment(expected: str | float, actual: str | float) -> bool:
     """Whether both are the same date, time, or both, written differently; a number is Unix time, or YYYYMMDD.
 
     At least one of the two must be a text. A date alone equals its midnight; where only one names a time zone, the
-    clock times are compared.
+    clock times are compared. Two dates in digits that could each be read in two ways are read alike: 05/01/2024 and
+    01/05/2024 are two days.
     """
     if not isinstance(expected, str) and not isinstance(actual, str):
         return False
-    readings = list(_moments(actual))
-    return any(_same(one, other) for one in _moments(expected) for other in readings)
+    ones, others = list(_moments(expected)), list(_moments(actual))
+    alike = (
+        _is_ambiguous(ones)
+        and _is_ambiguous(others)
+        and {one.order[-1:] for one in ones} == {other.order[-1:] for other in others}
+    )
+    return any(_same(one, other) and not (alike and one.order != other.order) for one in ones for other in others)
+
+
+def _is_ambiguous(readings: list[_Moment]) -> bool:
+    return len({(one.month, one.day) for one in readings}) > 1
 
 
 def _moments(value: str | float) -> Iterator[_Moment]:
@@ -121,7 +135,7 @@ def _from_words(text: str) -> Iterator[_Moment]:
     if rest:
         yield from _dates(rest, clock)
     elif time:
-        yield clock
+        yield replace(clock, seconds=(clock.seconds or 0) % 86400)
 
 
 def _joined(before: str, after: str) -> str | None:
@@ -141,11 +155,17 @@ def _clock(time: re.Match[str]) -> _Moment | None:
         hour, minute, second = (12 if time["word"] == "noon" else 0), 0, 0
     else:
         hour, minute, second = (int(time[part] or 0) for part in ("hour", "minute", "second"))
-    if hour > 24 or minute > 59 or second > 60 or (time["half"] and not 1 <= hour <= 12):
+    if (
+        hour > 24
+        or minute > 59
+        or second > 60
+        or (hour == 24 and minute + second)
+        or (time["half"] and not 1 <= hour <= 12)
+    ):
         return None
     if time["half"]:
         hour = hour % 12 + (12 if time["half"] == "p" else 0)
-    return _Moment(seconds=hour % 24 * 3600 + minute * 60 + second, offset=_offset(time["zone"]))
+    return _Moment(seconds=hour * 3600 + minute * 60 + second, offset=_offset(time["zone"]))
 
 
 def _offset(zone: str | None) -> int | None:
@@ -164,7 +184,8 @@ def _dates(text: str, clock: _Moment) -> Iterator[_Moment]:
             continue
         for order in orders:
             parts = dict(zip(order, match.groups(), strict=True))
-            yield from _with_parts(clock, parts.get("y"), parts.get("m"), parts.get("d"))
+            read = replace(clock, order=order + text[match.end(1)])
+            yield from _with_parts(read, parts.get("y"), parts.get("m"), parts.get("d"))
     for form, orders in _NAMED_FORMS:
         if not (match := form.fullmatch(text)):
             continue
@@ -182,8 +203,11 @@ def _with_parts(clock: _Moment, year: str | None, month: str | None, day: str | 
 
 def _with_date(clock: _Moment, year: int | None, month: int, day: int | None) -> Iterator[_Moment]:
     try:
-        date(2000 if year is None else year, month, 1 if day is None else day)
-    except ValueError:
+        known = date(2000 if year is None else year, month, 1 if day is None else day)
+        if clock.seconds == 86400 and year is not None and day is not None:  # 24:00 is the next day's beginning
+            known += timedelta(days=1)
+            clock, year, month, day = replace(clock, seconds=0), known.year, known.month, known.day
+    except (ValueError, OverflowError):
         return
     yield replace(clock, year=year, month=month, day=day)
 

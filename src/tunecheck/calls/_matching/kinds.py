@@ -32,6 +32,7 @@ has it, of the words as they stand or sorted."""
 _COMPARED_CHARACTERS = 2_000  # the similarity of two texts costs the product of their lengths
 _GLANCED_CHARACTERS = 256  # and every pair of calls is looked at
 _BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d_])[-_](?=[^\W\d_])")
+_TYPOGRAPHIC = str.maketrans("‘’‚‛′´`“”„‟″«»‐‑‒–—−", "'" * 7 + '"' * 7 + "-" * 6)
 _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"\w+")
 
@@ -48,7 +49,7 @@ def kind_of_wrong(expected: JSON, actual: JSON) -> str:
         return "number_as_text"
     if same_moment(expected, actual):
         return "date_or_time_format"
-    return "number_conversion" if same_quantity(expected, actual) else "other"
+    return "number_conversion" if _rounded(expected, actual) or same_quantity(expected, actual) else "other"
 
 
 def closeness(expected: str, actual: str) -> float:
@@ -60,8 +61,8 @@ def closeness(expected: str, actual: str) -> float:
 
 
 def plain_words(text: str) -> str:
-    """The text without letter case, white space, and the hyphens and underscores between letters."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    """The text without letter case, white space, and the hyphens and underscores between letters; quotes made plain."""
+    folded = unicodedata.normalize("NFKC", text.translate(_TYPOGRAPHIC)).casefold()
     return "".join(_BETWEEN_LETTERS.sub("", folded).split())
 
 
@@ -69,6 +70,14 @@ def _number_as_text(expected: float | str, actual: float | str) -> bool:
     if isinstance(expected, str):
         return not isinstance(actual, str) and same_number_in_text(actual, expected)
     return isinstance(actual, str) and same_number_in_text(expected, actual)
+
+
+def _rounded(expected: float | str, actual: float | str) -> bool:
+    """Whether one is a whole number and the other the float that is next to it."""
+    whole, real = (expected, actual) if isinstance(expected, int) else (actual, expected)
+    if not isinstance(whole, int) or not isinstance(real, float) or abs(whole) >= _LARGEST:
+        return False
+    return float(whole) == real
 
 
 def _kind_of_texts(expected: str, actual: str) -> str:
@@ -96,7 +105,7 @@ def _close_wording(expected: str, actual: str) -> bool:
 
 
 _MOST_NUMBER_CHARACTERS = 48
-_LARGEST = 10**30
+_LARGEST = 10**300
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 _LEADING = re.compile(r"^(?:\+|(-)?0+(?=\d))")
 _QUANTITY = re.compile(
@@ -160,12 +169,12 @@ _UNIT_FACTORS = tuple(
 _ROUNDED = Fraction(5, 1000)
 _FLOAT = Fraction(1, 10**9)
 
-_ONES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred")
-_WORDS = {word: number for number, word in enumerate(_ONES + _TEENS)} | {
-    word: 10 * tens for tens, word in enumerate(_TENS, 2)
-}
+_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+_TEENS_AND_TENS = "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+_VALUES = (*range(20), *range(20, 100, 10))
+_WORDS = dict(zip(f"{_ONES} {_TEENS_AND_TENS}".split(), _VALUES, strict=True))
+_MULTIPLIERS = {"dozen": 12, "hundred": 100}
+_GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +201,32 @@ def same_number_in_text(number: float, text: str) -> bool:
     """Whether the text is that number in digits or as a word: `5` and `"5"`, `"05"`, `"5.0"`, `"five"`."""
     digits = _LEADING.sub(r"\1", text.strip())
     written = number_of_text(digits)
-    return number == (written if written is not None else _WORDS.get(digits.lower()))
+    return number == (written if written is not None else next(iter(_in_words(text, whole=True)), None))
+
+
+def _in_words(text: str, *, whole: bool = False) -> Iterator[int | str]:
+    """The number that a text begins with in words, and what follows: `two hundred and five km`; nothing without one.
+
+    `whole`: nothing may follow.
+    """
+    if len(text) > _MOST_NUMBER_CHARACTERS:
+        return
+    words = text.casefold().replace("-", " ").split()
+    total = group = read = 0
+    for index, word in enumerate(words):
+        after = words[index + 1] if index + 1 < len(words) else ""
+        if word in _WORDS and (group % 100 == 0 or (group % 10 == 0 and group % 100 >= 20 and _WORDS[word] < 10)):
+            group += _WORDS[word]
+        elif word in _MULTIPLIERS:
+            group = (group or 1) * _MULTIPLIERS[word]
+        elif word in _GROUPS:
+            total, group = total + (group or 1) * _GROUPS[word], 0
+        elif not (word == "and" and read and after in _WORDS) and not (word == "a" and after in _MULTIPLIERS | _GROUPS):
+            break
+        read = index + 1
+    if read and (not whole or read == len(words)):
+        yield total + group
+        yield " ".join(words[read:])
 
 
 def same_quantity(expected: float | str, actual: float | str) -> bool:
@@ -212,7 +246,8 @@ def _quantities(value: float | str) -> tuple[_Quantity, ...]:
 
 
 def _read(text: str) -> Iterator[_Quantity]:
-    match = _QUANTITY.fullmatch(text.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
+    said = " ".join(map(str, _in_words(text))) or text
+    match = _QUANTITY.fullmatch(said.strip()) if len(text) <= _MOST_NUMBER_CHARACTERS else None
     if match is None:
         return
     unit = (match["unit"] or "").lower().rstrip(".").replace(" ", "")
@@ -285,9 +320,9 @@ def _bare_converted(one: Fraction, other: Fraction) -> bool:
         return True
     if one == 0 or other == 0 or (one < 0) != (other < 0):
         return False
-    ratio = max(one / other, other / one)
-    return any(_equal(ratio, factor) for factor in _EXACT_FACTORS) or any(
-        _close(ratio, factor) for factor in _UNIT_FACTORS
+    less, more = sorted((abs(one), abs(other)))
+    return any(_equal(less * factor, more) for factor in _EXACT_FACTORS) or any(
+        _close(less * factor, more) for factor in _UNIT_FACTORS
     )
 
 
@@ -296,7 +331,9 @@ def _close(one: Fraction, other: Fraction) -> bool:
 
 
 def _equal(one: Fraction, other: Fraction) -> bool:
-    """Equal but for what a binary float cannot hold of a decimal fraction."""
+    """Equal but for what a binary float cannot hold of a decimal fraction; whole numbers may be ids, and are exact."""
+    if one.denominator == other.denominator == 1:
+        return one == other
     return abs(one - other) <= _FLOAT * max(abs(one), abs(other))
 
 
