@@ -54,8 +54,17 @@ def test_calls_in_the_text_of_the_chosen_family_are_the_answers_calls(text: str,
 
 
 def test_a_chosen_family_is_strict() -> None:
-    row = answered('{"name": "put", "arguments": {"name": "cup"}}', format="hermes")
+    text = '{"name": "put", "arguments": {"name": "cup", "count": 2}}'
+    row = answered(text, format="hermes")
     assert row["outputs.tool_calls"] is None
+    assert row["outputs.calls.function_call_match"] == 0
+    assert answered(text)["outputs.calls.function_call_match"] == 1
+
+
+def test_a_call_in_the_chosen_form_that_cannot_be_read_is_unreadable_with_the_reason() -> None:
+    row = answered('<tool_call>{"name": "put", "arg', format="hermes")
+    assert row["outputs.response"] == '<tool_call>{"name": "put", "arg'
+    assert row["cause"] == "unreadable"
 
 
 def test_a_format_that_there_is_not_is_refused_with_the_one_that_was_meant() -> None:

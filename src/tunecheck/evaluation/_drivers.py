@@ -16,6 +16,7 @@ from tunecheck._trust import Trust
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.formats._choosing import chosen
+from tunecheck.formats._profiles import Profile
 from tunecheck.pipeline._scoring import BoundEvaluator
 
 GROUP = "tunecheck.targets"
@@ -44,6 +45,19 @@ def entrust(trust: Trust, dataset: Dataset, target: Target | None, evaluators: I
         for plugin in plugins.discover("tunecheck.simulators"):
             if isinstance(names, list) and plugin.name in names:
                 plugins.check(plugin, trust)
+
+
+def in_format_of(target: Target | None, evaluator: object) -> object:
+    """The evaluator, reading calls as the target's endpoint writes them, where its definition says how."""
+    profile = getattr(getattr(target, "endpoint", None), "profile", None)
+    if profile is None or not isinstance(evaluator, _ReadsCalls):
+        return evaluator
+    return (evaluator() if isinstance(evaluator, type) else evaluator).in_format(profile)
+
+
+@runtime_checkable
+class _ReadsCalls(Protocol):
+    def in_format(self, profile: Profile) -> object: ...
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
 from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, Pace, RunLike
-from tunecheck.evaluation._drivers import drive, entrust, is_driver
+from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.pipeline._callables import CallableTarget
@@ -330,7 +330,7 @@ def _bind_evaluators(
     columns = frozenset[str]() if target is None else target.columns
     for name, evaluator in evaluators.items():
         given = find("tunecheck.evaluators", evaluator, trust=trust) if isinstance(evaluator, str) else evaluator
-        ready = bind_evaluator(name, given, layers[name], columns)
+        ready = bind_evaluator(name, in_format_of(target, given), layers[name], columns)
         _check_own_parameters(ready, _own_mapping(config, name))
         bound.append(ready)
     return bound

@@ -1,8 +1,9 @@
 """The evaluators of function calls: right functions, right arguments, and both in one verdict."""
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Unpack
+from typing import ClassVar, Self, Unpack
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._faults import Fault
@@ -42,6 +43,15 @@ class CallEvaluator(Evaluator):
     def policy(self) -> MatchPolicy:
         """What counts as the same call."""
         return self._policy
+
+    def in_format(self, profile: Profile) -> Self:
+        """The same evaluator, which reads text by this profile where it was given none."""
+        if self._format != AUTO:
+            return self
+        again = copy.copy(self)
+        again._format, again._task = profile, f"{self._task}, by the endpoint {profile.name}"
+        again._arguments = {**self._arguments, "format": profile.name}
+        return again
 
     def compare(self, response: object, ground_truth: object, tool_definitions: object) -> CallComparison:
         """Read both sides, in whatever format each is, and match their calls.
