@@ -15,7 +15,8 @@ from tests.fault_server import FaultServer, Request, Step, answer, busy, failing
 from tests.virtual_time import run_virtually
 
 from tunecheck import evaluate
-from tunecheck.endpoints._limits import AdaptiveGate, Backoff, TokenBucket
+from tunecheck.endpoints._adaptive_gate import AdaptiveGate
+from tunecheck.endpoints._limits import Backoff, TokenBucket
 
 
 async def succeed(gate: AdaptiveGate, calls: int) -> None:

@@ -9,7 +9,7 @@ from tunecheck._describe import one_of
 from tunecheck._errors import ConfigurationError, DataError
 from tunecheck._fingerprints import fingerprint, package_source_hash
 from tunecheck._json import JSON, content_hash
-from tunecheck._targets import CallContext, Load, Row, Target, TargetOutput
+from tunecheck._targets import CallContext, Row, TargetOutput
 from tunecheck._trust import Trust
 from tunecheck.conversations._dialects import Dialect, TextDialect, ToolsDialect, answer_step, answer_text
 from tunecheck.conversations._driver import Conversation
@@ -21,7 +21,7 @@ from tunecheck.conversations._speakers import EndpointModel, Message, Model, Rec
 from tunecheck.conversations._wording import BfclCopy, FamilyWording, OwnWording, Wording, is_bfcl
 from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import SOME_COLUMNS, ChatRequest, Endpoint
-from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.endpoints._target import AskingTarget, EndpointTarget
 from tunecheck.formats._choosing import AUTO, chosen
 from tunecheck.formats._profiles import Profile
 from tunecheck.simulators._backend import Backends
@@ -36,7 +36,7 @@ STEP_LIMIT = 20
 _NOTHING: Mapping[str, JSON] = dict.fromkeys(OUTPUT_COLUMNS)
 
 
-class ConversationTarget(Target):
+class ConversationTarget(AskingTarget):
     """Answers a row by having the conversation that it describes.
 
     Each row gets simulators of its own. A turn's messages go to the endpoint; the calls in its answer are made against
@@ -98,9 +98,7 @@ class ConversationTarget(Target):
         one_of(mode, get_args(Mode), "mode")
         if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
             raise ConfigurationError(f"step_limit must be a whole number of at least 1, not {step_limit!r}")
-        self.endpoint = endpoint
-        self.name = endpoint.name
-        self.simulated = endpoint.simulated
+        super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*OUTPUT_COLUMNS, *SOME_COLUMNS, REASONING])
         self.mode: Mode = mode
@@ -120,9 +118,6 @@ class ConversationTarget(Target):
         self._backends = Backends(time_limit_s=time_limit_s)
         self._copy = BfclCopy(bfcl_data)
         self._single = EndpointTarget(endpoint)
-
-    def load(self) -> Load | None:
-        return self.endpoint.load()
 
     def entrust(self, trust: Trust) -> None:
         """Say whose rows it answers, which name simulators."""
@@ -251,7 +246,7 @@ class ConversationTarget(Target):
 
     def fingerprint(self) -> str | None:
         """A hash of the endpoint's settings, of these, and of the source of conversations and simulators."""
-        asked = self._single.fingerprint()
+        asked = super().fingerprint()
         user = "" if self._make_user is None else fingerprint(self._make_user)
         if asked is None or user is None:
             return None
@@ -260,7 +255,7 @@ class ConversationTarget(Target):
         return content_hash([asked, self._settings(), dict(self._parameters), user, wording, source])
 
     def describe(self) -> dict[str, JSON]:
-        return {**self._single.describe(), "conversation": self._settings()}
+        return {**super().describe(), "conversation": self._settings()}
 
     def _settings(self) -> dict[str, JSON]:
         return {
@@ -271,6 +266,3 @@ class ConversationTarget(Target):
             "include_input_log": self._include_input_log,
             "include_state_log": self._include_state_log,
         }
-
-    async def close(self) -> None:
-        await self.endpoint.close()

@@ -16,11 +16,12 @@ from tunecheck._errors import ContentFilterError, EndpointError, RefusedError, R
 from tunecheck._json import JSON
 from tunecheck._messages import clean, printable
 from tunecheck._targets import Load
+from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, UnreadableReplyError, read_json, read_usage
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._config import ConcurrencyLimit
 from tunecheck.endpoints._failures import Failure, answer_failure, error_failure, is_page, reply_failure, request_id
-from tunecheck.endpoints._limits import AdaptiveGate, Backoff, Clock, TokenBucket, retry_after_s
+from tunecheck.endpoints._limits import Backoff, Clock, TokenBucket, retry_after_s
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.endpoints._streams import read_stream
 from tunecheck.endpoints._transport import AttemptFailed, Reply, Transport

@@ -19,10 +19,11 @@ from tunecheck._errors import ContentFilterError, EndpointError, PluginError, Re
 from tunecheck._json import JSON, plain
 from tunecheck._plugins import load_file
 from tunecheck._threads import LateError, Threads
+from tunecheck.endpoints._adaptive_gate import AdaptiveGate
 from tunecheck.endpoints._answers import FilteredError, read_answer
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, masked
 from tunecheck.endpoints._config import ConcurrencyLimit, Definition, EndpointConfig, Text
-from tunecheck.endpoints._limits import AdaptiveGate, Clock
+from tunecheck.endpoints._limits import Clock
 from tunecheck.endpoints._masking import Redactor
 
 _OFFERED = ("messages", "tools", "parameters")

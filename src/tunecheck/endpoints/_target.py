@@ -20,7 +20,33 @@ _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
 }
 
 
-class EndpointTarget(Target):
+class AskingTarget(Target):
+    """A target that asks one endpoint, and says of itself what that says."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.name = endpoint.name
+        self.simulated = endpoint.simulated
+
+    def load(self) -> Load | None:
+        return self.endpoint.load()
+
+    def fingerprint(self) -> str | None:
+        """A hash of the endpoint's kind, source and the settings that answers depend on."""
+        kind = type(self.endpoint)
+        form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
+        return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings(), *form])
+
+    def describe(self) -> dict[str, JSON]:
+        """The endpoint's settings, secrets masked."""
+        return {"name": self.name, "simulated": self.simulated, **self.endpoint.settings()}
+
+    async def close(self) -> None:
+        """Close the endpoint's connections."""
+        await self.endpoint.close()
+
+
+class EndpointTarget(AskingTarget):
     """Answers a row by asking an endpoint with the row's messages and tools.
 
     `mapping` says which columns these are: `{"messages": "${data.prompt}", "tools": …, "parameters": …}` (a bare column
@@ -33,16 +59,11 @@ class EndpointTarget(Target):
     """
 
     def __init__(self, endpoint: Endpoint, mapping: Mapping[str, str] | None = None) -> None:
-        self.endpoint = endpoint
-        self.name = endpoint.name
-        self.simulated = endpoint.simulated
+        super().__init__(endpoint)
         self.concurrency = endpoint.concurrency
         self.columns = frozenset([*Completion().columns(), *SOME_COLUMNS])
         self._paths = {**_DEFAULTS, **{name: (_column(name, text),) for name, text in (mapping or {}).items()}}
         self._chosen = frozenset(mapping or {})
-
-    def load(self) -> Load | None:
-        return self.endpoint.load()
 
     async def answer(self, row: Row, context: CallContext) -> TargetOutput:
         """Ask the endpoint.
@@ -79,20 +100,6 @@ class EndpointTarget(Target):
         messages: list[JSON] = [dict(message) for message in request.messages]
         tools: list[JSON] | None = None if request.tools is None else [dict(tool) for tool in request.tools]
         return {"messages": messages, "tools": tools, "parameters": dict(request.parameters)}
-
-    def fingerprint(self) -> str | None:
-        """A hash of the endpoint's kind, source and the settings that answers depend on."""
-        kind = type(self.endpoint)
-        form = [repr(self.endpoint.profile), self.endpoint.tools_as_text] if self.endpoint.profile else []
-        return content_hash([kind.__module__, kind.__qualname__, _source(kind), self.endpoint.answer_settings(), *form])
-
-    def describe(self) -> dict[str, JSON]:
-        """The endpoint's settings, secrets masked."""
-        return {"name": self.name, "simulated": self.simulated, **self.endpoint.settings()}
-
-    async def close(self) -> None:
-        """Close the endpoint's connections."""
-        await self.endpoint.close()
 
     def _value(self, row: Row, name: str) -> JSON:
         for path in self._paths[name]:

@@ -15,10 +15,10 @@ import msgspec
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._json import JSON, content_hash, whole_number
-from tunecheck._targets import CallContext, CallsMade, CostTracker, EndpointUsage, Row, Target, TargetOutput
+from tunecheck._targets import CallContext, CallsMade, CostTracker, EndpointUsage, Row, TargetOutput
 from tunecheck.datasets._repeated import SOURCE_ID, TRIAL
 from tunecheck.endpoints._base import Endpoint
-from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.endpoints._target import AskingTarget
 from tunecheck.memory._agents import Agent, agent_for
 from tunecheck.memory._clock import ClockName, make_clock
 from tunecheck.memory._definitions import definition_data
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tunecheck.memory._wording import Wording
 
 
-class MemoryTarget(Target):
+class MemoryTarget(AskingTarget):
     """Answers a row, which names a test, when that test is over in the row's session.
 
     The first row of a session starts it; what it comes to is logged event by event in the run's folder, from where
@@ -73,9 +73,7 @@ class MemoryTarget(Target):
         prepare: Callable[[Path], None] = lambda folder: None,
         notes: Sequence[str] = (),
     ) -> None:
-        self.endpoint = endpoint
-        self.name = endpoint.name
-        self.simulated = endpoint.simulated
+        super().__init__(endpoint)
         self.answers_can_be_reused = False
         self.columns = OUTPUT_COLUMNS
         self._tests = {test.id: test for test in tests}
@@ -188,11 +186,10 @@ class MemoryTarget(Target):
         }
 
     def fingerprint(self) -> str | None:
-        return content_hash([EndpointTarget(self.endpoint).fingerprint(), self._kept])
+        return content_hash([super().fingerprint(), self._kept])
 
     def describe(self) -> dict[str, JSON]:
-        described = EndpointTarget(self.endpoint).describe()
-        return {**described, "memory": {**_interleaving(self._settings), **self._made_of}}
+        return {**super().describe(), "memory": {**_interleaving(self._settings), **self._made_of}}
 
     def stop(self) -> None:
         self._stopped = True
@@ -202,7 +199,7 @@ class MemoryTarget(Target):
     async def close(self) -> None:
         for running in self._running.values():
             await running.close()
-        await self.endpoint.close()
+        await super().close()
 
 
 class _Running:
