@@ -12,6 +12,7 @@ import textwrap
 import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +307,27 @@ def test_a_journal_that_is_not_there_is_said(path: Path) -> None:
 # -- one at a time
 
 
+@contextmanager
+def held_elsewhere(path: Path, *, beside: bool = False) -> Iterator[None]:
+    """A journal that another process holds, which is killed in the end; `beside`: by a lock as on Windows."""
+    script = f"""if True:
+        import sys
+        from pathlib import Path
+        from tunecheck import _locks
+        from tunecheck.pipeline._journal import Journal
+        _locks._BESIDE = _locks._BESIDE or {beside}
+        Journal(Path(sys.argv[1]))
+        print('held', flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", script, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+        holder.kill()
+
+
 def test_a_second_writer_in_the_same_process_is_refused(path: Path) -> None:
     journal = Journal(path)
     assert is_held(path)
@@ -317,17 +339,10 @@ def test_a_second_writer_in_the_same_process_is_refused(path: Path) -> None:
 
 
 def test_a_second_writer_in_another_process_is_refused_until_the_first_is_gone(path: Path) -> None:
-    script = "import sys; from tunecheck.pipeline._journal import Journal; from pathlib import Path\n"
-    script += "Journal(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+    with held_elsewhere(path):
         assert is_held(path)
         with pytest.raises(RunError, match="another process"):
             Journal(path)
-        holder.kill()
     assert not is_held(path)
     Journal(path).close()
 
@@ -361,16 +376,8 @@ def test_a_lock_beside_the_journal_keeps_a_second_writer_out_and_no_reader(path:
 
 @pytest.mark.usefixtures("locked_beside")
 def test_a_lock_file_that_a_killed_process_left_holds_nothing(path: Path) -> None:
-    script = "import sys; from pathlib import Path; from tunecheck import _locks; _locks._BESIDE = True\n"
-    script += "from tunecheck.pipeline._journal import Journal\n"
-    script += "Journal(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+    with held_elsewhere(path, beside=True):
         assert is_held(path)
-        holder.kill()
     assert path.with_name("journal.jsonl.lock").exists()
     assert not is_held(path)
     Journal(path).close()

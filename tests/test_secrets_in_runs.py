@@ -15,10 +15,11 @@ from tests.judge_parts import chat, judgement
 from tests.pipeline_parts import only_run, questions, rows_of, run
 
 from tunecheck._errors import RunError
-from tunecheck.endpoints._base import ChatRequest, Price
+from tunecheck.endpoints._base import ChatRequest, Endpoint, Price
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._masking import Redactor, Secret
 from tunecheck.endpoints._prices import Prices
+from tunecheck.evaluation._evaluate import EvaluationResult
 from tunecheck.evaluators._base import Evaluator
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator
 from tunecheck.report._writing import write_report
@@ -240,13 +241,18 @@ def test_a_long_answer_full_of_escapes_is_masked_in_time() -> None:
     assert redactor.answer("%" * 3_000_000) == "%" * 3_000_000
 
 
+def sending(server: FaultServer, **headers: str) -> Endpoint:
+    """An endpoint that sends these headers, one call at a time."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    definition = {"kind": "azure_ml", "url": server.url, "response": "result", "headers": named}
+    return load_endpoint(definition | {"limits": {"concurrency": 1}})
+
+
 def test_a_secret_that_arrives_in_pieces_is_masked(tmp_path: Path) -> None:
     body = json.dumps({"result": f"you said {KEY}"}).encode()
     step = Step(200, {"Content-Type": "application/json"}, body, then="trickle")  # byte by byte
     with FaultServer(lambda *_: step) as server:
-        endpoint = load_endpoint(
-            {"kind": "azure_ml", "url": server.url, "response": "result", "headers": {"X-Team": "${env:TC_KEY}"}}
-        )
+        endpoint = sending(server, X_Team="${env:TC_KEY}")
         result = run(tmp_path, asked(1), target=endpoint, evaluators={"n": lambda response: 1})
     assert rows_of(result)[0]["outputs.response"] == "you said ***"
 
@@ -264,14 +270,7 @@ def test_a_header_that_the_server_repeats_is_masked_before_it_is_journaled_and_j
     tmp_path: Path, repeating: Callable[[Request, int], Step]
 ) -> None:
     with FaultServer(repeating) as server:
-        endpoint = load_endpoint(
-            {
-                "kind": "azure_ml",
-                "url": server.url,
-                "response": "result",
-                "headers": {"X-Team": "${env:TC_KEY}", "X-Slot": "${env:TC_SHORT}"},
-            }
-        )
+        endpoint = sending(server, X_Team="${env:TC_KEY}", X_Slot="${env:TC_SHORT}")
         seen: list[str] = []
 
         def judged(response: str) -> dict[str, Any]:
@@ -290,14 +289,7 @@ def test_a_value_that_is_marked_as_plain_is_not_masked(
     tmp_path: Path, repeating: Callable[[Request, int], Step]
 ) -> None:
     with FaultServer(repeating) as server:
-        endpoint = load_endpoint(
-            {
-                "kind": "azure_ml",
-                "url": server.url,
-                "response": "result",
-                "headers": {"X-Team": "${env:TC_KEY:plain}", "X-Auth-Region": "${env:TC_SHORT:plain}"},
-            }
-        )
+        endpoint = sending(server, X_Team="${env:TC_KEY:plain}", X_Auth_Region="${env:TC_SHORT:plain}")
         result = run(tmp_path, asked(1), target=endpoint, evaluators={"n": lambda response: 1})
     assert server.requests[0].headers["x-auth-region"] == "blue"
     assert rows_of(result)[0]["outputs.response"].startswith(KEY.swapcase())
@@ -326,20 +318,16 @@ def test_a_run_that_goes_on_says_the_same_and_judges_the_same(
         return repeating(request, attempt)
 
     with FaultServer(plan) as server:
-        definition = {
-            "kind": "azure_ml",
-            "url": server.url,
-            "response": "result",
-            "headers": {"X-Team": "${env:TC_KEY}"},
-            "limits": {"concurrency": 1},
-        }
         arguments = {"evaluators": {"n": lambda response: {"length": len(response)}}, "concurrency": 1}
+
+        def had(**more: Any) -> EvaluationResult:
+            return run(tmp_path, asked(20), target=sending(server, X_Team="${env:TC_KEY}"), **arguments, **more)
+
         with pytest.raises(RunError):
-            run(tmp_path, asked(20), target=load_endpoint(definition), **arguments)
+            had()
         stop = False
         broken = only_run(tmp_path)
-        again = run(tmp_path, asked(20), target=load_endpoint(definition), resume=broken.id, **arguments)
-        whole = run(tmp_path, asked(20), target=load_endpoint(definition), **arguments)
+        again, whole = had(resume=broken.id), had()
     assert again.notes == whole.notes
     assert any("20 answers repeated" in note for note in again.notes)
     columns = ("outputs.response", "outputs.n.length")
