@@ -155,7 +155,7 @@ def test_each_cause_has_its_share_of_all_rows_as_a_metric(result: Any, rows: dic
             {
                 "call": "functions.book_table",
                 "expected": "book_table",
-                "message": "functions.book_table is not among the tools: book_table has something added",
+                "message": "functions.book_table is not among the tools; perhaps it is book_table with something added",
             },
         ),
     ],

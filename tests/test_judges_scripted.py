@@ -62,11 +62,11 @@ RULES = [
 ]
 ROWS = [row(each["name"]) for each in RULES if each["name"] not in ("mending", "cutting")]
 ERRORS = {
-    "cut": "JudgementError",
-    "refused": "JudgeRefusalError",
-    "declined": "ContentFilterError",
-    "stopped": "ContentFilterError",
-    "broken": "EndpointError",
+    "cut": ("JudgementError", "cut_off"),
+    "refused": ("JudgeRefusalError", "refusal"),
+    "declined": ("ContentFilterError", "filtered"),
+    "stopped": ("ContentFilterError", "filtered"),
+    "broken": ("EndpointError", "overflow"),
 }
 REJECTIONS: dict[str, list[dict[str, Any]]] = {
     "takes a schema": [],
@@ -136,8 +136,13 @@ def test_a_verdict_that_was_cut_off_is_asked_for_once_more_and_both_calls_count(
 
 def test_each_reply_without_a_verdict_is_an_error_with_its_type_and_no_score(judged: Judged) -> None:
     found = {row_id: found["error.difference"]["type"] for row_id, found in judged.rows.items() if has_error(found)}
-    assert found == ERRORS
+    assert found == {row_id: kind for row_id, (kind, _) in ERRORS.items()}
     assert [judged.of(row_id) for row_id in ERRORS] == [None] * len(ERRORS)
+
+
+def test_each_of_these_errors_has_its_cause_and_the_row_none_of_its_own(judged: Judged) -> None:
+    assert {row_id: judged.error(row_id)["cause"] for row_id in ERRORS} == {each: ERRORS[each][1] for each in ERRORS}
+    assert [judged.rows[row_id]["cause"] for row_id in ERRORS] == [None] * len(ERRORS)
 
 
 def has_error(found: dict[str, Any]) -> bool:

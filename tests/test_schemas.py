@@ -136,7 +136,7 @@ def test_a_row_error_is_described_as_it_is_written(
     assert len(failed) == 2
     for row in failed:
         assert msgspec.convert(row["error.target"], Failure).message
-        assert {*loads(dumps(row["error.target"]))} <= {"type", "message", "request_id"}  # type: ignore[misc]
+        assert {*loads(dumps(row["error.target"]))} <= {"type", "message", "request_id", "cause"}  # type: ignore[misc]
 
 
 def test_a_line_of_a_verdict_file_fits() -> None:

@@ -119,7 +119,7 @@ def in_order(codes: Iterable[str]) -> list[str]:
 
 _OVERFLOWS = (
     r"context[_ ](?:length|window|size|limit)|maximum context|longer than the model|too many (?:input )?tokens",
-    r"`inputs` tokens|(?:prompt|inputs?) (?:is|are) too long|prompt contains \d+ tokens",
+    r"`inputs` tokens|(?:prompt|inputs?|context|request) (?:is|are) too long|prompt contains \d+ tokens",
     r"exceeds? the (?:maximum|available) (?:number of tokens|context|input)",
 )
 _OVERFLOW = re.compile("|".join(_OVERFLOWS), re.IGNORECASE)

@@ -36,12 +36,13 @@ class EndpointError(TunecheckError):
     """A call to an endpoint failed for good.
 
     `status` is the HTTP status, where there was one; `request_id` is the service's own id of the call. `code` and
-    `param` are what its error names, `said` its own words.
+    `param` are what its error names, `said` its own words. `cause` is the code of why it failed, where it is known.
     """
 
     code: str | None = None
     param: str | None = None
     said: str = ""
+    cause: str | None = None
 
     def __init__(self, message: str, *, status: int | None = None, request_id: str | None = None) -> None:
         super().__init__(message)

@@ -179,11 +179,15 @@ class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands under `error.<stage>`: one evaluator's, or the target's, error on one row."""
+    """What stands under `error.<stage>`: one evaluator's, or the target's, error on one row.
+
+    `cause` is the code of why a call to a model, the target's or a judge's, gave nothing that could be used.
+    """
 
     type: str
     message: str
     request_id: str | None = None
+    cause: str | None = None
 
 
 class ResultRow(msgspec.Struct, frozen=True, kw_only=True):

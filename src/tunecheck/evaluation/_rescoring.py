@@ -104,8 +104,11 @@ class _RecordedAnswers(Target):
         recorded = self._answers.answer(row.index, self.input_hash(row))
         if recorded is None:
             error = self._rows[row.index].get("error.target")
-            said = f": {error.get('type')}: {error.get('message')}" if isinstance(error, dict) else ""
-            raise EndpointError(f"run {self._run_id} has no answer to this row{said}")
+            known = error if isinstance(error, dict) else {}
+            said = f": {known.get('type')}: {known.get('message')}" if known else ""
+            failed = EndpointError(f"run {self._run_id} has no answer to this row{said}")
+            failed.cause = cause if isinstance(cause := known.get("cause"), str) else None
+            raise failed
         return recorded
 
     def fingerprint(self) -> str | None:

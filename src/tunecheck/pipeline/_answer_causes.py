@@ -139,6 +139,13 @@ def answer_causes(answer: Answer) -> Iterator[Fault]:
         yield from _of_silence(answer)
 
 
+def reply_cause(columns: Mapping[str, JSON]) -> str:
+    """The cause of a reply in which what was asked for cannot be found, as of a judge: how it ended, or what it is."""
+    answer = Answer.read(None, {}, columns, {}, ())
+    found = [*_of_ending(answer), *_of_silence(answer)]
+    return found[0].code if found else "unreadable"
+
+
 # -- how it ended
 
 
@@ -258,14 +265,14 @@ def _of_name(name: str, answer: Answer) -> Iterator[Fault]:
     plain = {_plain(tool): tool for tool in answer.tools}
     bare = name.rpartition(":")[0] if name.rpartition(":")[2].isdigit() else name
     if (tool := plain.get(_plain(name))) is not None:
-        how = "another case" if _plain(name) == name else "dots and underscores are exchanged"
+        how = "dots and underscores are exchanged" if name.casefold() != tool.casefold() else "in another case"
         if not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
             yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
         return
     ending = next((tool for tool in answer.tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
     close = ending or next(iter(get_close_matches(name, list(answer.tools), n=1, cutoff=0.75)), None)
-    how = "has something added" if ending else "is renamed"
-    words = f"{name} is not among the tools" if close is None else f"{name} is not among the tools: {close} {how}"
+    how = f"is {close} with something added" if ending else f"is renamed from {close}"
+    words = f"{name} is not among the tools" if close is None else f"{name} is not among the tools; perhaps it {how}"
     if close is None:
         yield Fault(code="unknown_function", call=name, message=words)
     else:

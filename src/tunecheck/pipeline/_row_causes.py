@@ -59,7 +59,7 @@ def _position(cause: Fault) -> int:
 
 def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[Fault]:
     if (error := state.errors.get("target")) is not None:
-        yield Fault(code=error_cause(f"{error.type}: {error.message}"))
+        yield Fault(code=error.cause or error_cause(f"{error.type}: {error.message}"))
         return
     failing = [each for each in evaluators if _fails(state.outputs.get(each.name, {}))]
     if not failing:

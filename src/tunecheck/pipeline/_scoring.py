@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
+from tunecheck._causes import error_cause
 from tunecheck._errors import ConfigurationError, EndpointError, LeftAtOnceError, RunError
 from tunecheck._files import Failure
 from tunecheck._fingerprints import fingerprint
@@ -350,5 +351,8 @@ def failure(error: BaseException) -> Failure:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001 - an exception's text is somebody's code, too
         text = ""
-    request_id = error.request_id or None if isinstance(error, EndpointError) else None
-    return Failure(type(error).__name__, text[:2000] or "no message", request_id)
+    kind, text = type(error).__name__, text[:2000] or "no message"
+    if not isinstance(error, EndpointError):
+        return Failure(kind, text)
+    cause = error.cause or error_cause(f"{kind} {error.code or ''}: {text}")
+    return Failure(kind, text, error.request_id or None, cause)

@@ -11,6 +11,7 @@ from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
 from tunecheck.evaluators._judges.answer import AnswerForm, JudgeAnswer
 from tunecheck.evaluators._judges.reply import JudgementError, JudgeRefusalError, shortened
+from tunecheck.pipeline._answer_causes import reply_cause
 from tunecheck.pipeline._answer_wording import refuses
 
 _MOST_REPEATED = 4_000
@@ -52,16 +53,14 @@ class Asking:
             return Judgement(answer, (first,))
         text = first.text or ""
         if refuses(text):
-            raise JudgeRefusalError(f"the judge declined: {shortened(text)}", request_id=first.request_id)
+            raise _unusable(JudgeRefusalError(f"the judge declined: {shortened(text)}"), first, "refusal")
         second = await self._ask(calls, [*messages, *self._repair(text, problem)], sample)
         answer, still = self._read(second)
         if answer is not None:
             return Judgement(answer, (first, second))
-        raise JudgementError(
-            f"the judge's reply cannot be read: {problem}; when asked again: {still}; "
-            f"it said: {shortened(text) or '(nothing)'}",
-            request_id=second.request_id,
-        )
+        words = f"the judge's reply cannot be read: {problem}; when asked again: {still}"
+        error = JudgementError(f"{words}; it said: {shortened(text) or '(nothing)'}")
+        raise _unusable(error, second, reply_cause(second.columns()))
 
     async def _ask(self, calls: ModelCalls, messages: Sequence[Message], sample: int) -> Completion:
         request = ChatRequest(messages, parameters=self.parameters, roomy=True)
@@ -85,6 +84,11 @@ class Asking:
         if not text.strip():
             return [again]
         return [{"role": "assistant", "content": text[:_MOST_REPEATED]}, again]
+
+
+def _unusable(error: JudgementError, reply: Completion, cause: str) -> JudgementError:
+    error.request_id, error.cause = reply.request_id, cause
+    return error
 
 
 def _said(completion: Completion) -> Iterator[str]:

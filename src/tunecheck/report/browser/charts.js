@@ -135,9 +135,8 @@ function spentTable(rows) {
 /** All charts of a run; `find(facet, value)` shows the rows behind one. */
 function chartSection(head, find) {
   const charts = head.charts;
-  const cards = [passRates(head.summary)];
+  const cards = [passRates(head.summary), ...causeCards(charts.causes || {}, (value) => find("causes", value))];
   if (charts.functions) cards.push(functionChart(charts.functions, (value) => find("functions", value)));
-  cards.push(...causeCards(charts.causes || {}, (value) => find("causes", value)));
   if (charts.reasons) cards.push(card("Faults that evaluators found", countBars(charts.reasons, (value) => find("reasons", value))));
   if (charts.differences) cards.push(card("Differences that judges found", countBars(charts.differences, (value) => find("differences", value))));
   if (charts.errors) cards.push(card("Errors", countBars(charts.errors, (value) => find("errors", value))));
