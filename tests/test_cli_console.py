@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.cli_parts import command, environment, workspace
 
 from tunecheck._messages import clean, counted, printable
 from tunecheck.cli._console import console, cost_text
+from tunecheck.runs._store import Run
 
 
 def test_escape_sequences_lose_what_makes_a_terminal_obey() -> None:
@@ -61,3 +67,13 @@ def test_numbers_and_words_agree() -> None:
 )
 def test_a_cost_that_was_not_counted_is_unknown_not_nothing(spent: dict[str, Any], text: str | None) -> None:
     assert cost_text(spent) == text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closed by a POSIX shell")
+def test_a_command_whose_streams_are_closed_does_its_work(tmp_path: Path) -> None:
+    folder = workspace(tmp_path)
+    words = shlex.join(command("evaluate", "--dataset", "small.jsonl"))
+    line = f"{words} <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", line], cwd=folder, env=environment(), check=False).returncode == 0
+    (run,) = (folder / "eval_results").iterdir()
+    assert Run(run).status() == "finished"

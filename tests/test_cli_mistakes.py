@@ -43,6 +43,9 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ((*DATA, "--fail-under", "match"), "cannot be read"),
         ((*DATA, "--fail-under", "mtch>=1"), "did you mean 'match'"),
         ((*DATA, "--config", "none.yaml"), "none.yaml: cannot be read"),
+        ((*DATA, "--endpoint", "x" * 300), "File name too long"),
+        (("compare", "x" * 300, "last"), "File name too long"),
+        (("trust", "x" * 300), "File name too long"),
         ((*DATA, "--resume", "r", "--reuse", "r"), "give one of them"),
         (("evaluate", "--resume", "r"), "there is no run 'r'"),
         (("score", "r"), "there is no run 'r'"),
@@ -68,6 +71,25 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     assert said.err.startswith("error: ")
     assert problem in said.err
     assert not (small / "eval_results").exists()
+
+
+@pytest.mark.parametrize(("name", "more"), [("datasets/small.yaml", ()), ("endpoints/one.yaml", ("--endpoint", "one"))])
+def test_a_link_to_what_no_file_can_be_called_is_named(
+    small: Path, capsys: pytest.CaptureFixture[str], name: str, more: tuple[str, ...]
+) -> None:
+    (small / name).parent.mkdir(exist_ok=True)
+    (small / name).unlink(missing_ok=True)
+    (small / name).symlink_to("x" * 300)
+    for arguments in ((*DATA, *more), ("trust", ".")):
+        said = here(capsys, *arguments)
+        assert (said.code, said.err) == (2, f"error: {name}: File name too long\n")
+
+
+def test_what_was_typed_is_not_what_may_have_been_meant(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (small / "gone.jsonl").symlink_to("nowhere")
+    said = here(capsys, "evaluate", "--dataset", "gone.jsonl")
+    assert "there is no data file 'gone.jsonl'" in said.err
+    assert "did you mean 'gone.jsonl'" not in said.err
 
 
 def test_a_traceback_comes_only_with_debug(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,8 +63,17 @@ def test_a_folder_that_becomes_read_only_ends_the_run_in_a_line_and_loses_nothin
 
 def test_a_folder_that_is_removed_is_said_and_what_is_lost_with_it(tmp_path: Path) -> None:
     target = Meddling(tmp_path, shutil.rmtree)
-    with pytest.raises(RunError, match=r"was removed while it went on, and with it all .*; start it again"):
+    with pytest.raises(RunError, match=r"was removed or moved while it went on; start it again"):
         run(tmp_path, DATA, target=target, evaluators={"n": length}, concurrency=1)
+
+
+def test_a_folder_that_is_moved_is_resumed_where_it_is_now(tmp_path: Path) -> None:
+    target = Meddling(tmp_path, lambda folder: folder.rename(tmp_path / "moved"))
+    with pytest.raises(RunError, match=r"if it was moved, --resume its new folder"):
+        run(tmp_path, DATA, target=target, evaluators={"n": length}, concurrency=1)
+    again = Answering()
+    result = run(tmp_path, DATA, target=again, evaluators={"n": length}, resume=str(tmp_path / "moved"))
+    assert (result.row_count, again.asked) == (6, [])
 
 
 def test_nobody_is_asked_for_long_once_the_folder_is_gone(tmp_path: Path) -> None:
@@ -95,7 +104,7 @@ def test_the_command_line_says_it_without_a_traceback(tmp_path: Path) -> None:
     said = inside(tmp_path, "evaluate", "--dataset", "small.jsonl", "--evaluators", "remover")
     complaints = said.err.removeprefix(FIRST_TIME.format("evaluators/remover.py"))
     assert (said.code, complaints.count("\n")) == (1, 1), said.err
-    assert "was removed while it went on" in said.err
+    assert "was removed or moved while it went on" in said.err
 
 
 @pytest.mark.parametrize("back_s", [1, 86_400, 400 * 86_400])

@@ -45,7 +45,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`"; did you mean 'bleu'?"`, else `"; known: a, b"`: to be appended to an error's text."""
     import difflib
 
-    names = sorted(set(known))
+    names = sorted({*known} - {name})
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"; did you mean {close[0]!r}?"

@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError, UntrustedError
@@ -129,9 +130,10 @@ def remember(path: Path) -> list[tuple[Path, Path]]:
     Raises:
         ConfigurationError: it cannot be read, or the user's configuration folder cannot be written.
     """
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    below = (each for each in path.rglob("*") if each.is_file())
+    files = [path] if path.is_file() else sorted(islice(below, _MOST_FILES + 1))
     if not files or len(files) > _MOST_FILES:
-        raise ConfigurationError(f"{path}: {'holds too many files' if files else 'there is no such file'}")
+        raise ConfigurationError(f"{path}: {'holds too many files' if files else 'there is no ordinary file'}")
     try:
         folder = _remembered()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

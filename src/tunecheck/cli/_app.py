@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from tunecheck._errors import ConfigurationError, RunInterruptedError, TunecheckError
+from tunecheck._errors import ConfigurationError, RunInterruptedError, TunecheckError, told
 from tunecheck._messages import clean, command_line
 from tunecheck._version import __version__
 from tunecheck.cli._console import stop_writing
@@ -142,6 +142,9 @@ def _run(invocation: Invocation, app: typer.Typer, arguments: Sequence[str] | No
 def _outcome(invocation: Invocation, app: typer.Typer, arguments: Sequence[str]) -> int:
     invocation.debug = "--debug" in arguments
     invocation.typed = command_line([*invocation.program.split(), *arguments])
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who started us: no file of a run may get its number
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
     for stream in (sys.stdout, sys.stderr):
         # What a terminal's encoding cannot show must not end a run that took hours.
         with contextlib.suppress(AttributeError, ValueError):
@@ -183,6 +186,9 @@ def _failed(error: Exception, invocation: Invocation) -> int:
     if isinstance(error, TunecheckError):
         _say(f"error: {error}")
         return WRONG_USE if isinstance(error, ConfigurationError) else FAILED
+    if isinstance(error, OSError):
+        _say(f"error: {told(error)}")
+        return FAILED if error.filename is None else WRONG_USE  # a path that was typed, or a link that data brought
     hint = "" if invocation.debug else " (run with --debug to see where)"
     _say(f"internal error: {type(error).__name__}: {error}{hint}")
     return FAILED

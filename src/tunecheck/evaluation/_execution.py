@@ -397,8 +397,8 @@ def _stopped(run: Run, manifest: RunFile, error: BaseException) -> BaseException
     if isinstance(error, ConfigurationError) or not isinstance(error, Exception):
         return error
     if not run.journal.exists():
-        lost = f"its folder {run.folder} was removed while it went on, and with it all that it had finished"
-        return RunError(f"run {run.id} stopped: {lost}; start it again")
+        gone = f"its folder {run.folder} was removed or moved while it went on"
+        return RunError(f"run {run.id} stopped: {gone}; start it again, or if it was moved, --resume its new folder")
     return RunError(f"run {run.id} stopped: {reason}; go on with --resume {run.id}")
 
 
