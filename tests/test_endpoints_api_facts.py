@@ -123,6 +123,10 @@ def refused(body: Any, status: int = 400, sent: dict[str, Any] = SENT) -> ApiFac
             "seed",
         ),
         ({"error": "Model grok-4 does not support parameter presencePenalty."}, "presence_penalty"),
+        (
+            {"error": {"message": "Provider returned error", "metadata": {"raw": "Unsupported parameter: 'seed'"}}},
+            "seed",
+        ),  # OpenRouter
         (openai("`temperature` and `top_p` cannot both be specified for this model. Please use only one."), "top_p"),
     ],
 )
@@ -247,6 +251,15 @@ def test_a_refused_system_message_is_sent_in_another_role(body: Any, sent_as: st
     assert messages[-1]["content"] == ("hi" if sent_as == "developer" else "Be brief.\n\nhi")
 
 
+def test_a_system_message_that_no_role_may_hold_stands_with_the_users() -> None:
+    facts = ApiFacts(roles=("system", "developer"))
+    parts: Any = [{"type": "image_url", "image_url": {"url": "x"}}]
+    assert facts.messages_of([MESSAGES[0], {"role": "user", "content": parts}]) == [
+        {"role": "user", "content": [{"type": "text", "text": "Be brief."}, *parts]}
+    ]
+    assert facts.messages_of([MESSAGES[0]]) == [{"role": "user", "content": "Be brief."}]
+
+
 def test_what_was_found_out_is_told_with_the_value_that_was_typed() -> None:
     facts = ApiFacts(
         parameters={"temperature": 0.1, "max_tokens": 9, "stop": None}, formats=("json_schema",), roles=("system",)
@@ -295,6 +308,25 @@ async def test_fifty_calls_in_flight_cost_one_refused_call_a_fact() -> None:
         assert endpoint.facts.parameters == {"max_tokens": 9, "temperature": 0.1, "seed": 7}
         assert server.requests[-1].json() == {"model": "m", "messages": MESSAGES, "max_completion_tokens": 9}
         assert len({request.key for request in server.requests}) == 53
+
+
+async def test_a_parameter_refused_with_status_500_is_not_sent_again_and_again() -> None:
+    def plan(request: Request, attempt: int) -> Step:
+        return failing(500, "Unsupported param: seed") if "seed" in json.loads(request.body) else chat("yes")
+
+    with FaultServer(plan) as server:
+        assert await answers(model(server, retries=5), parameters={"seed": 7}) == ["yes"]
+    assert len(server.requests) == 2
+
+
+async def test_a_role_that_is_refused_twice_ends_with_the_user() -> None:
+    def plan(request: Request, attempt: int) -> Step:
+        role = json.loads(request.body)["messages"][0]["role"]
+        return chat("yes") if role == "user" else failing(400, f"'messages[0].role' does not support '{role}'.")
+
+    with FaultServer(plan) as server:
+        assert await answers(model(server)) == ["yes"]
+    assert len(server.requests) == 3
 
 
 async def test_a_refusal_that_says_nothing_of_the_request_is_the_calls_error() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
@@ -16,6 +16,7 @@ from tunecheck._targets import Load, Row
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._config import Definition, EndpointConfig, Text
 from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._scouting import Scouting
 from tunecheck.formats._profiles import Profile
 
 
@@ -273,6 +274,9 @@ class Endpoint(ABC):
             EndpointError: conversations are recorded here, and this one is not.
         """
         return None
+
+    def share_facts(self, known: dict[Hashable, Scouting]) -> None:
+        """Share what is found out with the endpoint of the same API in `known`, or be the first one there."""
 
     def load(self) -> Load | None:
         """How many concurrent calls it gets now, and how many it refused; None where that is not counted."""

@@ -26,6 +26,9 @@ _SPENT_CODES = frozenset(
 _MOST_SAID = 4_000
 """Characters kept of a service's own words, for who reads what it refuses; fewer are shown."""
 
+_FOR_GOOD = re.compile(r"\bunsupported (?:param|value)|\bnot supported\b|\bdoes not support\b", re.I)
+"""What some servers say of a request with status 500: the next one would be refused as well."""
+
 _MODEL_STATUS = "ms-azureml-model-error-statuscode"
 """Azure ML answers 424 where the container behind it failed, and puts the container's own status here."""
 
@@ -110,9 +113,10 @@ def error_failure(reply: Reply, body: JSON, who: str, redactor: Redactor, retry_
         next((redactor.line(told) for told in _told(body, key) if isinstance(told, str)), None)
         for key in ("code", "param")
     )
+    for_good = spent or (status == 500 and _FOR_GOOD.search(said) is not None)
     return Failure(
         error,
-        retry=not spent and (status < 300 or is_passing(status)),
+        retry=not for_good and (status < 300 or is_passing(status)),
         retry_after_s=retry_after,
         overload=not spent and status in (429, 503),
         refused=kind is RefusedError,
@@ -156,8 +160,9 @@ def _status_name(status: int) -> str:
 def _said(body: JSON, reply: Reply) -> str:
     """The words of an error reply: its JSON's message, a page's title, or the text itself."""
     words = _told(body, "message", "detail", "error", "title", "error_description")
+    behind = [held["raw"] for held in _told(body, "metadata") if isinstance(held, dict) and "raw" in held]  # OpenRouter
     if text := next((word for word in words if isinstance(word, str)), None):
-        return text
+        return ": ".join([text, *(raw for raw in behind if isinstance(raw, str))])
     # Much more than is shown: a secret cut in half at the end would not be recognised.
     text = reply.body[: 1 << 16].decode("utf-8", "replace")
     if is_page(reply):

@@ -16,7 +16,7 @@ from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
 from tunecheck.endpoints._answers import read_usage
-from tunecheck.endpoints._api_facts import FORMAT
+from tunecheck.endpoints._api_facts import FORMAT, ApiFacts
 from tunecheck.endpoints._auth import Auth, AuthConfig, KeyAuth, TokenCredential, is_header_name, make_auth
 from tunecheck.endpoints._base import (
     ChatRequest,
@@ -105,6 +105,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
         rng: random.Random | None = None,
     ) -> None:
         assert self.config_type is not None
+        self._scouting = Scouting()
         self.config = config = cast("C", definition.read(self.config_type))
         self.name = definition.name
         self.price = config.price
@@ -135,7 +136,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
             rng=rng or random.Random(),
         )
         self._clients = [self._client]
-        self._scouting = Scouting()
         self._data = cast("dict[str, JSON]", masking.shown(dict(definition.data)))
         self._hides_address = any(masking.hides(self._data.get(key)) for key in _ADDRESS)
         if secrets.key is not None:
@@ -194,6 +194,18 @@ class HttpEndpoint(Endpoint, Generic[C]):
     def reply_headers(self) -> Mapping[str, str]:
         """The headers of the latest reply."""
         return self._asked_client.last_headers
+
+    @property
+    def facts(self) -> ApiFacts:
+        """What was found out about what the API takes; one for all endpoints that share it."""
+        return self._scouting.facts
+
+    @facts.setter
+    def facts(self, found_out: ApiFacts) -> None:
+        self._scouting.facts = found_out
+
+    def share_facts(self, known: dict[Hashable, Scouting]) -> None:
+        self._scouting = known.setdefault((type(self), self._url, self._model), self._scouting)
 
     async def complete(self, request: ChatRequest) -> Completion:
         parameters = {**self._parameters, **request.parameters}

@@ -1,17 +1,20 @@
-"""The first request of its kind goes alone: what a service refuses is found out by one call, not by all that wait."""
+"""What was found out about one API, for all who ask it; the first request of a kind goes alone, and the others wait."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Hashable
+
+from tunecheck.endpoints._api_facts import ApiFacts
 
 _MOST_WAIT_S = 10.0
 """How long others wait for the first: refusals come at once, a long answer is not worth standing still for."""
 
 
 class Scouting:
-    """Which kinds of requests were sent before, and which are being sent for the first time."""
+    """The facts, which kinds of requests were sent before, and which are being sent for the first time."""
 
     def __init__(self) -> None:
+        self.facts = ApiFacts()
         self._known: set[Hashable] = set()
         self._first: dict[Hashable, asyncio.Future[None]] = {}
 

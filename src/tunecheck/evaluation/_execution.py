@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -23,6 +23,7 @@ from tunecheck.datasets._reading import Dataset, Scan
 from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
+from tunecheck.endpoints._scouting import Scouting
 from tunecheck.evaluation._arguments import Keeping, Pace
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
@@ -192,7 +193,10 @@ class Execution:
         return replace(manifest, api={name: to_builtins(facts) for name, facts in known.items()})
 
     def _recall_facts(self, manifest: RunFile) -> None:
+        """What an earlier part of this run found out; what one endpoint finds out, others of the same API know."""
+        known: dict[Hashable, Scouting] = {}
         for name, endpoint in self._endpoints.items():
+            endpoint.share_facts(known)
             with contextlib.suppress(ValidationError):  # written by another version: it is found out again
                 endpoint.facts = convert(manifest.api[name], ApiFacts) if name in manifest.api else endpoint.facts
 
