@@ -174,6 +174,31 @@ def test_a_call_that_the_evaluator_did_not_see_was_left_in_the_text(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("columns", "faults", "cause"),
+    [
+        ({"result": [[f"<tool_call>{WRITTEN}</tool_call>"]]}, ["empty_turn"], "call_left_in_text"),
+        ({"result": [["Done."]]}, ["empty_turn"], "answered_instead_of_calling"),
+        ({"result": [[""]], "reasoning": "Hm", "finish_reason": "length"}, ["empty_turn", "cut_off"],
+         "thinking_used_budget"),
+        ({"result": [["I would"]], "finish_reason": "length"}, ["empty_turn", "cut_off"], "cut_off"),
+    ],
+)  # fmt: skip
+def test_a_conversation_s_turn_is_looked_at_without_tools_of_its_own(
+    tmp_path: Path, columns: dict[str, Any], faults: list[str], cause: str
+) -> None:
+    def judge(result: Any) -> dict[str, Any]:
+        return {
+            "own": 0.0,
+            "own_result": "fail",
+            "own_properties": {"faults": [{"code": c, "turn": 1} for c in faults]},
+        }
+
+    answer = {"tool_calls": None, "text": "", **columns}
+    result = run(tmp_path, [{"answer": answer}], target=target, evaluators={"own": judge})
+    assert rows_of(result)[0]["cause"] == cause
+
+
+@pytest.mark.parametrize(
     ("made", "truth", "cause"),
     [
         ([call(arguments={"city": "Pariss"})], [{"book_table": {"city": ["Paris"]}}], "wrong_argument.close_wording"),

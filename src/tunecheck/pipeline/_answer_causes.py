@@ -248,7 +248,8 @@ def _loaded(text: str) -> JSON:
 
 
 def _of_calls(answer: Answer) -> Iterator[Fault]:
-    if answer.is_text and answer.tools and "tool_calls" in answer.columns and not answer.codes.isdisjoint(_UNSEEN):
+    offered = bool(answer.tools) or "empty_turn" in answer.codes  # a conversation's tools are its simulators'
+    if answer.is_text and offered and "tool_calls" in answer.columns and not answer.codes.isdisjoint(_UNSEEN):
         words = f"its form is {answer.reading.format}"
         yield Fault(code="call_left_in_text", call=answer.reading.calls[0].name, message=words)
     for call in answer.reading.calls:

@@ -77,7 +77,10 @@ def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[F
         for fault in read_faults(value)
     )
     answer = Answer.read(state.kind, state.row.values, state.target, arguments, faults)
-    yield from answer_causes(answer)
+    by_answer = [*answer_causes(answer)]
+    yield from by_answer
+    if any(cause.code == "thinking_used_budget" for cause in by_answer):
+        faults = tuple(fault for fault in faults if fault.code != "cut_off")  # the same, told less exactly
     explained = [each for fault in faults for each in _explained(fault, answer)]
     yield from _swapped(explained)
     for fault in explained:
