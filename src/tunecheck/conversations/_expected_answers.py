@@ -41,12 +41,14 @@ def question_row(row: Row, tools: Tools) -> Row:
         return row
     language = row.values.get("language")
     kinds = _java_types(tools) if language == "java" else {}
+    required = _required(tools)
     calls: list[FunctionCall] = []
     for name, options in (item for each in truth if isinstance(each, dict) for item in each.items()):
         arguments: dict[str, JSON] = {}
         for key, values in options.items() if isinstance(options, dict) else ():
-            if not _may_be_left_out(values):
-                value = _first(values)
+            given = [value for value in values if value != ""] if isinstance(values, list) else values
+            if not _may_be_left_out(values) or (key in required and given):
+                value = _first(given)
                 foreign = language in ("java", "javascript") and not isinstance(value, str)
                 arguments[key] = _source(value, kinds.get(key)) if foreign else value
         calls.append(FunctionCall(name if name in names else name.replace(".", "_"), arguments))
@@ -113,8 +115,18 @@ def _parameters(tools: Tools) -> dict[str, list[str]]:
     return names
 
 
+def _required(tools: Tools) -> set[JSON]:
+    """The names of parameters that some function must be given: BFCL allows an empty text for a few of them, too."""
+    listed = (_schema(tool).get("required") for tool in tools)
+    return {name for names in listed if isinstance(names, list) for name in names}
+
+
 def _properties(tool: Mapping[str, JSON]) -> dict[str, JSON]:
+    properties = _schema(tool).get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _schema(tool: Mapping[str, JSON]) -> dict[str, JSON]:
     function = tool.get("function")
     schema = function.get("parameters") if isinstance(function, dict) else None
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
+    return schema if isinstance(schema, dict) else {}
