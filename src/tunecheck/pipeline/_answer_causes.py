@@ -73,7 +73,7 @@ class Answer:
             response=response,
             reading=read_calls(response, tools=tools),
             tools=tools,
-            wanted=read_calls(arguments.get("ground_truth")),
+            wanted=read_calls(arguments.get("ground_truth"), tools=tools),
             expects_call=not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None),
             expects_text=kind == "answer" and turns is None,
             codes=codes,
