@@ -28,31 +28,34 @@ AZURE = (
 """The environment `azure`: azure-ai-evaluation, and what Tunecheck needs to run there from its source."""
 
 
-def make_environment(name: str, *requirements: str) -> Path:
-    """The python of an environment that holds these packages.
+def make_environment(name: str, *requirements: str, without_dependencies: tuple[str, ...] = ()) -> Path:
+    """The python of an environment that holds these packages, some without what they ask for.
 
     Raises:
         RuntimeError: it cannot be made; the text is the installer's.
     """
     cache = Path(os.environ.get("TUNECHECK_TEST_CACHE", Path.home() / ".cache" / "tunecheck-tests"))
-    tag = hashlib.sha256("\n".join((sys.version, *requirements)).encode()).hexdigest()[:12]
+    tag = hashlib.sha256("\n".join((sys.version, *requirements, *without_dependencies)).encode()).hexdigest()[:12]
     folder = cache / f"{name}-{tag}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / f"{name}-{tag}.lock").open("w") as lock:
         lock_descriptor(lock.fileno())  # several test processes may ask for the same environment at once
         if not (folder / "ready").exists():
             shutil.rmtree(folder, ignore_errors=True)
-            _install(folder, requirements)
+            _install(folder, requirements, without_dependencies)
             (folder / "ready").touch()
     return folder / "bin" / "python"
 
 
-def _install(folder: Path, requirements: tuple[str, ...]) -> None:
+def _install(folder: Path, requirements: tuple[str, ...], without_dependencies: tuple[str, ...]) -> None:
     uv = [sys.executable, "-m", "uv"]
     python = folder / "bin" / "python"
+    install = [*uv, "pip", "install", "--quiet", "--python", str(python)]
+    alone = [[*install, "--no-deps", *without_dependencies]] if without_dependencies else []
     for command in (
         [*uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
-        [*uv, "pip", "install", "--quiet", "--python", str(python), *requirements],
+        [*install, *requirements],
+        *alone,
     ):
         done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
         if done.returncode:
