@@ -14,6 +14,7 @@ from tests.judge_parts import chat
 from tunecheck._errors import EndpointError
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Endpoint
+from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._failures import error_failure
 from tunecheck.endpoints._masking import Redactor
@@ -327,6 +328,12 @@ async def test_a_role_that_is_refused_twice_ends_with_the_user() -> None:
     with FaultServer(plan) as server:
         assert await answers(model(server)) == ["yes"]
     assert len(server.requests) == 3
+
+
+async def test_trying_an_endpoint_out_says_what_it_does_not_take() -> None:
+    with FaultServer(picky("temperature")) as server:
+        report = await check_endpoint(model(server, parameters={"temperature": 0.1}))
+    assert "temperature 0.1 is not taken by this model: left out" in "\n".join(report.lines())
 
 
 async def test_a_refusal_that_says_nothing_of_the_request_is_the_calls_error() -> None:

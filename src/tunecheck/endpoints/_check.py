@@ -54,6 +54,8 @@ class CheckReport:
     completion: Completion | None = None
     error: errors.TunecheckError | ValueError | None = None
     advice: str = ""
+    found_out: tuple[str, ...] = ()
+    """What its API does not take, and what is done about it."""
 
     @property
     def ok(self) -> bool:
@@ -78,6 +80,7 @@ class CheckReport:
             ("finished", completion.finish_reason or ""),
             ("request id", completion.request_id or ""),
             ("note", "simulated: no model answered" if completion.simulated else ""),
+            *(("note", sentence) for sentence in self.found_out),
             ("hint", self.advice),
         ]
 
@@ -98,4 +101,5 @@ async def check_endpoint(endpoint: Endpoint) -> CheckReport:
     advice = ""
     if not completion.tool_calls and (completion.text or "").startswith("{"):
         advice = "the answer is a JSON object; if the model's text is inside, name its place with `response:`"
-    return CheckReport(endpoint.name, endpoint.kind, completion, advice=advice)
+    found_out = tuple(endpoint.facts.sentences())
+    return CheckReport(endpoint.name, endpoint.kind, completion, advice=advice, found_out=found_out)
