@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.pipeline_parts import metrics_of, rows_of, run
 
-from tunecheck import ArgumentMatchEvaluator, CallCheckEvaluator, ContentFilterError, FunctionCallMatchEvaluator
+from tunecheck import ArgumentMatchEvaluator, CallCheckEvaluator, ContentFilterError, FunctionCallMatchEvaluator, score
 from tunecheck._causes import CAUSES
 
 TOOLS = [
@@ -114,15 +114,20 @@ def exact(ground_truth: Any, text: str | None) -> dict[str, str]:
     return {"same_result": "not_applicable" if not isinstance(ground_truth, str) else "fail"}
 
 
+EVALUATORS: dict[str, Any] = {
+    "functions": FunctionCallMatchEvaluator(),
+    "arguments": ArgumentMatchEvaluator(),
+    "exact": exact,
+}
+
+
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Any:
     data = [{"id": name, "answer": answer, "tools": TOOLS, "ground_truth": truth} for name, answer, truth, _ in TABLE]
-    evaluators: dict[str, Any] = {"functions": FunctionCallMatchEvaluator(), "arguments": ArgumentMatchEvaluator()}
     mapping = {"tool_definitions": "${data.tools}", "response": "${target.response}"}
     config = {"default": {"column_mapping": mapping}}
     folder = tmp_path_factory.mktemp("causes")
-    evaluators["exact"] = exact
-    return run(folder, data, target=target, evaluators=evaluators, evaluator_config=config)
+    return run(folder, data, target=target, evaluators=EVALUATORS, evaluator_config=config)
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +231,12 @@ def test_a_users_evaluator_names_a_cause_as_the_code_of_a_fault(tmp_path: Path) 
 
     result = run(tmp_path, [{"n": 0}, {"n": 1}], evaluators={"own": judge})
     assert [row["cause"] for row in rows_of(result)] == [None, "needless_step"]
+
+
+def test_another_run_over_the_recorded_answers_finds_the_same_causes(result: Any, rows: dict[str, Any]) -> None:
+    again = score(result.run_dir, evaluators=EVALUATORS, results_dir=result.run_dir.parent)
+    same = {row["row_id"]: (row["cause"], row.get("cause_evidence")) for row in rows_of(again)}
+    assert same == {name: (row["cause"], row.get("cause_evidence")) for name, row in rows.items()}
 
 
 def test_every_cause_is_documented_with_what_to_try() -> None:

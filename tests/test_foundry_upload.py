@@ -103,6 +103,8 @@ def test_errors_of_rows_are_columns_of_the_table(fake: Fake, tmp_path: Path) -> 
 
     uploader(fake.project).upload(finished_run(tmp_path, target=target))
     assert [row["outputs.error.target"] for row in table(fake)] == [None, None, "ValueError: no answer"]
+    assert [row["outputs.cause"] for row in table(fake)] == [None, None, "server_fault"]
+    assert sent_metrics(fake)["cause.server_fault"] == 1 / 3
 
 
 def test_failed_rows_are_counted_by_fault_code(fake: Fake, project: Any, tmp_path: Path) -> None:

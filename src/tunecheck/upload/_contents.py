@@ -18,6 +18,7 @@ from tunecheck.runs._store import Run
 
 _LOGS, _REPORT = "multi_turn_logs.jsonl", "report.html"
 
+_CAUSE = "cause"
 _LOG_COLUMN = "outputs.inference_log"
 """A conversation's whole log: too long for a cell of a table, so it goes into a file of its own."""
 
@@ -55,18 +56,18 @@ def common_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 
 
 def table_columns(rows: Iterable[Mapping[str, JSON]]) -> list[str]:
-    """The columns of the table: inputs, outputs, and `outputs.error.<stage>` where rows have errors.
+    """The columns of the table: inputs, outputs, why rows failed, and `outputs.error.<stage>` where rows have errors.
 
     Every row of the table has every column, null where it has no value: readers take the columns from any row.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     shown = [name for name in names if name.startswith(("inputs.", "outputs.")) and name != _LOG_COLUMN]
-    errors = (f"outputs.{name}" for name in names if name.startswith("error."))
-    return [*shown, *(name for name in errors if name not in names)]
+    more = (f"outputs.{name}" for name in names if name.startswith("error.") or name == _CAUSE)
+    return [*shown, *(name for name in more if name not in names)]
 
 
 def cell(row: Mapping[str, JSON], name: str) -> JSON:
-    if name in row or not name.startswith("outputs.error."):
+    if name in row or not (name.startswith("outputs.error.") or name == f"outputs.{_CAUSE}"):
         return row.get(name)
     error = row.get(name.removeprefix("outputs."))
     return f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
