@@ -129,6 +129,53 @@ def test_calls_come_as_data_or_as_text(mode: Any, compat: bool) -> None:
     assert plain(judged(row, result, compat=compat)) == VALID
 
 
+@pytest.mark.parametrize("free", ["read_only", ["look", "note"]])
+def test_a_row_lets_functions_be_called_where_no_call_is_asked_for(free: Any) -> None:
+    refused = (False, "multi_turn:irrelevance_error")
+    row = lamp_row([], ["switch(on=True)"])
+    assert plain(judged(row, [steps(LOOK), steps(ON)], compat=False)) == refused
+    row = {**row, "free_calls": free}
+    assert plain(judged(row, [steps(LOOK), steps(ON)], compat=False)) == VALID
+    assert not judged(row, [steps(ON), steps(ON)], compat=False).valid
+    assert not judged(row, [steps(note("x")), steps(ON)], compat=False).valid
+
+
+def test_a_row_is_judged_by_its_last_state_alone() -> None:
+    row = lamp_row(["switch(on=True)"], [], ["look()"], final_state_only=True)
+    assert plain(judged(row, [[], steps(ON), ["It is on."]], compat=False)) == VALID
+    wrong = judged(row, [steps(ON), steps(OFF), ["It is off."]], compat=False)
+    assert (*plain(wrong), wrong.turn) == (False, "multi_turn:instance_state_mismatch", 2)
+
+
+def test_another_ground_truth_of_the_row_may_be_followed() -> None:
+    row = lamp_row(["switch(on=True)"], alternative_ground_truths=[[["note(text='a')"]], [["note(text='b')"]]])
+    for calls, valid in (([ON], True), ([note("a")], True), ([note("b")], True), ([note("c")], False)):
+        assert judged(row, [steps(*calls)], compat=False).valid is valid
+
+
+def test_paths_in_the_state_that_the_row_ignores_are_not_compared() -> None:
+    row = lamp_row(["switch(on=True)"], ignored_state=["Lamp.notes"])
+    assert plain(judged(row, [steps(ON, note("x"))], compat=False)) == VALID
+    wrong = judged(row, [steps(note("x"), OFF)], compat=False)
+    assert wrong.path == "Lamp.on"
+    assert not judged({**row, "ignored_state": ["Lamp.note"]}, [steps(ON, note("x"))], compat=False).valid
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"free_calls": "all"}, "free_calls must be 'read_only' or a list"),
+        ({"free_calls": [1]}, r"free_calls\[0\] must be text"),
+        ({"final_state_only": "yes"}, "final_state_only must be true or false, not a text"),
+        ({"alternative_ground_truths": [[[], []]]}, "has 2 turns; ground_truth has 1"),
+        ({"ignored_state": "Lamp.on"}, "ignored_state must be a list, not a text"),
+    ],
+)
+def test_what_a_row_says_of_its_judging_has_one_form(columns: Row, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        judged(lamp_row(["look()"], **columns), [steps(LOOK)], compat=False)
+
+
 @both_modes
 @pytest.mark.parametrize(("by", "words"), [("step_limit", "step limit was reached"), ("overflow", "no longer fits")])
 def test_what_ended_a_conversation_is_said_beside_what_is_wrong(by: str, words: str, compat: bool) -> None:

@@ -11,7 +11,7 @@ from tests.bfcl_check_parts import CONVERSATIONS, as_text, as_tools, entries, pl
 
 from tunecheck.bfcl._decoding import Mode
 from tunecheck.bfcl._entries import CheckRow, Entry
-from tunecheck.bfcl._multi_turn import check_multi_turn, first_difference
+from tunecheck.bfcl._multi_turn import check_multi_turn, differences
 from tunecheck.bfcl._replay import Attempt
 from tunecheck.bfcl._single_turn import check_single_turn
 
@@ -82,7 +82,7 @@ def test_the_ground_truth_of_every_conversation_replayed_twice_gives_the_same_re
                 assert [result.text for result in one.make_truth(item)] == [
                     result.text for result in other.make_truth(item)
                 ]
-            assert first_difference(one.backend.states(), other.backend.states()) is None, row["id"]
+            assert not [*differences(one.backend.states(), other.backend.states())], row["id"]
 
 
 @pytest.mark.parametrize("category", [name for name in CONVERSATIONS if name != "multi_turn_composite"])

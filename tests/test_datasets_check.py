@@ -344,6 +344,28 @@ def test_a_configuration_with_the_same_name_ten_thousand_times_is_tried_out_a_fe
     assert len(loads) <= 21
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"free_calls": ["reed"]}, "free_calls: no simulator here has an operation 'reed'; did you mean 'read'?"),
+        ({"ignored_state": ["Shelf.note"]}, "nothing in the state is called 'Shelf.note'; did you mean 'Shelf.notes'?"),
+        ({"final_state": True}, "nothing reads the column 'final_state'; did you mean 'final_state_only'?"),
+    ],
+)
+def test_what_a_row_says_of_its_judging_and_nothing_answers_to_is_found(columns: dict[str, Any], said: str) -> None:
+    ((problem, _, text),) = _found(_row(["create(name='new')"], **columns))
+    assert (problem, said in text) == ("judging", True)
+
+
+def test_alternative_ground_truths_are_replayed_from_the_start() -> None:
+    other = [["create(name='new')", "read(name='newt')"]]
+    assert _found(_row(["create(name='new')"], alternative_ground_truths=[[["create(name='new')"]], other])) == [
+        ("call_fails", 0, '{"error": "there is no newt"}')
+    ]
+    right = _row(["create(name='new')"], free_calls="read_only", final_state_only=True, ignored_state=["Shelf.notes"])
+    assert _found(right) == []
+
+
 def test_a_setting_under_another_name_is_found_with_the_right_one() -> None:
     config = {"Shelf": {"note": {"old": "words"}}}
     (found,) = [each for each in _found(_row(["create(name='new')"], initial_config=config)) if "note" in each[2]]

@@ -29,7 +29,8 @@ def test_a_file_declares_its_defaults_in_the_yaml_beside_it(tmp_path: Path) -> N
     path = with_sidecar(
         tmp_path,
         'description: questions\ncolumn_mapping:\n  ground_truth: "${data.answer}"\n  response: ${target.response}\n'
-        "evaluators: [bleu, match]\ntarget: blue\ngroup_key: session\nstep_limit: 5\nmode:\n",
+        "evaluators: [bleu, match]\ntarget: blue\ngroup_key: session\nstep_limit: 5\nmode:\n"
+        "columns: {final_state_only: true}\n",
     )
     assert open_dataset(path).defaults == DatasetDefaults(
         column_mapping={"ground_truth": "${data.answer}", "response": "${target.response}"},
@@ -37,7 +38,18 @@ def test_a_file_declares_its_defaults_in_the_yaml_beside_it(tmp_path: Path) -> N
         target="blue",
         group_key="session",
         conversation={"step_limit": 5},
+        columns={"final_state_only": True},
     )
+
+
+def test_every_row_has_the_declared_columns_unless_it_says_otherwise(tmp_path: Path) -> None:
+    path = with_sidecar(tmp_path, "columns: {a: 5, b: [x]}\n")
+    dataset = open_dataset(path)
+    assert dataset.scan().columns == {"a", "b"}
+    (row,) = dataset.rows()
+    assert row.values == {"a": 1, "b": ["x"]}
+    bare = with_sidecar(tmp_path, "", "bare.jsonl")
+    assert row.fingerprint != next(open_dataset(bare).rows()).fingerprint
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "evaluators:\ncolumn_mapping:\n"])

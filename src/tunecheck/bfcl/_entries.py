@@ -10,6 +10,7 @@ from typing import cast
 from tunecheck._json import JSON
 from tunecheck.datasets._bfcl.categories import Category
 from tunecheck.datasets._bfcl.files import BfclFiles
+from tunecheck.datasets._judging import Judging
 from tunecheck.datasets._sources import JsonLinesSource
 
 
@@ -17,7 +18,8 @@ from tunecheck.datasets._sources import JsonLinesSource
 class Entry:
     """A conversation's ground truth, and what its simulators start from.
 
-    `truth` holds the calls of each turn; a turn without any asks for an answer, not for calls.
+    `truth` holds the calls of each turn; a turn without any asks for an answer, not for calls. `judging` is what the
+    row says of how it is judged strictly.
     """
 
     id: str
@@ -25,6 +27,7 @@ class Entry:
     simulators: list[str]
     config: Mapping[str, JSON]
     long_context: bool
+    judging: Judging
 
     @classmethod
     def read(cls, row: Mapping[str, object]) -> Entry:
@@ -48,6 +51,7 @@ class Entry:
             simulators=cast("list[str]", names),
             config=cast("Mapping[str, JSON]", config or {}),
             long_context=row.get("long_context") is True,
+            judging=Judging.read(row, len(truth)),
         )
 
 

@@ -19,6 +19,7 @@ from tunecheck.bfcl._verdicts import INVALID_ENTRY, Verdict, failed, shown
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._inference_log import UNKNOWN, Course
 from tunecheck.conversations._nested import Decoded, NestedCall
+from tunecheck.datasets._judging import Judging
 from tunecheck.simulators._backend import Result
 
 Turn: TypeAlias = "list[tuple[NestedCall, ...]]"
@@ -172,6 +173,15 @@ def _as_leaderboard(entry: Entry, turns: Sequence[Turn], simulators: Simulators,
 
 
 def _strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, named: bool) -> Verdict:
+    """The strict verdict by the ground truth, or by the first of its alternatives by which the row passes."""
+    verdict = _by_truth(entry, turns, simulators, named=named)
+    for truth in entry.judging.alternatives if verdict.valid is False else ():
+        if _by_truth(replace(entry, truth=truth), turns, simulators, named=named).valid:
+            return _PASSED
+    return verdict
+
+
+def _by_truth(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, named: bool) -> Verdict:
     answered, truth = Attempt(simulators, entry, named=named), Attempt(simulators, entry)
     had: _Results = Counter()
     failure: Verdict | None = None
@@ -182,7 +192,11 @@ def _strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, na
         if failure is None:
             had.update(_key(answered.make(call)) for step in turn for call in step)
             wanted = [result for result in expected if not result.error]
-            failure = _strict_failure(turn, items, truth, answered) or (_missing(wanted, had) if items else None)
+            if not entry.judging.final_state_only:
+                failure = _strict_failure(turn, items, truth, answered, entry.judging)
+                failure = failure or (_missing(wanted, had) if items else None)
+            elif at == len(turns) - 1:
+                failure = _state_mismatch(truth, answered, entry.judging)
             failure = failure and replace(failure, turn=at)
             had -= Counter(map(_key, wanted))
         elif some_work:
@@ -192,12 +206,15 @@ def _strictly(entry: Entry, turns: Sequence[Turn], simulators: Simulators, *, na
     return failure or _PASSED
 
 
-def _strict_failure(turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt) -> Verdict | None:
+def _strict_failure(
+    turn: Turn, items: Sequence[JSON], truth: Attempt, answered: Attempt, judging: Judging
+) -> Verdict | None:
     if items:
-        return _empty(turn) or _state_mismatch(truth, answered)
-    made = next((call for step in turn for call in step), None)
+        return _empty(turn) or _state_mismatch(truth, answered, judging)
+    calls = [call for step in turn for call in step]
+    made = next((call for call in calls if not (judging.reads_are_free or call.name in judging.free)), None)
     if made is None:
-        return None
+        return _state_mismatch(truth, answered, judging) if calls else None
     return failed("multi_turn:irrelevance_error", f"called {shown(made.text())}; this turn asks for no call")
 
 
@@ -216,8 +233,9 @@ def _empty(turn: Turn) -> Verdict | None:
     return failed("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
 
 
-def _state_mismatch(truth: Attempt, answered: Attempt) -> Verdict | None:
-    difference = first_difference(truth.backend.states(), answered.backend.states())
+def _state_mismatch(truth: Attempt, answered: Attempt, judging: Judging | None = None) -> Verdict | None:
+    found = differences(truth.backend.states(), answered.backend.states())
+    difference = next((each for each in found if judging is None or not judging.ignores(each.path)), None)
     if difference is None:
         return None
     return failed("multi_turn:instance_state_mismatch", str(difference), path=difference.path)
@@ -245,10 +263,10 @@ class StateDifference:
         return f"{self.path} is {self.actual}; expected {self.expected}"
 
 
-def first_difference(
+def differences(
     expected: Mapping[str, Mapping[str, object]], actual: Mapping[str, Mapping[str, object]]
-) -> StateDifference | None:
-    """The first difference of two backends' states; None where they are equal.
+) -> Iterator[StateDifference]:
+    """The differences of two backends' states, one after another.
 
     Both are live states: they are compared where they stand, and nothing is copied. Only what differs is gone into.
     """
@@ -258,11 +276,10 @@ def first_difference(
             continue
         for name, value in state.items():
             if value != other.get(name, _NOTHING):
-                return _located(value, other.get(name, _NOTHING), f"{simulator}.{name}", 0)
-    return None
+                yield from _located(value, other.get(name, _NOTHING), f"{simulator}.{name}", 0)
 
 
-def _located(expected: object, actual: object, path: str, depth: int) -> StateDifference:
+def _located(expected: object, actual: object, path: str, depth: int) -> Iterator[StateDifference]:
     parts: Iterator[tuple[str, object, object]] = iter(())
     if depth < _DEEPEST:
         if isinstance(expected, dict) and isinstance(actual, dict):
@@ -271,10 +288,13 @@ def _located(expected: object, actual: object, path: str, depth: int) -> StateDi
         elif isinstance(expected, (list, tuple)) and type(expected) is type(actual):
             pairs = zip_longest(expected, cast("Sequence[object]", actual), fillvalue=_NOTHING)
             parts = ((f"[{place}]", *pair) for place, pair in enumerate(pairs))
+    whole = True
     for step, value, other in parts:
         if value is not other and value != other:
-            return _located(value, other, f"{path}{step}", depth + 1)
-    return StateDifference(path, _text(expected), _text(actual))
+            whole = False
+            yield from _located(value, other, f"{path}{step}", depth + 1)
+    if whole:
+        yield StateDifference(path, _text(expected), _text(actual))
 
 
 def _step(key: object) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,7 @@ class Sidecar(Written, frozen=True, kw_only=True):
     evaluators: list[Name] | None = None
     target: Name | None = None
     group_key: Name | None = None
+    columns: dict[str, Any] | None = None
     mode: Literal["tools", "text"] | None = None
     step_limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     include_input_log: bool | None = None
@@ -37,7 +38,8 @@ class DatasetDefaults:
 
     `column_mapping` binds evaluators' parameters to `${data.…}` and `${target.…}`; `evaluators` are plugin names;
     `target` is an endpoint's name or file; `group_key` names the column whose equal values are answered in order;
-    `conversation` holds the conversation target's parameters that are given.
+    `conversation` holds the conversation target's parameters that are given; `columns` what every row has that says
+    nothing else.
     """
 
     column_mapping: dict[str, str] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class DatasetDefaults:
     target: str | None = None
     group_key: str | None = None
     conversation: dict[str, JSON] = field(default_factory=dict)
+    columns: dict[str, JSON] = field(default_factory=dict)
 
 
 def sidecar_path(data: Path) -> Path:
@@ -67,7 +70,8 @@ def read_sidecar(data: Path) -> DatasetDefaults:
     sidecar = read_as(document.value, Sidecar, document.where)
     given = {key: value for key in CONVERSATION_KEYS if (value := getattr(sidecar, key)) is not None}
     mapping, evaluators = sidecar.column_mapping or {}, sidecar.evaluators or []
-    return DatasetDefaults(mapping, evaluators, sidecar.target, sidecar.group_key, given)
+    columns = sidecar.columns or {}
+    return DatasetDefaults(mapping, evaluators, sidecar.target, sidecar.group_key, given, columns)
 
 
 def sidecar_text(defaults: DatasetDefaults, *, description: str = "") -> str:

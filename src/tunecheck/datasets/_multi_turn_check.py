@@ -8,6 +8,7 @@ to create, a turn whose calls do nothing. `PROBLEMS` has the whole list.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from tunecheck._errors import DataError, PluginError
@@ -18,6 +19,7 @@ from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.datasets import _row_check
 from tunecheck.datasets._bfcl.files import find_bfcl
 from tunecheck.datasets._columns import UnusableRowError, as_list, as_object, refuse
+from tunecheck.datasets._judging import COLUMNS, Judging
 from tunecheck.datasets._multi_turn_replay import ConfigurationSearch, Replay, Settings, Step, collision
 from tunecheck.datasets._row_check import Finding, RowCheck, call_text, entry_name, schema_findings
 from tunecheck.datasets._sources import one_line
@@ -37,6 +39,7 @@ PROBLEMS: Final = {
     "configuration": "the initial configuration cannot be loaded",
     "misspelt_configuration": "the initial configuration has a setting under another name",
     "held_out": "a function is held out in a way that cannot work",
+    "judging": "what the row says of how it is judged means nothing",
     "call_fails": "a ground-truth call fails",
     "reports_failure": "a ground-truth call answers that it did not succeed",
     "already_there": "the initial configuration holds what a call is to create",
@@ -46,6 +49,7 @@ PROBLEMS: Final = {
 """The problems of an entry, in words; the last are remarks."""
 
 _LONGEST = 200
+_CLOSE = 0.8  # how alike a column's name is to one that is meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Conversation:
     by_name: dict[int, frozenset[str]]
     tools: ToolDefinitions
     long_context: bool
+    judging: Judging
 
 
 def findings(
@@ -105,6 +110,9 @@ def findings(
         except UnusableRowError as error:
             yield Finding(name, "row", one_line(str(error)))
             continue
+        for key in row.keys() - COLUMNS:
+            if close := get_close_matches(key, COLUMNS, n=1, cutoff=_CLOSE):
+                yield Finding(name, "judging", f"nothing reads the column {key[:100]!r}; did you mean {close[0]!r}?")
         if entry.long_context and long_context is None:
             long_context = LongContext.read(find_bfcl().package)
         try:
@@ -132,12 +140,32 @@ class _EntryCheck:
         replay = self._replay(read)
         yield from self._configuration(read)
         yield from self._held_out()
+        yield from self._judging(replay.start)
+        yield from self._truth(self._entry.ground_truth, replay)
+        for truth in self._entry.judging.alternatives:
+            self._made = []
+            yield from self._truth(_read_truth(truth), self._replay(self._entry.config))
+
+    def _truth(self, truth: list[list[GroundTruthCall]], replay: Replay) -> Iterator[Finding]:
         offered = self._entry.offered
         if offered is None:
             offered = self._operations().difference(*self._entry.held_out.values())
-        for turn, calls in enumerate(self._entry.ground_truth):
+        for turn, calls in enumerate(truth):
             offered = offered | self._entry.held_out.get(turn, frozenset())
             yield from self._turn(turn, calls, offered, replay)
+
+    def _judging(self, start: object) -> Iterator[Finding]:
+        """What the row says of how it is judged, and nothing answers to."""
+        judging, operations = self._entry.judging, self._operations()
+        for name in sorted(judging.free - operations):
+            hint = did_you_mean(name[:100], operations)
+            yield self._finding("judging", f"free_calls: no simulator here has an operation {name[:100]!r}{hint}")
+        state = start if isinstance(start, dict) else {}
+        known = [f"{simulator}.{name}" for simulator, held in state.items() for name in held]
+        for path in judging.ignored:
+            if not any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in known):
+                hint = did_you_mean(path[:100], known)
+                yield self._finding("judging", f"ignored_state: nothing in the state is called {path[:100]!r}{hint}")
 
     def _replay(self, config: Mapping[str, JSON]) -> Replay:
         return Replay(self._backends.backend(list(self._classes), config, self._long_context))
@@ -259,7 +287,7 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
     return Conversation(
         name=entry_name(row, number),
         turns=turns,
-        ground_truth=[[call for item in turn for call in _calls(item)] for turn in truth],
+        ground_truth=_read_truth(truth),
         simulators=[str(name) for name in classes],
         config={} if config is None else as_object(config, "initial_config"),
         offered=None if functions is None else _names(as_list(functions, "functions")),
@@ -267,7 +295,12 @@ def read_conversation(row: Mapping[str, object], number: int) -> Conversation:
         by_name={turn: frozenset(item for item in items if isinstance(item, str)) for turn, items in held_out.items()},
         tools=_tools(functions, *held_out.values()),
         long_context=row.get("long_context") is True,
+        judging=Judging.read(row, len(truth)),
     )
+
+
+def _read_truth(truth: list[list[JSON]]) -> list[list[GroundTruthCall]]:
+    return [[call for item in turn for call in _calls(item)] for turn in truth]
 
 
 def _calls(item: JSON) -> list[GroundTruthCall]:

@@ -13,7 +13,7 @@ import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import IOBase
 from itertools import chain, islice
 from os import PathLike
@@ -132,7 +132,8 @@ class Dataset:
         """
         if self._found is None:
             self._state = self._source.state()
-            self._found = self._scan_stream(self._source) if isinstance(self._source, StreamSource) else self._scan()
+            found = self._scan_stream(self._source) if isinstance(self._source, StreamSource) else self._scan()
+            self._found = replace(found, columns=found.columns | self.defaults.columns.keys())
         return self._found
 
     def rows(self) -> Iterator[Row]:
@@ -157,7 +158,8 @@ class Dataset:
                     row_id = f"{row_id}@{number}"
                 if not self._number_ids or not seen.add(row_id):
                     self._refuse_id(row_id, number)
-            yield Row(index, row_id, values, fingerprint(values))
+            whole = {**self.defaults.columns, **values}
+            yield Row(index, row_id, whole, fingerprint(whole))
 
     def _refuse_id(self, name: str, number: int) -> NoReturn:
         """Refuse a row with the id of an earlier one, which is named where the source can be read again."""

@@ -82,6 +82,10 @@ class MultiTurnStateEvaluator(Evaluator):
         ended_by: object = None,
         calls_made: object = None,
         finish_reasons: object = None,
+        free_calls: object = None,
+        final_state_only: object = None,
+        alternative_ground_truths: object = None,
+        ignored_state: object = None,
     ) -> Verdict:
         """Judge one row.
 
@@ -100,6 +104,11 @@ class MultiTurnStateEvaluator(Evaluator):
             ended_by: by what, `step_limit` or `overflow`.
             calls_made: by turn and step, the calls that were made when it took place, as texts.
             finish_reasons: by turn and step, why the answer ended.
+            free_calls: strictly: functions that may be called in turns that ask for no call, too; "read_only": all that
+                leave the state as it should be.
+            final_state_only: strictly: judge nothing but the state after the last turn.
+            alternative_ground_truths: strictly: others of which any will do as well.
+            ignored_state: strictly: paths in the state that are not compared, such as `Shelf.things.book`.
 
         Raises:
             ValueError: the ground truth, the simulators' names or the configuration have another form.
@@ -113,6 +122,10 @@ class MultiTurnStateEvaluator(Evaluator):
             "involved_classes": involved_classes,
             "initial_config": initial_config,
             "turns": turns,
+            "free_calls": free_calls,
+            "final_state_only": final_state_only,
+            "alternative_ground_truths": alternative_ground_truths,
+            "ignored_state": ignored_state,
             "long_context": long_context,
         }
         outcome = check_multi_turn(
