@@ -367,6 +367,17 @@ def test_a_report_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         write_report(run, tmp_path / "nowhere" / "x.html")
 
 
+def test_first_tokens_and_reasoning_tokens_are_charted(tmp_path: Path) -> None:
+    def thinking(*, id: str) -> dict[str, object]:
+        usage = {"input_tokens": 1, "output_tokens": 30, "reasoning_tokens": 20}
+        return {"response": "yes", "first_token_ms": 100.0 if id == "r1" else 300.0, "usage": usage}
+
+    rows = [{"id": f"r{number}", "ground_truth": "yes"} for number in (1, 2)]
+    drawn = data_of(report_of(make_run(tmp_path, rows, target=thinking), tmp_path), "head")["charts"]
+    assert (drawn["first_token"]["p50"], drawn["first_token"]["p99"]) == (100, 300)
+    assert drawn["reasoning_tokens"]["sum"] == 40
+
+
 def test_a_step_shows_what_the_model_thought_and_a_test_log_too() -> None:
     step: JSON = [{"role": "assistant", "content": "Done.", "reasoning_content": "All is made."}]
     turns: Any = shown_turns([[]], None, [{"step_0": step}], None)

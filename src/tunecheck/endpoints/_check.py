@@ -67,15 +67,17 @@ class CheckReport:
         head = f"{self.endpoint} ({self.kind})"
         if self.completion is None:
             return [f"{head}: failed", f"  {type(self.error).__name__}: {self.error}", f"  {self.advice}"]
-        return [f"{head}: answered", *(f"  {name:<11}{text}" for name, text in self._facts(self.completion) if text)]
+        return [f"{head}: answered", *(f"  {name:<12}{text}" for name, text in self._facts(self.completion) if text)]
 
     def _facts(self, completion: Completion) -> list[tuple[str, str]]:
         counts = (completion.usage.input_tokens, completion.usage.output_tokens)
         asked, answered = ("unknown" if count is None else str(count) for count in counts)
         return [
+            ("reasoning", clean(completion.reasoning or "", 300)),
             ("text", clean(completion.text or "", 300)),
             *(("call", clean(dumps(dict(call)).decode(), 300)) for call in completion.tool_calls),
             ("latency", f"{completion.latency_ms:.0f} ms" if completion.latency_ms is not None else ""),
+            ("first token", f"{completion.first_token_ms:.0f} ms" if completion.first_token_ms is not None else ""),
             ("tokens", f"{asked} in, {answered} out"),
             ("finished", completion.finish_reason or ""),
             ("request id", completion.request_id or ""),

@@ -29,8 +29,10 @@ def charts(run: ReportedRun, table: Table) -> dict[str, JSON]:
         "errors": _bars(table.errors),
         "differences": _bars(table.differences),
         "latency": _measured(table.latency),
+        "first_token": _measured(table.first_token),
         "input_tokens": _measured(table.input_tokens),
         "output_tokens": _measured(table.output_tokens),
+        "reasoning_tokens": _measured(table.reasoning_tokens),
         "spent": _spent(run.metrics.get("usage")),
     }
     return {name: chart for name, chart in drawn.items() if chart}

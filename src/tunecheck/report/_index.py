@@ -134,6 +134,7 @@ class Table:
         self.confused, self.causes = Coded(), Coded()
         self.groups = {column: Coded() for column in run.group_by if column != "row_kind"}
         self.latency, self.input_tokens, self.output_tokens = array("d"), array("d"), array("d")
+        self.first_token, self.reasoning_tokens = array("d"), array("d")
         self.outcomes = outcomes_of(run)
         self.sources: list[str] = []
         self.simulated = 0
@@ -186,6 +187,8 @@ class Table:
         self.latency.append(_number(row.get("outputs.latency_ms")))
         self.input_tokens.append(_number(counts.get("input_tokens")))
         self.output_tokens.append(_number(counts.get("output_tokens")))
+        self.first_token.append(_number(row.get("outputs.first_token_ms")))
+        self.reasoning_tokens.append(_number(counts.get("reasoning_tokens")))
         self.simulated += row.get("outputs.simulated") is True
 
     def written(self, evaluators: Sequence[Evaluated], most: int = MOST_ROWS) -> dict[str, JSON]:

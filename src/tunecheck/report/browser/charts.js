@@ -142,9 +142,11 @@ function chartSection(head, find) {
   if (charts.errors) cards.push(card("Errors", countBars(charts.errors, (value) => find("errors", value))));
   cards.push(...(charts.distributions || []).map(distribution));
   if (charts.latency) cards.push(measured("Latency of an answer", charts.latency, milliseconds, false));
+  if (charts.first_token) cards.push(measured("Time to the first token", charts.first_token, milliseconds, false));
   const tokens = (number) => figure(Math.round(number));
   if (charts.input_tokens) cards.push(measured("Tokens in", charts.input_tokens, tokens, true));
   if (charts.output_tokens) cards.push(measured("Tokens out", charts.output_tokens, tokens, true));
+  if (charts.reasoning_tokens) cards.push(measured("Tokens of reasoning", charts.reasoning_tokens, tokens, true));
   if (charts.spent) cards.push(spentTable(charts.spent));
   const below = charts.confusion ? confusion(charts.confusion, (pair) => find("confused", JSON.stringify(pair))) : null;
   return section("charts", "Charts", el("div", { class: "cards" }, ...cards.filter(Boolean)), below);
