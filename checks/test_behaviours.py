@@ -195,6 +195,8 @@ BEHAVIOURS = (
     Behaviour("no usage", RIGHT, "server: {usage: false}"),
     Behaviour("o-series parameters", RIGHT, "server: {parameters: o_series}",
               definition={"parameters": {"max_tokens": 200, "temperature": 0}}),
+    Behaviour("answers as a stream only", RIGHT, "server: {streaming: only}"),
+    Behaviour("streams its thoughts and calls", rules(reasoning="They ask."), definition={"stream": True}),
     Behaviour("busy at first", listed({"status": 429, "times": 3, "retry_after": 0.01}) + RIGHT),
     Behaviour("fails at first", listed({"status": 503, "times": 2, "retry_after": 0.01}) + RIGHT),
     # how an answer ends

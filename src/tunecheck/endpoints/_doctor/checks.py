@@ -355,6 +355,26 @@ def _answers_repeat(answers: Answers) -> Verdict:
     return Verdict("warn", f"two answers at temperature 0: {once.shown()} / {again.shown()}", _REPEAT)
 
 
+def _streams_are_the_same(answers: Answers) -> Verdict:
+    whole, streamed = answers["call"], answers["streamed"]
+    if answers.facts.streams:
+        return Verdict("warn", "it answers as a stream only, which each run finds out anew", "", {"stream": True})
+    if streamed.error is not None:
+        return Verdict("warn", f"streams are refused: {clean(str(streamed.error), 160)}", "leave stream: out")
+    if [call.name for call in streamed.calls] != [call.name for call in whole.calls] or _lost(whole, streamed):
+        advice = "the server's tool parser loses parts of calls in streams: ask without stream:, or update it"
+        return Verdict("fail", f"streamed, the call is {streamed.shown()}; whole, it is {whole.shown()}", advice)
+    if streamed.completion.usage.output_tokens is None and whole.completion.usage.output_tokens is not None:
+        return Verdict("warn", "no tokens are reported in streams: cost is estimated by characters")
+    first = streamed.completion.first_token_ms
+    return _passed("the same call as a stream" + (f", its first token after {first:.0f} ms" if first else ""))
+
+
+def _lost(whole: Answer, streamed: Answer) -> bool:
+    """Whether arguments that are there as a whole are not there in a stream."""
+    return any(one.arguments and not other.arguments for one, other in zip(whole.calls, streamed.calls, strict=True))
+
+
 def _usage_is_reported(answers: Answers) -> Verdict:
     usage = answers["untooled"].completion.usage
     if usage.input_tokens is None or usage.output_tokens is None:
@@ -395,12 +415,16 @@ def _parameters_are_taken(answers: Answers) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check by name, with the questions that must have been answered for it; `of_calls`: it looks at calls."""
+    """A check by name, with the questions that must have been answered for it.
+
+    `of_calls`: it looks at calls; `of_chat`: at what only chat completions have.
+    """
 
     name: str
     needs: tuple[str, ...]
     judge: Callable[[Answers], Verdict]
     of_calls: bool = True
+    of_chat: bool = False
 
     def verdict(self, answers: Answers) -> Verdict:
         """What it finds; a question that ended in an error is a failure."""
@@ -422,6 +446,7 @@ CHECKS = (
     Check("tool results are understood", (), _results_are_understood),
     Check("no needless calls", ("greeting",), _no_needless_call),
     Check("finish reasons are true", ("call", "greeting"), _finish_reasons_are_true),
+    Check("streams are the same", ("call",), _streams_are_the_same, of_chat=True),
     Check("system prompt is obeyed", ("system",), _system_is_obeyed, of_calls=False),
     Check("reasoning is kept apart", ("untooled",), _reasoning_is_kept_apart, of_calls=False),
     Check("nothing is cut off", ("count",), _nothing_is_cut_off, of_calls=False),

@@ -98,10 +98,12 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
         return dict(zip(listed, answers, strict=True))
 
     given = await ask(_FIRST)
+    is_chat = isinstance(endpoint, HttpEndpoint) and endpoint.is_chat
     sends_tools = not isinstance(endpoint, HttpEndpoint) or endpoint.sends_tools
     if given["untooled"].error is None:
         tools = sends_tools and given["call"].error is None
         more = [name for name, question in QUESTIONS.items() if tools or not question.tools]
+        more = [name for name in more if is_chat or not QUESTIONS[name].parameters.get("stream")]
         given |= await ask(name for name in more if name not in given)
     return Answers(
         given,
@@ -109,7 +111,7 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
         endpoint.reply_headers() if isinstance(endpoint, HttpEndpoint) else {},
         endpoint.facts,
         sends_tools=sends_tools,
-        as_text=not (isinstance(endpoint, HttpEndpoint) and endpoint.is_chat),
+        as_text=not is_chat,
     )
 
 
@@ -120,7 +122,7 @@ def _findings(answers: Answers) -> Iterator[Finding]:
         return
     with_tools = answers.sends_tools and answers["call"].error is None
     for check in CHECKS:
-        if with_tools or not check.of_calls:
+        if (with_tools or not check.of_calls) and not (answers.as_text and check.of_chat):
             yield Finding(check.name, check.verdict(answers))
 
 

@@ -65,6 +65,7 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
     {
         "call": ChatRequest(MESSAGES, TOOLS),
         "untooled": ChatRequest(MESSAGES),
+        "streamed": ChatRequest(MESSAGES, TOOLS, {"stream": True, "stream_options": {"include_usage": True}}),
         "parallel": _asked("What is the weather in Lisbon and in Oslo, in celsius? Ask for both at once.", *TOOLS),
         "nested": _asked(
             "Create the event Review in Porto, room B2, with the guests Ana, 31 years old, and Rui, 45 years old.",
