@@ -18,8 +18,8 @@ class Cause(NamedTuple):
 
 
 _WRONG = "wrong_argument"
-_EXAMPLES = "look at the rows: more training examples of this kind, or a clearer description in the tool definition"
-_FORMATS = "say the format in the parameter's description; accept other spellings with a matching policy"
+_EXAMPLES = "train with more of this kind, or describe the tool more clearly"
+_FORMATS = "say the format in the description, or accept others by a matching policy"
 
 _ALL = (
     Cause("server_fault", "no answer: the service or the target failed", "serving", "look at the server's log"),

@@ -28,17 +28,20 @@ def by_side(causes: Mapping[str, FailureGroup]) -> Iterator[tuple[str, list[tupl
 
 
 def causes_table(causes: Mapping[str, FailureGroup], rows: int) -> Table:
-    """How many rows have which cause, with one of them and what to try."""
-    from rich.padding import Padding
+    """How many rows have which cause, with one of them and, the first time that it is said, what to try."""
     from rich.text import Text
 
     from tunecheck.cli._console import grid
 
-    table = grid("right", "right", "left", "left")
+    table = grid("right", "right", "left")
+    advised: set[str] = set()
     for head, groups in by_side(causes):
-        table.add_row("", "", Text(head, "bold"), "")
+        table.add_row("", "", Text(head, "bold"))
         for code, group in groups:
-            share, example = f"{group.rows / rows:.1%}", f"e.g. {clean(group.example, 60)}"
-            table.add_row(f"{group.rows:,}", share, Text(f"  {clean(group.title, 100)}"), Text(example, "dim"))
-            table.add_row("", "", Padding(Text(f"try: {cause_named(code).advice}", "dim"), (0, 0, 0, 4)), "")
+            title, advice = clean(group.title, 100), cause_named(code).advice
+            told = Text.assemble(f"  {title}  ", (f"e.g. {clean(group.example, 60)}", "dim"))
+            table.add_row(f"{group.rows:,}", f"{group.rows / rows:.1%}", told)
+            if advice not in advised:
+                table.add_row("", "", Text(f"    try: {advice}", "dim"))
+                advised.add(advice)
     return table

@@ -142,7 +142,7 @@ def _side_by_side(names: Sequence[str], room: int) -> Iterator[list[str]]:
 
 def _faults(summary: Summary) -> Table:
     table = grid("right", "left", "left")
-    table.add_row("", Text("why rows failed", "bold"), "")
+    table.add_row("", Text("what evaluators found", "bold"), "")
     told: list[tuple[list[str], Mapping[str, FailureGroup]]] = []
     for name in summary.evaluators:
         groups = summary.failures.told(name)
