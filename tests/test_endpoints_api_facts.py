@@ -330,6 +330,17 @@ async def test_a_role_that_is_refused_twice_ends_with_the_user() -> None:
     assert len(server.requests) == 3
 
 
+async def test_a_service_that_does_not_stream_is_asked_for_whole_answers() -> None:
+    def plan(request: Request, attempt: int) -> Step:
+        return failing(400, "Streaming is not supported.") if "stream" in json.loads(request.body) else chat("yes")
+
+    with FaultServer(plan) as server:
+        endpoint = model(server, stream=True)
+        assert await answers(endpoint, 3) == ["yes"] * 3
+        assert len(server.requests) == 4
+    assert list(endpoint.facts.sentences()) == ["this model answers never as a stream: it is asked for whole answers"]
+
+
 async def test_trying_an_endpoint_out_says_what_it_does_not_take() -> None:
     with FaultServer(picky("temperature")) as server:
         report = await check_endpoint(model(server, parameters={"temperature": 0.1}))

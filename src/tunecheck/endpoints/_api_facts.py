@@ -65,22 +65,24 @@ _ONLY_STREAMS = re.compile(
     re.I,
 )
 
+_NO_STREAMS = re.compile(r"stream(?:ing|ed)?\b(?! ?_?options).{0,20}\b(?:not|un)[ -]?support|verified to stream", re.I)
+
 
 class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of an API's limits; nothing is, at first.
 
     `parameters` are those that it refused, with the value that was sent where it is a number; `formats` the answer
     formats (`bounds`: a schema with keywords such as `minimum`); `roles` those of the system message. `responses`: it
-    is asked through the Responses API; `streams`: it answers only as a stream; `reasoning_fields` of its own answers
-    it does not take back. `room` is the limit of tokens that a
-    judge or simulated user needs in order not to be cut off while it thinks.
+    is asked through the Responses API; `streams`: it answers only as a stream, or never so; `reasoning_fields` of its
+    own answers it does not take back. `room` is the limit of tokens that a judge or simulated user needs in order not
+    to be cut off while it thinks.
     """
 
     parameters: dict[str, JSON] = {}
     formats: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     responses: bool = False
-    streams: bool = False
+    streams: bool | None = None
     reasoning_fields: tuple[str, ...] = ()
     room: int | None = None
 
@@ -144,8 +146,11 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         said = error.said
         if chat and not self.responses and _ONLY_RESPONSES.search(said):
             return msgspec.structs.replace(self, responses=True)
-        unstreamed = not (self.streams or sent.get("stream"))
-        if unstreamed and (_ONLY_STREAMS.search(said) or (error.param == "stream" and error.code in _CODES)):
+        streamed = sent.get("stream") is True
+        of_streams = error.param == "stream" and error.code in _CODES
+        if self.streams is None and (of_streams or (streamed and _NO_STREAMS.search(said))):
+            return msgspec.structs.replace(self, streams=not streamed)
+        if self.streams is None and not streamed and _ONLY_STREAMS.search(said):
             return msgspec.structs.replace(self, streams=True)
         roles = self._refused_roles(error, messages)
         if roles:
@@ -204,8 +209,13 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             yield "this model is not asked through chat completions but through the Responses API"
         for field in self.reasoning_fields:
             yield f"{field} is not taken back by this model: left out of its own messages"
-        if self.streams:
-            yield "this model answers only as a stream: it is asked for one"
+        if self.streams is not None:
+            asked = (
+                "only as a stream: it is asked for one"
+                if self.streams
+                else "never as a stream: it is asked for whole answers"
+            )
+            yield f"this model answers {asked}"
         if self.room:
             yield f"the limit of tokens was raised to {self.room:,} for judging: the model used all of it to think"
 

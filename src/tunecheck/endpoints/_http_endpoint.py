@@ -321,7 +321,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     @property
     def _streams(self) -> bool:
-        return self.config.stream or self.facts.streams
+        return self.config.stream if self.facts.streams is None else self.facts.streams
 
     def _streaming(self, parameters: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """The parameters with what asks for a stream, where answers are streamed."""

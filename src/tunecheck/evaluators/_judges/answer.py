@@ -162,12 +162,13 @@ class AnswerForm:
 
 
 def _word(text: str) -> str:
+    """A text without the marks around it, in lower case."""
     return text.strip(_AROUND).rstrip(".!").rstrip(_AROUND).casefold()
 
 
 def _number_in(text: str, most: float | None) -> JSON:
     """The number that a text is: `4`, `4/5` where 5 is the most, `4 (good)`; else the text."""
-    said = text.strip(_AROUND).rstrip(".!").rstrip(_AROUND)
+    said = _word(text)
     share = _SHARE.fullmatch(said)
     worded = _WITH_WORDS.fullmatch(said)
     if share is not None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["score", "binary", "count"]
 
-_SCORE_NAMES = ("score", "rating", "label", "verdict", "result")
-_REASON_NAMES = ("reason", "reasoning", "explanation", "rationale", "chain_of_thought", "justification")
+SCORE_NAMES = ("score", "rating", "label", "verdict", "result", "grade")
+REASON_NAMES = ("reason", "reasoning", "explanation", "rationale", "chain_of_thought", "justification")
 YES_NO = {"pass": 1.0, "fail": 0.0, "yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 _OF_THE_JUDGE = ("samples", "combine")
 """Keys of a prompt's `judge:` that say how it is asked."""
@@ -110,7 +110,7 @@ def resolve_output(
     must = {name: schema for name, schema in (schemas or {}).items() if name in prompt.outputs}
     outputs = {**prompt.outputs, **must}
     score = wanted.score or _score_key(prompt, metric)
-    reason = wanted.reason or next((name for name in _REASON_NAMES if name in outputs), None)
+    reason = wanted.reason or next((name for name in REASON_NAMES if name in outputs), None)
     if reason is None and not outputs:
         reason = "reason"
     for key in (score, reason):
@@ -170,7 +170,7 @@ def _score_key(prompt: Prompt, metric: str) -> str:
     outputs = prompt.outputs
     if not outputs:
         return "score"
-    for name in (metric, f"{metric}_score", *_SCORE_NAMES):
+    for name in (metric, f"{metric}_score", *SCORE_NAMES):
         if name in outputs:
             return name
     numeric = [name for name, schema in outputs.items() if schema.get("type") in ("number", "integer", "boolean")]

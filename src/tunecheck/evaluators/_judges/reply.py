@@ -11,6 +11,7 @@ from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.calls._python_text import PythonScanner
 from tunecheck.calls._strict_json import UnreadableError
+from tunecheck.evaluators._judges.output import REASON_NAMES, SCORE_NAMES
 
 _WORK = 20_000_000
 """Characters gone through in vain at most: a reply may be full of braces that open nothing."""
@@ -27,10 +28,6 @@ _BARE = re.compile(r"(?:[\w ]{1,40}(?::|=|\bis\b) ?)?(?P<value>\S.{0,60})", re.I
 _AROUND = " \t*_`\"'"
 _TAGS_OF_AZURE = {"score": "S2", "reason": "S1"}
 """How the prompts of older releases of Azure AI Evaluation ask for thoughts, explanation and score."""
-
-_SCORE_NAMES = ("score", "rating", "label", "verdict", "result", "grade")
-_REASON_NAMES = ("reason", "reasoning", "explanation", "rationale", "justification")
-"""What models call them, whatever they were asked to."""
 
 
 class JudgementError(ReplyError):
@@ -57,7 +54,7 @@ class ReplyKeys:
         """The values under the declared keys, letter case aside; a score under another usual name under its own."""
         wanted = {key.casefold(): key for key in self.all() if key not in values}
         named = {wanted.get(name.strip().casefold(), name): value for name, value in values.items()}
-        others = (name for name in _SCORE_NAMES if isinstance(named.get(name), (str, int, float)))
+        others = (name for name in SCORE_NAMES if isinstance(named.get(name), (str, int, float)))
         other = next((name for name in others if name not in self.all()), None)
         if self.score not in named and other is not None:
             named[self.score] = named.pop(other)
@@ -190,9 +187,9 @@ def _tagged(text: str, name: str) -> str | None:
 
 def _from_lines(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
     """`Score: 4` on a line of its own, with the reason on another."""
-    reasons = list(_labelled(text, (keys.reason or "reason", *_REASON_NAMES)))
+    reasons = list(_labelled(text, (keys.reason or "reason", *REASON_NAMES)))
     reason: dict[str, JSON] = {keys.reason: reasons[-1]} if keys.reason is not None and reasons else {}
-    scores = islice(_labelled(text, (keys.score, *_SCORE_NAMES)), _MOST_VERDICTS)
+    scores = islice(_labelled(text, (keys.score, *SCORE_NAMES)), _MOST_VERDICTS)
     return [{**reason, keys.score: score} for score in scores]
 
 
