@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 from tests.prompts_parts import FRONT, make, messages
@@ -123,10 +124,17 @@ print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text(
 """
 
 
-def test_none_of_these_templates_takes_more_than_200_mb() -> None:
-    code = FILLED.format(bodies=list(TOO_MUCH.values()), front=FRONT)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
-    assert int(done.stdout) < 200, done.stderr[-2000:]
+def memory_for(bodies: Sequence[str]) -> int:
+    """The most memory, in MiB, of a process that renders these templates."""
+    code = FILLED.format(bodies=bodies, front=FRONT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=True)
+    return int(done.stdout)
+
+
+def test_templates_that_ask_for_much_take_less_than_200_mb() -> None:
+    """Some that make one large value; `checks/` renders them all."""
+    quick = ("a repeated text", "center in a map", "replace of nothing", "join by a method", "format in many places")
+    assert memory_for([TOO_MUCH[name] for name in quick]) < 200
 
 
 @pytest.mark.parametrize("template", NOT_ALLOWED.values(), ids=NOT_ALLOWED)
