@@ -69,6 +69,8 @@ TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
         "double_encoded",
     ),
     ("made up", called(call("fly_to_moon")), TRUTH, "unknown_function"),
+    ("made up, in the text", said('{"name": "fly", "arguments": {"city": "Paris"}}'), TRUTH, "unknown_function"),
+    ("data in the text", said('[{"paris": {"temperature": 20}}]'), TRUTH, "answered_instead_of_calling"),
     ("prefixed", called(call("functions.book_table")), TRUTH, "unknown_function"),
     ("renamed", called(call("bookTable")), TRUTH, "unknown_function"),
     (
@@ -84,6 +86,7 @@ TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
     ("refused in a field", said("", refusal="No."), TRUTH, "refusal"),
     ("looping", called(*[call("set_alarm", {}) for _ in range(4)]), TRUTH, "loop"),
     ("asked back", said("Sure! For which city?"), TRUTH, "asked_back"),
+    ("asked back politely", said("Shall I book it? Which city do you want?"), TRUTH, "asked_back"),
     ("asked back sorrily", said("I'm sorry, I can't book without a date. Which day?"), TRUTH, "asked_back"),
     ("answered", said("The table is booked."), TRUTH, "answered_instead_of_calling"),
     ("said nothing", said(""), TRUTH, "answered_instead_of_calling"),

@@ -31,6 +31,9 @@ _OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_
 _TIMES = 3
 """So often the same call in one answer is a loop, where it was not asked for."""
 
+_AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
+"""Forms that data and prose have, too."""
+
 _TOOLS = ("tool_definitions", "tools", "functions")
 _CLOSING = re.compile(r"\s*(?:</?[\w:]+>|<\|[^|<>]*\|>|\[/?[A-Z]+\])?\s*")
 _TAG = re.compile(r"<(/?)(\w+)[=>\s]")
@@ -68,13 +71,14 @@ class Answer:
         turns = _turns(columns)
         response = _response(columns, arguments) if turns is None else _last_step(turns, faults)
         tools = ToolDefinitions.first_of(source.get(name) for source in (arguments, row) for name in _TOOLS)
+        expects_call = not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None)
         return cls(
             columns=columns,
             response=response,
-            reading=read_calls(response, tools=tools),
+            reading=_read(response, tools, expects_call=expects_call),
             tools=tools,
             wanted=read_calls(arguments.get("ground_truth"), tools=tools),
-            expects_call=not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None),
+            expects_call=expects_call,
             expects_text=kind == "answer" and turns is None,
             codes=codes,
         )
@@ -123,6 +127,15 @@ def _response(columns: Mapping[str, JSON], arguments: Mapping[str, object]) -> o
         return calls
     given = (arguments.get("response"), columns.get("response"), columns.get("text"), arguments.get("result"))
     return next((value for value in given if value is not None and value == value), None)  # pandas writes NaN for none
+
+
+def _read(response: object, tools: ToolDefinitions, *, expects_call: bool) -> Reading:
+    """The calls of an answer; where one was needed, also a bare one in JSON of a function that no tool is."""
+    reading = read_calls(response, tools=tools)
+    if not expects_call or reading.calls or reading.problem is not None or not isinstance(response, str):
+        return reading
+    bare = read_calls(response)
+    return bare if bare.calls and bare.format not in _AMBIGUOUS else reading
 
 
 def answer_causes(answer: Answer) -> Iterator[Fault]:
@@ -248,10 +261,10 @@ def _loaded(text: str) -> JSON:
 
 
 def _of_calls(answer: Answer) -> Iterator[Fault]:
-    offered = bool(answer.tools) or "empty_turn" in answer.codes  # a conversation's tools are its simulators'
-    if answer.is_text and offered and "tool_calls" in answer.columns and not answer.codes.isdisjoint(_UNSEEN):
-        words = f"its form is {answer.reading.format}"
-        yield Fault(code="call_left_in_text", call=answer.reading.calls[0].name, message=words)
+    of_turn = "empty_turn" in answer.codes  # a conversation's tools are its simulators'
+    offered = next((call.name for call in answer.reading.calls if of_turn or call.name in answer.tools), None)
+    if offered and answer.is_text and "tool_calls" in answer.columns and not answer.codes.isdisjoint(_UNSEEN):
+        yield Fault(code="call_left_in_text", call=offered, message=f"its form is {answer.reading.format}")
     for call in answer.reading.calls:
         if answer.tools and call.name not in answer.tools:
             yield from _of_name(call.name, answer)

@@ -33,7 +33,8 @@ _REFUSALS = (
 )
 
 _OFFERS = (
-    r"(?:anything|something) else|else i can|(?:can|may) i (?:help|assist)|would you like|do you want|shall i|should i",
+    r"(?:anything|something) else|else i can|(?:can|may) i (?:help|assist)|shall i|should i",
+    r"(?:would you like|do you want) (?:me|to (?:know|see|hear))",
     r"sonst noch|kann ich (?:dir|ihnen)|autre chose|puis-je|algo más|puedo ayudar|altro|posso ajudar|mais alguma",
 )
 """In questions that offer more, as polite answers end, and ask for nothing."""
