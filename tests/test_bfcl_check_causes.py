@@ -98,6 +98,13 @@ def test_what_the_model_did_otherwise_is_named(
     assert (causes[0].code, causes[0].call, causes[0].turn) == (code, call or made[0][0], 2)
 
 
+def test_what_was_done_in_a_turn_that_asks_for_nothing_is_named_where_it_shows_later() -> None:
+    row: Row = {"ground_truth": [[], ["fill(liters=1)"]], "involved_classes": ["Kettle"]}
+    result = [[as_tools([name("x")])], [as_tools([fill(1)])]]
+    (cause,) = check_multi_turn(row, result, compat=True, simulators=KETTLES).causes
+    assert (cause.code, cause.call, cause.turn) == ("extra_call", "name", 1)
+
+
 def test_the_evidence_is_the_call_and_the_one_of_the_ground_truth_where_they_part() -> None:
     verdict = judged(["get_level()", "fill(liters=1)"], fill(1))
     (cause,) = verdict.causes

@@ -79,7 +79,8 @@ def test_the_command_shows_a_table_and_leaves_result_files_and_verdicts(workspac
     (folder,) = (workspace / "eval_results").iterdir()
     lines = result_lines(folder, "right", "multi_turn_miss_func")
     assert [line["id"] for line in lines] == ["multi_turn_miss_func_0", "multi_turn_miss_func_1"]
-    assert list(lines[0]) == ["id", "result", "input_token_count", "output_token_count", "latency", "inference_log"]
+    counts = ["input_token_count", "output_token_count", "latency"]
+    assert list(lines[0]) == ["id", "result", *counts, "inference_log", "finish_reason"]
     verdicts = (folder / "bfcl_score" / "live_simple.verdicts.jsonl").read_text().splitlines()
     assert [json.loads(line)["valid"] for line in verdicts] == [True, True]
     assert json.loads((folder / "bfcl_score" / "summary.json").read_bytes())["model"] == "right"

@@ -51,7 +51,16 @@ def causes_of_calls(sides: Sides) -> Iterator[Fault]:
         if found is not None:
             yield found
             return
-    yield from _compared(sides)
+    differing = [*_compared(sides)]
+    yield from differing or _early(sides)
+
+
+def _early(sides: Sides) -> Iterator[Fault]:
+    """The first call that changed the state in a turn that asks for none."""
+    for turn, made in sides.early[:1]:
+        words = f"{_written(made.call)} in a turn that asks for no call"
+        actual: JSON = made.call.arguments
+        yield Fault(code="extra_call", call=made.call.name, turn=turn, actual=actual, message=words)
 
 
 def _unknown(sides: Sides) -> Iterator[Fault]:
@@ -62,6 +71,7 @@ def _unknown(sides: Sides) -> Iterator[Fault]:
             hint = f": {meant} has something added" if meant else ""
             words = f"{name[:100]} is not among the functions{hint}"
             yield Fault(code="unknown_function", call=name[:100], turn=sides.turn, message=words)
+            return
 
 
 def _loop(sides: Sides) -> Iterator[Fault]:

@@ -76,8 +76,15 @@ class Sides:
         self._truth = truth.backend
         self.found = _searchable([wanted.result.text for wanted in self.wanted])
         answered = Attempt(simulators, entry)
+        self.early: list[tuple[int, Made]] = []
+        """Calls that changed the state in turns that ask for none, with the turns' numbers from 1."""
         parts = [dumps(cast("JSON", said)).decode() if said else "", dumps(truth.backend.tool_definitions()).decode()]
-        self.results = {answered.make(call).text for calls in turns[:-1] for call in calls}
+        self.results: set[str] = set()
+        for number, calls in enumerate(turns[:-1], 1):
+            made = [_made(answered.backend, call, "") for call in calls]
+            self.results |= {one.result.text for one in made}
+            if not entry.truth[number - 1]:
+                self.early += [(number, one) for one in made if one.changed]
         parts += self.results
         self.made: list[Made] = []
         for call in turns[-1]:

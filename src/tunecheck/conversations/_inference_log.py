@@ -121,7 +121,8 @@ class Course:
         steps = [list(_steps(turn)) for turn in turns]
         calls_made: JSON = [[_calls_made(step) for step in turn] for turn in steps]
         reasons: JSON = [[_finish_reason(step) for step in turn] for turn in steps]
-        endings = (_ending(note) for turn in steps for step in turn for note in _notes(step))
+        items = (item for turn in turns for step in turn.values() if isinstance(step, list) for item in step)
+        endings = (_ending(item) for item in items if isinstance(item, dict) and item.get("role") == "handler_log")
         ended_by = next(filter(None, endings), None)
         return cls(calls_made, reasons, ended_by is not None or record.get("forced_quit") is True, ended_by)
 
