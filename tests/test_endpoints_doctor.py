@@ -91,6 +91,17 @@ async def test_one_wrong_flag_is_one_failure(tmp_path: Path, started: Starter) -
     assert "--tool-call-parser hermes" in found[wrong[0]].advice
 
 
+@pytest.mark.parametrize(
+    "top", ["behaviour: {calls_in_text: hermes}", "behaviour: {calls_in_text: hermes, reasoning: text}"]
+)
+async def test_what_it_says_to_change_puts_it_right(tmp_path: Path, started: Starter, top: str) -> None:
+    url = await started(model(tmp_path, top))
+    changes = (await verdicts(url))["calls are parsed"].change
+    found = await verdicts(url, **changes)
+    assert changes == {"format": "hermes"}
+    assert [check for check, verdict in found.items() if verdict.status != "pass"] == []
+
+
 async def test_limits_that_the_service_tells_are_compared_with_the_definition(tmp_path: Path, started: Starter) -> None:
     url = await started(model(tmp_path, "server: {headers: {x-ratelimit-limit-requests: '60'}}"))
     assert (await verdicts(url))["rate limits"].evidence == "60 requests a minute"

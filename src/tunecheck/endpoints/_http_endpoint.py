@@ -188,8 +188,8 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     @property
     def sends_tools(self) -> bool:
-        """Whether requests hold the tools that they are made with."""
-        return self._template is None or "tools" in self._template.references
+        """Whether requests hold the tools that they are made with, as tools or in text."""
+        return self.tools_as_text or self._template is None or "tools" in self._template.references
 
     def reply_headers(self) -> Mapping[str, str]:
         """The headers of the latest reply."""

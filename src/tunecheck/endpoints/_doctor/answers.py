@@ -29,6 +29,11 @@ class Answer:
         return self.completion.raw_text or self.text
 
     @property
+    def thinks_aloud(self) -> bool:
+        """Whether its reasoning stands in the text."""
+        return bool(self.completion.reasoning) and str(self.completion.reasoning) in (self.completion.raw_text or "")
+
+    @property
     def ended_by_length(self) -> bool:
         return self.completion.finish_reason == "length"
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tunecheck._errors import PluginError
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 from tunecheck.endpoints._api_facts import ApiFacts
@@ -12,6 +13,7 @@ from tunecheck.endpoints._base import output_limit
 from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor import questions
 from tunecheck.endpoints._doctor.answers import Answer, decoded
+from tunecheck.formats._choosing import chosen
 
 Status: TypeAlias = Literal["pass", "warn", "fail"]
 
@@ -58,6 +60,7 @@ def _passed(evidence: str) -> Verdict:
 
 
 _FEWEST_TOKENS_OF_A_TOOL = 20
+_IN_TEXT = "or, in the definition, tools: text and the family's format:"
 
 
 def _tools_are_shown(answers: Answers) -> Verdict:
@@ -65,12 +68,13 @@ def _tools_are_shown(answers: Answers) -> Verdict:
         return Verdict(
             "warn",
             "the request template holds no ${tools}: the model knows of functions only what a row's messages say",
-            "put tools: ${tools} where the service expects them; the checks of calls are left out",
+            f"put ${{tools}} where the service expects them; {_IN_TEXT}; the checks of calls are left out",
         )
     error = answers["call"].error
     if error is not None:
         advice = "vLLM: --enable-auto-tool-choice --tool-call-parser NAME; llama.cpp: --jinja"
-        return Verdict("fail", f"requests with tools are refused: {clean(str(error), 200)}", advice)
+        evidence = f"requests with tools are refused: {clean(str(error), 200)}"
+        return Verdict("fail", evidence, f"{advice}; {_IN_TEXT}")
     with_tool = answers["call"].completion.usage.input_tokens
     without = answers["untooled"].completion.usage.input_tokens
     if with_tool is None or without is None:
@@ -78,8 +82,8 @@ def _tools_are_shown(answers: Answers) -> Verdict:
     evidence = f"{with_tool} prompt tokens with a tool, {without} without"
     if with_tool - without >= _FEWEST_TOKENS_OF_A_TOOL:
         return _passed(evidence)
-    advice = "use a chat template that shows tools (vLLM: --chat-template), or a request template that sends them"
-    return Verdict("fail", evidence, advice)
+    advice = "use a chat template that shows tools (vLLM: --chat-template)"
+    return Verdict("fail", evidence, f"{advice}; {_IN_TEXT}")
 
 
 _TOOL_PARSERS: Mapping[str, tuple[str, str]] = {
@@ -121,7 +125,8 @@ _TOOL_PARSERS: Mapping[str, tuple[str, str]] = {
 def _calls_are_parsed(answers: Answers) -> Verdict:
     answer = answers["call"]
     if answer.completion.tool_calls:
-        return _passed(answer.shown())
+        read = " (read from the text)" if answer.completion.raw_text else ""
+        return _passed(f"{answer.shown()}{read}")
     reading = answer.in_text
     if reading.calls and answers.as_text:
         return _passed(f"calls are read from the text ({reading.format}): {answer.shown()}")
@@ -131,13 +136,20 @@ def _calls_are_parsed(answers: Answers) -> Verdict:
         parser = of_vllm or "NAME"
         advice = f"vLLM: --enable-auto-tool-choice --tool-call-parser {parser}"
         advice += f"; SGLang: --tool-call-parser {of_sglang}" * bool(of_sglang)
-        return Verdict(
-            "fail", f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}", advice
-        )
+        change: dict[str, JSON] = {"format": family} if _is_profile(family) else {}
+        evidence = f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}"
+        return Verdict("fail", evidence, advice, change)
     if reading.problem:
         return Verdict("fail", f"there is a call that cannot be read: {reading.problem}: {clean(answer.text, 120)}")
     advice = "check that the tools reach the model, and that the server parses its family's calls"
     return Verdict("fail", f"the model answered instead of calling: {answer.shown()}", advice)
+
+
+def _is_profile(name: str) -> bool:
+    try:
+        return chosen(name) is not None
+    except PluginError:
+        return False
 
 
 def _arguments_are_json(answers: Answers) -> Verdict:
@@ -270,7 +282,7 @@ _HIDDEN_TOKENS = 40
 
 
 def _reasoning_is_kept_apart(answers: Answers) -> Verdict:
-    leaked = next((answer for answer in answers.answered() if answer.completion.raw_text is not None), None)
+    leaked = next((answer for answer in answers.answered() if answer.thinks_aloud), None)
     if leaked is not None:
         advice = (
             "vLLM, SGLang: --reasoning-parser NAME (qwen3, deepseek_r1, …); Tunecheck tells it from the answer itself"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tunecheck._errors import ConfigurationError, EndpointError, StopRunError
 from tunecheck._json import JSON
 from tunecheck._messages import clean
+from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import ChatRequest, Endpoint, StatefulEndpoint
 from tunecheck.endpoints._check import advice_on
 from tunecheck.endpoints._doctor.answers import Answer
@@ -92,19 +93,19 @@ async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
     """The answers to all questions; of those with tools only where tools are sent, and one with a tool was answered."""
     free = asyncio.Semaphore(10_000 if endpoint.holds_back else endpoint.concurrency or _AT_ONCE)
 
-    async def ask(names: Iterable[str]) -> dict[str, Answer]:
+    async def answers_to(names: Iterable[str]) -> dict[str, Answer]:
         listed = list(names)
         answers = await asyncio.gather(*(_answer(endpoint, QUESTIONS[name], free) for name in listed))
         return dict(zip(listed, answers, strict=True))
 
-    given = await ask(_FIRST)
+    given = await answers_to(_FIRST)
     is_chat = isinstance(endpoint, HttpEndpoint) and endpoint.is_chat
     sends_tools = not isinstance(endpoint, HttpEndpoint) or endpoint.sends_tools
     if given["untooled"].error is None:
         tools = sends_tools and given["call"].error is None
         more = [name for name, question in QUESTIONS.items() if tools or not question.tools]
         more = [name for name in more if is_chat or not QUESTIONS[name].parameters.get("stream")]
-        given |= await ask(name for name in more if name not in given)
+        given |= await answers_to(name for name in more if name not in given)
     return Answers(
         given,
         definition,
@@ -129,6 +130,6 @@ def _findings(answers: Answers) -> Iterator[Finding]:
 async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> Answer:
     async with free:
         try:
-            return Answer(question, await endpoint.complete(question))
+            return Answer(question, await ask(endpoint, question))
         except (EndpointError, StopRunError, ValueError) as error:
             return Answer(question, error=error)
