@@ -165,7 +165,9 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
         if len(held.thoughts) > thoughts:
             fields["content"] = [part for part in content if not (isinstance(part, dict) and is_call_part(part))]
         content = said if said or not (held.calls or held.thoughts) else None
-    calls = _calls(message) or tuple(cast("list[Mapping[str, JSON]]", write_calls(held.calls, "openai")))
+    calls = _calls(message)
+    if held.calls and not calls:
+        calls = tuple(cast("list[Mapping[str, JSON]]", write_calls(held.calls, "openai")))
     text = _text(content)
     if text is None:
         refusal = message.get("refusal")

@@ -9,6 +9,8 @@ from tunecheck.endpoints._answers import UnreadableReplyError, read_json
 from tunecheck.formats._api_shapes import REASONING_FIELDS
 
 _DONE = b"[DONE]"
+_MOST_PIECES = 200_000
+"""More tokens than any model answers with."""
 _LAST_RESPONSES = ("response.completed", "response.incomplete", "response.failed")
 """Events of the Responses API that hold the whole reply."""
 _OF_PIECES = frozenset({"text", "thinking", "summary", "data", "arguments", "signature"})
@@ -33,32 +35,34 @@ def read_stream(body: bytes) -> Streamed:
     """
     answer = _Answer()
     first: int | None = None
-    others = 0
-    done = False
-    for data, end in _events(body):
+    for number, (data, end) in enumerate(_events(body)):
+        if number >= _MOST_PIECES:
+            raise UnreadableReplyError(f"its stream has more than {_MOST_PIECES:,} pieces", lasting=True)
         if data.strip() == _DONE:
-            done = True
+            answer.done = True
             break
-        try:
-            piece = read_json(data)
-        except ValueError:
-            raise UnreadableReplyError("a piece of its stream is not JSON") from None
-        if isinstance(piece, dict) and piece.get("error"):
-            return Streamed(piece, first)
-        if isinstance(piece, dict) and str(piece.get("type")).startswith("response."):
-            if isinstance(reply := piece.get("response"), dict) and piece["type"] in _LAST_RESPONSES:
-                return Streamed(reply, first)
-            if str(piece["type"]).endswith(".delta") and first is None:
-                first = end
-        elif not isinstance(piece, dict) or "choices" not in piece:
-            others += 1  # a sign of life, or another protocol
-        elif answer.add(piece) and first is None:
+        piece = _piece(data)
+        if (last := _last_reply(piece)) is not None:
+            return Streamed(last, first)
+        if answer.add(piece) and first is None:
             first = end
-    if answer.begun and (done or answer.finish_reason is not None):
-        return Streamed(answer.whole(), first)
-    if others and not answer.begun:
-        raise UnreadableReplyError("streams its answers, but not as pieces of chat completions", lasting=True)
-    raise UnreadableReplyError("its stream broke off before the answer's end")
+    return Streamed(answer.whole(), first)
+
+
+def _piece(data: bytes) -> Mapping[str, JSON]:
+    try:
+        piece = read_json(data)
+    except ValueError:
+        raise UnreadableReplyError("a piece of its stream is not JSON") from None
+    return piece if isinstance(piece, dict) else {}
+
+
+def _last_reply(piece: Mapping[str, JSON]) -> dict[str, JSON] | None:
+    """The whole reply that a piece is or holds: an error, or the last event of the Responses API."""
+    if piece.get("error"):
+        return dict(piece)
+    reply = piece.get("response")
+    return reply if isinstance(reply, dict) and piece.get("type") in _LAST_RESPONSES else None
 
 
 def _events(body: bytes) -> Iterator[tuple[bytes, int]]:
@@ -157,9 +161,15 @@ class _Answer:
     usage: JSON = None
     error: JSON = None
     begun: bool = False
+    done: bool = False
+    others: int = 0
 
     def add(self, piece: Mapping[str, JSON]) -> bool:
         """Take a piece; whether it brought any of the reasoning, the text or a call."""
+        if "choices" not in piece:
+            kind = str(piece.get("type"))
+            self.others += not kind.startswith("response.")  # a sign of life, or another protocol
+            return kind.startswith("response.") and kind.endswith(".delta")
         self.about = self.about or {key: piece[key] for key in piece if key not in ("choices", "usage", "object")}
         self.usage = piece.get("usage") or self.usage
         choices = piece.get("choices")
@@ -187,7 +197,15 @@ class _Answer:
         return True
 
     def whole(self) -> dict[str, JSON]:
-        """The chat completion."""
+        """The chat completion.
+
+        Raises:
+            UnreadableReplyError: it is not whole.
+        """
+        if not self.begun and self.others:
+            raise UnreadableReplyError("streams its answers, but not as pieces of chat completions", lasting=True)
+        if not self.begun or not (self.done or self.finish_reason):
+            raise UnreadableReplyError("its stream broke off before the answer's end")
         message: dict[str, JSON] = {"role": "assistant", "content": None}
         message |= {key: "".join(pieces) for key, pieces in self.texts.items()}
         message |= {key: [*parts.whole()] for key, parts in self.lists.items()}

@@ -22,6 +22,7 @@ class Marks:
                 self.profiles[mark] = (*self.profiles.get(mark, ()), profile)
         self.openings = {thought.opens: thought for thought in known if not thought.leading}
         self.leading = {thought.opens: thought for thought in known}
+        self._bare = tuple(mark for mark in self.leading if "<" not in mark and "[" not in mark)
         self.endings = {close: thought for thought in known if thought.lone for close in thought.closes}
         self.all = (*self.profiles, *self.leading, *self.endings)
         self._bare = tuple(mark for mark in self.all if "<" not in mark and "[" not in mark)
@@ -36,6 +37,8 @@ class Marks:
 
     def think_in(self, text: str) -> bool:
         """Whether a mark of thoughts, or of the answer after them, stands in the text."""
+        if "<" not in text and "[" not in text and not text.lstrip().startswith(self._bare):
+            return False  # nearly all answers
         return any(mark in text for mark in (*self.leading, *self.endings, *thoughts.ANSWERS))
 
     def first(self, text: str) -> int | None:
