@@ -29,11 +29,12 @@ from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._costs import Budget
-from tunecheck.pipeline._engine import Engine, Plan, Tally
+from tunecheck.pipeline._engine import Engine
 from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._own_aggregates import Metrics
+from tunecheck.pipeline._plan import Plan, Tally
 from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
