@@ -16,7 +16,7 @@ from tests.bfcl_check_parts import Row, as_tools, entries, files, plain, publish
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import inside
 
-from tunecheck._errors import DataError
+from tunecheck._errors import ConfigurationError, DataError
 from tunecheck.bfcl._result_files import ResultFile
 from tunecheck.bfcl._scorer import Scorer
 from tunecheck.bfcl._scoring import score_results
@@ -304,6 +304,24 @@ def test_models_are_told_apart_by_their_folders_whatever_they_are_called(tmp_pat
     assert {name: model.categories["multi_turn_base"].accuracy for name, model in models.items()} == {
         name: number % 2 for number, name in enumerate(names)
     }
+
+
+def test_how_names_with_dots_are_called_may_be_said_outright(tmp_path: Path) -> None:
+    rows: Any = entries("simple_python").values()
+    row = next(row for row in rows if "." in row["functions"][0]["name"])
+    truth = row["ground_truth"]
+    ((name, options),) = truth[0].items()
+    arguments = {key: values[0] for key, values in options.items() if "" not in values}
+    path = tmp_path / "model" / "BFCL_v4_simple_python_result.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"id": row["id"], "result": [{name: json.dumps(arguments)}]}) + "\n", "utf-8")
+    names: Any
+    for names, right in (("auto", 1), ("dotted", 1), ("underscored", 0)):
+        (model,) = score_results(path, names=names, data=bfcl_copy()).models.values()
+        assert model.categories["simple_python"].correct == right
+    names = "doted"
+    with pytest.raises(ConfigurationError, match="names: there is no 'doted'; did you mean 'dotted'"):
+        score_results(path, names=names, data=bfcl_copy())
 
 
 def test_old_and_new_names_of_categories_and_rows_are_the_same(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tunecheck._json import dumps
 from tunecheck._trust import Trust
 from tunecheck.bfcl._entries import Entry
 from tunecheck.calls._model import FunctionCall, Reading
@@ -41,6 +42,7 @@ class Simulators(Backends):
         super().__init__(classes, workspace=workspace, time_limit_s=time_limit_s, trust=trust)
         self._long_context = long_context
         self._readings: dict[str, Reading] = {}
+        self._definitions: dict[tuple[str, ...], str] = {}
 
     @property
     def has_long_context(self) -> bool:
@@ -59,6 +61,13 @@ class Simulators(Backends):
             if len(self._readings) < _MOST_KEPT and not any(isinstance(value, (list, dict)) for value in values):
                 self._readings[text] = reading
         return reading
+
+    def definitions(self, backend: Backend) -> str:
+        """The tool definitions of a backend's simulators, as text. Many rows share theirs, so texts are kept."""
+        names = tuple(backend.simulators)
+        if names not in self._definitions:
+            self._definitions[names] = dumps(backend.tool_definitions()).decode()
+        return self._definitions[names]
 
 
 class Attempt:

@@ -78,7 +78,7 @@ class Sides:
         answered = Attempt(simulators, entry)
         self.early: list[tuple[int, Made]] = []
         """Calls that changed the state in turns that ask for none, with the turns' numbers from 1."""
-        parts = [dumps(cast("JSON", said)).decode() if said else "", dumps(truth.backend.tool_definitions()).decode()]
+        parts = [dumps(cast("JSON", said)).decode() if said else "", simulators.definitions(truth.backend)]
         self.results: set[str] = set()
         for number, calls in enumerate(turns[:-1], 1):
             made = [_made(answered.backend, call, "") for call in calls]
