@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +35,7 @@ def serving(folder: Path, rules: Sequence[Mapping[str, Any]], *options: str) -> 
         assert found
         yield found[0]
     finally:
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         server.communicate(timeout=30)
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.bfcl_copy import bfcl_copy
 from tests.cli_parts import command, environment, inside
 from tests.conversation_parts import Server, Values, serving
+from tests.platforms import posix_only
 
 from tunecheck.bfcl._scoring import score_results
 from tunecheck.conversations._target import ConversationTarget
@@ -165,10 +166,8 @@ def slowly(body: Values) -> Any:
     return "Done." if last["role"] == "tool" else [("pwd", {}), ("get_current_time", {})]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_is_cut_off_goes_on_without_asking_a_finished_step_again(
-    workspace: Path, number: signal.Signals
-) -> None:
+@pytest.mark.parametrize("how", [pytest.param("interrupted", marks=posix_only), "killed"])
+def test_a_run_that_is_cut_off_goes_on_without_asking_a_finished_step_again(workspace: Path, how: str) -> None:
     arguments = ["bfcl", "run", "--endpoint", "served", "--categories", "multi_turn_base", "--limit", "4"]
     with serving(slowly) as server:
         endpoint(workspace, server, limits={"concurrency": 2})
@@ -178,10 +177,10 @@ def test_a_run_that_is_cut_off_goes_on_without_asking_a_finished_step_again(
         while len(server.requests) < 12:
             assert process.poll() is None
             time.sleep(0.01)
-        process.send_signal(number)
+        process.kill() if how == "killed" else process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         (folder,) = (workspace / "eval_results").iterdir()
-        if number == signal.SIGINT:
+        if how == "interrupted":
             assert f"tunecheck bfcl run --resume {folder.name}" in err
         asked = set(server.keys)
         again = run(workspace, "--resume", "last", "--quiet")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import time
 import urllib.request
@@ -87,7 +86,7 @@ def serving(folder: Path, script: str = "script.yaml", *options: str) -> Iterato
         (folder / "endpoints" / "judge.yaml").write_text(f"kind: openai\nurl: {url[0]}/v1\nmodel: judge\nretries: 0\n")
         yield url[0]
     finally:
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         server.communicate(timeout=30)
 
 

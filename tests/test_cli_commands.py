@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import urllib.request
@@ -194,7 +193,7 @@ def serving(folder: Path, *arguments: str, **more: str) -> Iterator[tuple[subpro
         assert "http://" in line, server.stderr.read() if server.stderr else ""
         yield server, next(word for word in line.split() if word.startswith("http://"))
     finally:
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         server.communicate(timeout=30)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli_parts import FIRST_TIME, ROOT, command, environment, here, process, replay, rows, workspace, write_lines
+from tests.platforms import posix_only
 
 SLOW = """\
 import pathlib, time
@@ -76,6 +77,7 @@ def told_command(err: str) -> list[str]:
     return [sys.executable, *words[1:]]
 
 
+@posix_only
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Path, number: signal.Signals) -> None:
     running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--name", "it 7")
@@ -96,6 +98,7 @@ def test_a_run_that_is_interrupted_prints_the_command_that_finishes_it(slow: Pat
     assert len(list((slow / "eval_results").iterdir())) == 1
 
 
+@posix_only
 def test_evaluate_py_prints_its_own_name_in_the_command_that_resumes(slow: Path) -> None:
     script = str(ROOT / "evaluate.py")
     arguments = ("--dataset", "small.jsonl", "--endpoint", "slow", "--results-dir", "my results")
@@ -108,6 +111,7 @@ def test_evaluate_py_prints_its_own_name_in_the_command_that_resumes(slow: Path)
     assert subprocess.run(told_command(err), cwd=slow, env=environment(), check=False, timeout=120).returncode == 0
 
 
+@posix_only
 @pytest.mark.parametrize("function", ["slow", "blocking"])
 def test_a_second_interrupt_leaves_calls_that_hang(slow: Path, function: str) -> None:
     slowly(slow, 1000, function)
@@ -129,6 +133,7 @@ def test_a_call_that_never_ends_does_not_hold_a_run_that_is_done(slow: Path) -> 
     assert (said.code, said.err) == (1, FIRST_TIME.format("slow.py") + "error: every row ended in an error\n")
 
 
+@posix_only
 def test_an_interrupt_before_the_run_begins_says_so(slow: Path) -> None:
     os.mkfifo(slow / "datasets" / "endless.jsonl")
     (slow / "evaluators").mkdir()
@@ -142,6 +147,7 @@ def test_an_interrupt_before_the_run_begins_says_so(slow: Path) -> None:
     assert (running.returncode, err) == (1, FIRST_TIME.format("evaluators/sleepy.py") + "interrupted\n")
 
 
+@posix_only
 def test_an_interrupt_while_files_are_written_still_tells_how_to_go_on(slow: Path) -> None:
     (slow / "evaluators").mkdir()
     (slow / "evaluators" / "late.py").write_text(
@@ -289,6 +295,7 @@ def test_score_of_a_simulated_run_stays_simulated_and_refuses_gates(
     assert here(capsys, "score", "last", "--evaluators", "bleu", "--fail-under", "bleu>=0").code == 2
 
 
+@posix_only
 def test_score_that_was_cut_off_is_finished_by_the_command_it_prints(slow: Path) -> None:
     slowly(slow, 0)
     assert process(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow", "--quiet").code == 0
@@ -311,6 +318,7 @@ def test_score_that_was_cut_off_is_finished_by_the_command_it_prints(slow: Path)
     assert len(judged.read_text()) == 2 * COUNT
 
 
+@posix_only
 def test_score_refuses_a_run_that_is_not_finished(slow: Path) -> None:
     running = started(slow, "evaluate", "--dataset", "small.jsonl", "--endpoint", "slow")
     until(lambda: asked(slow).total() >= 2, running)
@@ -321,8 +329,9 @@ def test_score_refuses_a_run_that_is_not_finished(slow: Path) -> None:
     assert "has no results yet: finish it with --resume" in said.err
 
 
+@posix_only
 def test_a_terminal_sees_how_far_the_run_is(slow: Path) -> None:
-    leader, follower = pytest.importorskip("pty").openpty()
+    leader, follower = os.openpty()
     running = subprocess.Popen(
         command("evaluate", "--dataset", "small.jsonl", "--endpoint", "slow"),
         cwd=slow, env=environment(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=follower,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -87,7 +86,7 @@ def kill_after(server: Server, count: int, folder: Path) -> None:
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
 
 

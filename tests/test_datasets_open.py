@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.platforms import posix_only
 
 from tunecheck._errors import ConfigurationError, DataError, PluginError
 from tunecheck.datasets._defaults import DatasetDefaults
@@ -61,6 +62,7 @@ def test_a_folder_is_refused_with_a_file_to_give_instead(workspace: Path) -> Non
     assert "is a folder" in refusal("datasets")
 
 
+@posix_only
 def test_a_pipe_is_refused_instead_of_waiting_for_it(workspace: Path) -> None:
     os.mkfifo(workspace / "pipe.jsonl")
     assert refusal("pipe.jsonl") == "pipe.jsonl is not a regular file"

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline_parts import strict_json, strict_lines
+from tests.platforms import posix_only
 
 HERE = Path(__file__).parent
 ROWS = 300
@@ -114,7 +115,7 @@ class Killing:
             time.sleep(rng.uniform(0, 0.06))
         else:
             wait_for_lines(process, self.folder, before + rng.randrange(1, 40))
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         _, errors = process.communicate(timeout=60)
         assert not errors, errors.decode()
         if process.returncode == 0:
@@ -236,6 +237,7 @@ def test_a_second_process_on_the_same_run_is_refused_and_harms_nothing(
     assert (run_folder(tmp_path) / "eval_results.jsonl").read_bytes() == (unbroken / "eval_results.jsonl").read_bytes()
 
 
+@posix_only
 @pytest.mark.slow
 def test_an_interrupted_process_says_how_to_go_on_and_goes_on(data: Path, unbroken: Path, tmp_path: Path) -> None:
     with serving(tmp_path) as server:

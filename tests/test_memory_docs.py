@@ -8,7 +8,6 @@ import math
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -166,7 +165,7 @@ def cut_off(folder: Path) -> Run:
         while not (found := list(new_events(folder, before))) or found[0].read_bytes().count(b"\n") < 60:
             assert started.poll() is None
             time.sleep(0.005)
-        started.send_signal(signal.SIGKILL)
+        started.kill()
     return next(each for each in list_runs(folder / "eval_results") if each.id not in before)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.memory_scoring_parts import recorded
+from tests.platforms import posix_only
 
 from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
@@ -209,6 +210,7 @@ def test_a_folder_is_no_file_to_write_to(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [source]
 
 
+@posix_only
 def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
     source = written(tmp_path / "in.jsonl", line(), line())
     pipe = tmp_path / "pipe"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.cli_parts import Said, command, environment, here, process
 from tests.memory_kill_parts import Agent, serving
+from tests.platforms import posix_only
 
 from tunecheck.runs._store import Run, list_runs
 
@@ -118,33 +119,35 @@ def test_wrong_use_is_one_line_and_exit_code_2_and_leaves_nothing(
 # -- cut off, and gone on with
 
 
-def cut_off(workspace: Path, agent: Agent, number: signal.Signals) -> str:
-    """What a run says that is sent this signal in the middle."""
+def cut_off(workspace: Path, agent: Agent, number: signal.Signals | None = None) -> str:
+    """What a run says that is sent this signal in the middle, or killed."""
     with subprocess.Popen(
         command("memory", "run", *BEGIN), cwd=workspace, env=environment(), stderr=subprocess.PIPE, text=True
     ) as started:
         while len(agent.heard) < 20:
             assert started.poll() is None
             time.sleep(0.002)
-        started.send_signal(number)
+        started.kill() if number is None else started.send_signal(number)
         _, errors = started.communicate(timeout=60)
     return errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=posix_only), pytest.param(signal.SIGTERM, marks=posix_only), None]
+)
 def test_a_run_that_is_cut_off_goes_on_where_it_stopped(
-    workspace: Path, agent: Agent, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+    workspace: Path, agent: Agent, number: signal.Signals | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = cut_off(workspace, agent, number)
     name = only().id
-    assert only().status() == ("killed" if number == signal.SIGKILL else "interrupted")
-    if number != signal.SIGKILL:
+    assert only().status() == ("killed" if number is None else "interrupted")
+    if number is not None:
         assert f"tunecheck memory run --resume {name}" in said
     asked = {key for key, _ in agent.heard}
     again = run(capsys, "--resume", "last")
     assert again.code == 0, again.err
     assert only().status() == "finished"
-    assert len(agent.heard) - len({key for key, _ in agent.heard}) <= (1 if number == signal.SIGKILL else 0)
+    assert len(agent.heard) - len({key for key, _ in agent.heard}) <= (1 if number is None else 0)
     assert asked < {key for key, _ in agent.heard}
 
 
@@ -152,7 +155,7 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(
 def test_resume_without_a_run_goes_on_with_the_unfinished_one_of_these_options(
     workspace: Path, agent: Agent, where: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cut_off(workspace, agent, signal.SIGKILL)
+    cut_off(workspace, agent)
     asked = {key for key, _ in agent.heard}
     said = run(capsys, *where)
     assert (said.code, said.err) == (0, "")
@@ -163,7 +166,7 @@ def test_resume_without_a_run_goes_on_with_the_unfinished_one_of_these_options(
 def test_resume_without_a_run_begins_one_where_none_is_unfinished(
     workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cut_off(workspace, agent, signal.SIGKILL)
+    cut_off(workspace, agent)
     other = run(capsys, *BEGIN, "--seed", "4", "--definitions", "other", "--resume")
     assert other.code == 0
     assert "note: no run of this configuration is unfinished; this is a new one" in other.err
@@ -174,7 +177,7 @@ def test_resume_without_a_run_begins_one_where_none_is_unfinished(
 def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh(
     workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cut_off(workspace, agent, signal.SIGKILL)
+    cut_off(workspace, agent)
     unfinished = only().id
     said = run(capsys, *BEGIN, "--quiet")
     assert said.code == 0
@@ -187,7 +190,7 @@ def test_an_unfinished_run_is_named_and_a_new_one_begun_unless_it_is_to_be_fresh
 def test_a_fresh_run_says_nothing_of_an_unfinished_one(
     workspace: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cut_off(workspace, agent, signal.SIGKILL)
+    cut_off(workspace, agent)
     assert run(capsys, *BEGIN, "--quiet", "--fresh").err == ""
     other = run(capsys, *BEGIN, "--quiet", "--seed", "4", "--definitions", "other")
     assert other.err == "", "it is another one"

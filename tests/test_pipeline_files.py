@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.platforms import posix_only
 
 FILES = """
 # good.py
@@ -219,9 +220,13 @@ CRASHES = [
     ("eats_memory", "MemoryError", "no message"),
     ("stops", "KeyboardInterrupt", "mine"),
 ]
+ANYWHERE = ("exits", "exits_in_a_coroutine", "stops")
 
 
-@pytest.mark.parametrize(("name", "kind", "how"), CRASHES, ids=[name for name, _, _ in CRASHES])
+@pytest.mark.parametrize(
+    ("name", "kind", "how"),
+    [pytest.param(*each, id=each[0], marks=() if each[0] in ANYWHERE else posix_only) for each in CRASHES],
+)
 def test_a_crash_is_charged_to_the_evaluator_and_row_that_did_it(
     workspace: Path, name: str, kind: str, how: str
 ) -> None:
@@ -243,6 +248,7 @@ def test_an_evaluator_that_hangs_is_killed_and_its_row_an_error(workspace: Path,
     assert f"evaluator {name!r} took longer than 1 s (--evaluator-timeout) on 1 row" in ran.said["notes"]
 
 
+@posix_only
 def test_with_workers_for_all_the_guilty_one_is_found_among_them(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "good,exits,is_killed,spins", "--workers", "1", "--evaluator-timeout", "1")
     assert ran.scored("good") == list(range(9))
@@ -272,6 +278,7 @@ def test_an_evaluator_that_loads_nowhere_else_runs_in_threads_and_the_run_says_s
     assert "in this process, because a worker process cannot import them: loads_only_here" in ran.said["notes"]
 
 
+@posix_only
 def test_a_file_runs_in_a_process_of_its_own_and_on_its_main_thread(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "where,sets_an_alarm")
     (pid,) = set(ran.scored("where", "pid"))
@@ -289,7 +296,7 @@ def test_a_file_that_waits_is_called_for_as_many_rows_at_once_as_asked_for(works
     assert ran.scored("waits_for_others") == list(range(9))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@posix_only
 def test_a_child_that_an_evaluator_forks_does_not_come_near_the_pipe(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "forks,leaves_children")
     assert ran.scored("forks") == ran.scored("leaves_children") == list(range(9))

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from tests.pipeline_parts import strict_lines
+from tests.platforms import posix_only
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import Failure
@@ -480,7 +481,7 @@ FILLS_UP = """
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no file size limit here")
+@posix_only
 def test_a_run_on_a_disk_that_is_really_full_stops_in_order_and_goes_on_later(tmp_path: Path) -> None:
     def run(limit: int, *resume: str) -> str:
         done = subprocess.run(

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import pytest
 from tests.pipeline_parts import Answering, column, metrics_of, only_run, records, run, strict_lines
+from tests.platforms import posix_only
 
 from tunecheck._errors import ConfigurationError, DataError, RunError, RunInterruptedError, StopRunError
 from tunecheck._targets import CallContext, Row, Target
@@ -521,6 +522,7 @@ HANGING = """
 """
 
 
+@posix_only
 @pytest.mark.parametrize("what", ["target", "evaluator"])
 def test_a_function_that_never_returns_does_not_keep_python_from_ending(tmp_path: Path, what: str) -> None:
     """Two interruptions: one to stop in order, one that leaves what is under way."""
@@ -555,6 +557,7 @@ async def test_in_a_notebook_an_error_comes_out_as_anywhere_else(tmp_path: Path)
         run(tmp_path, [{"q": 1}], target=Answering(answer), evaluators={"e": lambda q: 1})
 
 
+@posix_only
 async def test_a_notebook_s_stop_button_stops_in_order(tmp_path: Path) -> None:
     def answer(row: Row) -> dict[str, Any]:
         if row.index == 3:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import textwrap
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline_parts import column, metrics_of, run
+from tests.platforms import posix_only
 
 from tunecheck.evaluation import _loop as loop
 from tunecheck.pipeline._executors import ThreadExecutor
@@ -299,7 +299,7 @@ FORKS = """
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@posix_only
 @pytest.mark.parametrize("what", ["evaluator", "asynchronous", "target", "asynchronous target"])
 def test_a_child_that_comes_back_to_us_has_no_part_in_the_run(tmp_path: Path, what: str) -> None:
     done = script(tmp_path, FORKS, what)

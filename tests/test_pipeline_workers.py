@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.pipeline_parts import column, metrics_of, rows_of, run
+from tests.platforms import posix_only
 
 JUDGES = '''
 """Evaluators of a user, in a module that can be imported."""
@@ -161,6 +162,7 @@ def test_where_no_evaluator_can_be_loaded_everything_runs_in_threads(tmp_path: P
     assert pids(result, "here") == {os.getpid()}
 
 
+@posix_only
 def test_where_no_process_can_be_started_everything_runs_in_threads(
     tmp_path: Path, judges: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +201,9 @@ def deadly_rows(count: int, *guilty: int) -> list[dict[str, Any]]:
     return [{"response": "die" if number in guilty else "fine"} for number in range(count)]
 
 
-@pytest.mark.parametrize(("name", "how"), [("dies", "exit code 7"), ("is_killed", "signal 9")])
+@pytest.mark.parametrize(
+    ("name", "how"), [("dies", "exit code 7"), pytest.param("is_killed", "signal 9", marks=posix_only)]
+)
 @pytest.mark.parametrize("guilty", [(0,), (17,), (3, 4, 5), (0, 39)])
 def test_a_row_on_which_the_worker_dies_is_one_error_row(
     tmp_path: Path, judges: ModuleType, name: str, how: str, guilty: tuple[int, ...]
@@ -341,6 +345,7 @@ INTERRUPTED = """
 """
 
 
+@posix_only
 def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: ModuleType) -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(tmp_path / "runs"), str(tmp_path / "site")],
@@ -357,6 +362,7 @@ def test_ctrl_c_to_the_whole_group_stops_in_order(tmp_path: Path, judges: Module
 Killer = Callable[[int], None]
 
 
+@posix_only
 def test_workers_do_not_outlive_a_killed_run(tmp_path: Path, judges: ModuleType) -> None:
     script = f"""
         import os, sys, signal

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.platforms import posix_only
 
 from tunecheck._errors import EndpointError, RefusedError, ReplyError, StopRunError, ThrottledError
 from tunecheck.calls._model import FunctionCall
@@ -26,7 +27,8 @@ from tunecheck.endpoints._check import check_endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.formats._reading import read_calls
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # making the environments is most of it, the first time
+# Making the environments is most of it, the first time; the servers are ended with all their children.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), posix_only]
 
 LLAMA_SERVER = Path(__file__).with_name("llama_server.py")
 KEY = "a-key-for-tests-only"

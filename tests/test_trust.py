@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
 from tests.fault_server import FaultServer, Request, Step, answer
+from tests.platforms import posix_only
 
 from tunecheck.prompts._loading import load_prompt
 
@@ -487,6 +488,7 @@ def test_ones_own_run_is_somebody_elses_in_another_workspace(home: Path, elsewhe
     assert evaluated(other, "--resume", run.name).code == 2
 
 
+@posix_only
 def test_the_key_is_the_users_alone(home: Path, tmp_path: Path) -> None:
     own = {"TUNECHECK_CONFIG_DIR": str(tmp_path / "configuration")}
     assert evaluated(home, "--dataset", "small.jsonl", **own).code == 0

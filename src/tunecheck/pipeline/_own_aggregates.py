@@ -24,8 +24,6 @@ Metrics: TypeAlias = dict[str, JSON]
 _AGGREGATE_S = 3_600.0
 """How long an evaluator's own aggregation may take: it goes over a whole run."""
 
-_PATIENCE_S = 5.0
-
 
 class EvaluatorRow(dict[str, JSON]):
     """One output of an evaluator, its keys also readable as attributes, as Azure AI Evaluation hands them over."""
@@ -89,17 +87,22 @@ class _Process:
         self._executor = ProcessExecutor([replace(evaluator, function=aggregation, pure=True)], _AGGREGATE_S, workers=1)
         self._runner = asyncio.Runner()
         self._thread = Threads(1, "aggregate")  # the caller's may have an event loop already
+        self._at_work = False
 
     def call(self, rows: RowsView | RowsSelection, keys: Sequence[str]) -> Outcome:
         batch: list[list[Arguments]] = [[{"rows": rows, "keys": keys}]]
-        return self._thread.submit(lambda: self._runner.run(self._executor.run(batch))).result()[0][0][0]
+        self._at_work = True
+        (((outcome,),), _) = self._thread.submit(lambda: self._runner.run(self._executor.run(batch))).result()
+        self._at_work = False
+        return outcome
 
     def close(self) -> None:
         def end() -> None:
             self._runner.run(self._executor.close())
             self._runner.close()
 
-        wait([self._thread.submit(end)], _PATIENCE_S)  # one that was interrupted ends with this process
+        if not self._at_work:  # a call that was interrupted ends with this process
+            self._thread.submit(end).result()
         self._thread.shutdown()
 
 
