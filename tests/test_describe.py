@@ -74,6 +74,15 @@ def test_a_part_of_a_larger_value_keeps_its_place() -> None:
         read_as(read.value["limits"], _Inner, read.where, above="limits")
 
 
+@pytest.mark.parametrize(
+    "value", [{"\ud83d": 1}, {"by_name": {"a": {"count": "\ud83d"}}}, {"items": [{"\ud83d": 1}]}], ids=str
+)
+def test_half_of_a_character_where_it_cannot_be_is_a_mistake_like_any_other(value: object) -> None:
+    for read in (read_as, read_fitting):
+        with pytest.raises(ConfigurationError, match=r"^x: a name or a value holds half of a character"):
+            read(value, _Outer, "x")
+
+
 def test_what_fits_is_read() -> None:
     assert read_as({"items": [{"count": 2, "rate": 1}]}, _Outer, "x") == _Outer(items=(_Inner(count=2, rate=1.0),))
     assert read_as([1, 2], list[int], "x") == [1, 2]

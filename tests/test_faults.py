@@ -64,6 +64,7 @@ def test_few_faults_are_stored_and_every_code_is_among_them() -> None:
         {"faults": None},
         {"faults": {"code": "own"}},
         {"faults": ["own", 1, None, {}, {"code": ""}, {"code": 5}, {"code": "x" * 101}, {"code": "a", "turn": "1"}]},
+        {"faults": [{"code": "a", "\ud83d": 1}, {"code": "a", "turn": "\ud83d"}]},
     ],
 )
 def test_what_is_no_fault_is_passed_over(properties: object) -> None:

@@ -11,7 +11,7 @@ mistake, its value and a near miss of an unknown key stand in the error, and the
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -59,7 +59,7 @@ def read_as(
         ConfigurationError: (or `error`) the value does not fit; names where, which key, what was expected.
     """
     try:
-        return msgspec.convert(value, kind)
+        return converted(value, kind)
     except msgspec.ValidationError as mistake:
         path, problem = _mistake(str(mistake), value, kind)
     around = tuple(above.split(".")) if above else ()
@@ -76,13 +76,21 @@ def read_fitting(value: object, kind: type[T], where: str) -> T:
     """
     for _ in range(_MOST_MISTAKES):
         try:
-            return msgspec.convert(value, kind)
+            return converted(value, kind)
         except msgspec.ValidationError as mistake:
             path, problem = _mistake(str(mistake), value, kind)
         if not path or "…" in path:
             break
         value = _replaced(value, path, {} if problem.startswith("must be a mapping") else _GONE)
     return read_as(value, kind, where)
+
+
+def converted(value: object, kind: type[T]) -> T:
+    """What `msgspec.convert` gives; its own error, too, where half of a character makes it fail otherwise."""
+    try:
+        return msgspec.convert(value, kind)
+    except UnicodeEncodeError:
+        raise msgspec.ValidationError("a name or a value holds half of a character") from None
 
 
 def one_of(value: T, known: Sequence[T], name: str) -> T:
@@ -181,7 +189,7 @@ def _path(text: str, message: str, value: object, kind: object) -> _Path:
 
 def _refused(value: object, kind: object) -> str:
     try:
-        msgspec.convert(value, kind)
+        converted(value, cast("type[object]", kind))
     except msgspec.ValidationError as mistake:
         return str(mistake)
     return ""

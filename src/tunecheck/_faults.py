@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from tunecheck._describe import converted
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
 
@@ -126,7 +127,7 @@ def checked(items: Iterable[object]) -> tuple[Fault, ...]:
 
 def _fault(item: object) -> Fault | None:
     try:  # an instance may have been made of anything
-        fault = msgspec.convert(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
+        fault = converted(msgspec.structs.asdict(item) if isinstance(item, Fault) else item, Fault)
     except (msgspec.ValidationError, RecursionError):
         return None
     return fault if 0 < len(fault.code) <= _LONGEST_CODE else None

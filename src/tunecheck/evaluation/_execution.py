@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from msgspec import ValidationError, convert, to_builtins
+from msgspec import ValidationError, to_builtins
 from msgspec.structs import replace
 
+from tunecheck._describe import converted
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
 from tunecheck._files import DatasetEntry, MetricsFile, RunFile
 from tunecheck._json import JSON
@@ -199,7 +200,7 @@ class Execution:
         for name, endpoint in self._endpoints.items():
             endpoint.share_facts(known)
             with contextlib.suppress(ValidationError):  # written by another version: it is found out again
-                endpoint.facts = convert(manifest.api[name], ApiFacts) if name in manifest.api else endpoint.facts
+                endpoint.facts = converted(manifest.api[name], ApiFacts) if name in manifest.api else endpoint.facts
 
     def _describe(self, scan: Scan) -> RunFile:
         path = self.dataset.path
