@@ -130,6 +130,13 @@ async def test_a_call_that_was_not_read_when_the_conversation_took_place_is_not_
     assert states(output)[-1] == {"Shelf": {"things": {"book": 1}}}
 
 
+def test_the_text_of_a_single_answer_is_kept_where_its_calls_stand_in_the_result_otherwise() -> None:
+    written = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
+    assert result_line("r", {"result": "[look()]", "text": written})["raw_text"] == written
+    assert "raw_text" not in result_line("r", {"result": "Hello.", "text": "Hello."})
+    assert "raw_text" not in result_line("r", {"result": [{"look": "{}"}], "text": "I look."})
+
+
 async def test_what_nobody_counted_is_zero_in_a_result_file(tmp_path: Path) -> None:
     output = await replayed(recorded(tmp_path, {"id": "shelf_0", "result": [["Hi."], ["Bye."]]}))
     assert output["input_token_count"] == [[None], [None]]

@@ -108,7 +108,8 @@ def recorded_columns(record: Mapping[str, JSON], columns: Mapping[str, JSON], *,
 def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     """The line of a result file for a row (or its id) and its answer, conversation or single call.
 
-    BFCL's scripts add the counts up: what was not counted is 0 there.
+    BFCL's scripts add the counts up: what was not counted is 0 there. `raw_text` is what a model wrote of a single
+    question whose calls were read from another form than the call text in the result.
     """
     line: dict[str, JSON] = {"id": row if isinstance(row, str) else row.id, "result": output.get("result")}
     for name in _BY_STEP:
@@ -122,6 +123,9 @@ def result_line(row: Row | str, output: Mapping[str, JSON]) -> dict[str, JSON]:
     reason = output.get("finish_reason") if output.get("finish_reasons") is None else output["finish_reasons"]
     if reason is not None:
         line["finish_reason"] = reason
+    result, text = output.get("result"), output.get("text")
+    if isinstance(result, str) and text not in (None, result):
+        line["raw_text"] = text
     return line
 
 
