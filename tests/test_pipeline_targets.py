@@ -20,6 +20,11 @@ from tunecheck._targets import CallContext, Row, Target
 DATA = [{"id": f"r{n}", "q": f"question {n}", "temperature": 0.9} for n in range(4)]
 
 
+def many(times: int) -> list[dict[str, Any]]:
+    """The rows again and again, each with an id of its own."""
+    return [{**row, "id": f"{row['id']}-{time}"} for time in range(times) for row in DATA]
+
+
 @dataclass
 class Answer:
     response: str
@@ -192,7 +197,9 @@ def test_the_service_s_request_id_stands_with_the_error(tmp_path: Path) -> None:
         raise EndpointError("no", status=500, request_id="req-7")
 
     result = run(tmp_path, DATA[:1], target=answer, evaluators={"e": lambda response: 1})
-    assert column(result, "error.target") == [{"type": "EndpointError", "message": "no", "request_id": "req-7"}]
+    assert column(result, "error.target") == [
+        {"type": "EndpointError", "message": "no", "request_id": "req-7", "cause": "server_fault"}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +319,7 @@ def test_no_more_calls_are_under_way_than_asked_for(tmp_path: Path, concurrency:
         now -= 1
         return "x"
 
-    run(tmp_path, DATA * 5, target=answer, evaluators={"e": lambda response: 1}, concurrency=concurrency)
+    run(tmp_path, many(5), target=answer, evaluators={"e": lambda response: 1}, concurrency=concurrency)
     assert most == concurrency
 
 
@@ -340,7 +347,7 @@ def test_a_target_s_own_concurrency_counts_where_none_is_given(tmp_path: Path) -
             return {"response": 1}
 
     target = Narrow()
-    run(tmp_path, DATA * 3, target=target, evaluators={"e": lambda response: 1})
+    run(tmp_path, many(3), target=target, evaluators={"e": lambda response: 1})
     assert target.most == 1
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from tunecheck._json import JSON
 from tunecheck.conversations._decoding import decode_step
@@ -141,11 +140,9 @@ UNKNOWN = Course()
 
 
 def _steps(turn: Mapping[str, JSON]) -> Iterator[list[dict[str, JSON]]]:
-    for number in count():
-        items = turn.get(f"step_{number}")
-        if not isinstance(items, list):
-            return
-        yield [item for item in items if isinstance(item, dict)]
+    for key, items in turn.items():
+        if key.startswith("step_") and isinstance(items, list):
+            yield [item for item in items if isinstance(item, dict)]
 
 
 def _notes(step: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
