@@ -311,6 +311,19 @@ async def test_fifty_calls_in_flight_cost_one_refused_call_a_fact() -> None:
         assert len({request.key for request in server.requests}) == 53
 
 
+async def test_equal_requests_have_one_idempotency_key_whoever_found_out_what_is_refused() -> None:
+    with FaultServer(picky("temperature")) as server:
+        for _ in range(2):
+            endpoint = model(server, parameters={"temperature": 0.1})
+            for _ in range(2):
+                await endpoint.complete(ChatRequest(MESSAGES, idempotency_key="k"))
+            await endpoint.close()
+    bodies = [request.body for request in server.requests]
+    keys = [request.key for request in server.requests]
+    assert [bodies.index(body) for body in bodies] == [0, 1, 1, 0, 1, 1]
+    assert [keys.index(key) for key in keys] == [0, 1, 1, 0, 1, 1]
+
+
 async def test_a_parameter_refused_with_status_500_is_not_sent_again_and_again() -> None:
     def plan(request: Request, attempt: int) -> Step:
         return failing(500, "Unsupported param: seed") if "seed" in json.loads(request.body) else chat("yes")

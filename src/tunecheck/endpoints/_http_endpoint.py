@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 import msgspec
 
 from tunecheck._errors import EndpointError
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._targets import Load
 from tunecheck._version import __version__
 from tunecheck.endpoints import _masking as masking
@@ -216,14 +216,15 @@ class HttpEndpoint(Endpoint, Generic[C]):
         """The answer to a request in the form that this API takes, which is found out where it is refused."""
         key = request.idempotency_key or uuid.uuid4().hex
         completion: Completion | None = None
-        attempt = 0
         while True:
             facts = self.facts
             sent = facts.parameters_of(self._streaming(parameters), roomy=request.roomy)
             asked = replace(request, messages=facts.messages_of(request.messages))
-            own_key = f"{key}-{attempt}" if attempt else key  # a service may refuse another body under the same key
+            body = self._body(asked, sent)
+            # A service may refuse another body under the same key; a run that goes on sends the same under the same.
+            own_key = key if facts == ApiFacts() else f"{key}-{content_hash(body)[:8]}"
             try:
-                latest = (await self._asked(self._body(asked, sent), own_key, request.sent_at, sent))[0]
+                latest = (await self._asked(body, own_key, request.sent_at, sent))[0]
             except EndpointError as error:
                 learned = facts.learned(error, asked.messages, sent, chat=self.is_chat)
                 if learned is None and completion is not None:
@@ -238,7 +239,6 @@ class HttpEndpoint(Endpoint, Generic[C]):
                     return completion
             if self.facts is facts:  # else another call has found something out meanwhile
                 self.facts = learned
-            attempt += 1
 
     async def _asked(
         self, value: JSON, key: str, sent_at: datetime | None, parameters: Mapping[str, JSON]
