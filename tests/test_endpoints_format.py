@@ -10,6 +10,7 @@ from tests.conversation_parts import context, log_items, said, serving, shelf_ro
 
 from tunecheck import FunctionCallMatchEvaluator, evaluate
 from tunecheck._errors import ConfigurationError
+from tunecheck._targets import Row
 from tunecheck._trust import Trust
 from tunecheck.conversations._output import result_line
 from tunecheck.conversations._target import ConversationTarget
@@ -122,3 +123,17 @@ async def test_in_text_mode_the_definitions_family_says_how_tools_are_shown_and_
         {"role": "user", "content": '<tool_response>\n{"cup": 2}\n</tool_response>'},
     ]
     assert result_line("shelf_0", output)["reasoning_content"] == [["Two.", ""], [""]]
+
+
+async def test_texts_among_another_languages_values_are_written_as_its_source() -> None:
+    arguments = '{"email": "a@b.c", "code": "\\"x\\"", "list": "new int[]{1}", "count": 3}'
+    kinds: Any = {name: {"type": "String"} for name in ("email", "code")}
+    kinds |= {"list": {"type": "Array"}, "count": {"type": "int"}}
+    declared: Any = [{"name": "check.it", "parameters": {"type": "dict", "properties": kinds}}]
+    row = Row(0, "r", {"id": "r", "query": "Check it.", "language": "java", "declared": declared}, "f")
+    text = f'<tool_call>{{"name": "check.it", "arguments": {arguments}}}</tool_call>'
+    with serving([text]) as server:
+        target = ConversationTarget(server.endpoint(), mode="text", format="hermes")
+        output = await target.answer(row, context())
+        await target.close()
+    assert output["result"] == '[check.it(email="a@b.c", code="x", list=new int[]{1}, count=3)]'

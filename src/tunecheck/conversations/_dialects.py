@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, find
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.conversations._scenario import Offer
@@ -43,12 +43,13 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, c
 
 
 def answer_text(
-    completion: Completion, *, profile: Profile | None = None, tools: object = None, source: bool = False
+    completion: Completion, *, profile: Profile | None = None, tools: object = None, declared: JSON = None
 ) -> str:
     """The text of an answer; calls that a server took out of it are written as call text again.
 
-    So are those in it that stand there in the form of the `profile`, read by the definitions of `tools`. `source`
-    writes arguments that are text as they are: for functions whose values are given as another language's source.
+    So are those in it that stand there in the form of the `profile`, read by the definitions of `tools`. `declared` are
+    functions with another language's types, whose values are given as its source: texts are written as they are, and in
+    quotes where the type is a text's.
     """
     if profile is not None and (called := with_calls(completion, profile, tools)).tool_calls:
         completion = replace(called, text=None)
@@ -58,14 +59,24 @@ def answer_text(
     decoded = decode_step(step)
     if isinstance(step, str) or decoded.problem is not None:
         return step if isinstance(step, str) else dumps(step).decode()
-    return f"[{', '.join(_source_text(call) if source else call.text() for call in decoded.calls)}]"
+    return f"[{', '.join(call.text() if declared is None else _source_text(call, declared) for call in decoded.calls)}]"
 
 
-def _source_text(call: NestedCall) -> str:
+def _source_text(call: NestedCall, declared: JSON) -> str:
+    documents = [each for each in declared if isinstance(each, dict)] if isinstance(declared, list) else []
+    own = (each for each in documents if str(each.get("name")).replace(".", "_") == call.name.replace(".", "_"))
+    kinds = find(next(own, {}), ("parameters", "properties"))
     given = (
-        f"{name}={value if isinstance(value, str) else dumps(value).decode()}" for name, value in call.arguments.items()
+        f"{name}={_source(value, find(kinds, (name, 'type')) if isinstance(kinds, dict) else None)}"
+        for name, value in call.arguments.items()
     )
     return f"{call.name}({', '.join(given)})"
+
+
+def _source(value: object, kind: object) -> str:
+    """A value as source: a text is that already, where it is not the plain value of a text's type."""
+    plain = kind in ("String", "string") and str(value)[:1] not in ('"', "'")
+    return value if isinstance(value, str) and not plain else dumps(value).decode()
 
 
 class Dialect(ABC):

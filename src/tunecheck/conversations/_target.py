@@ -165,8 +165,9 @@ class ConversationTarget(AskingTarget):
         log = [input_entry(request.messages, request.tools)] if self._include_input_log else None
         step: JSON
         if self.mode == "text":
-            source = row.values.get("language") in ("java", "javascript")
-            step = answer_text(completion, profile=self._profile, tools=shown, source=source)
+            foreign = row.values.get("language") in ("java", "javascript")
+            declared = (row.values.get("declared") or []) if foreign else None
+            step = answer_text(completion, profile=self._profile, tools=shown, declared=declared)
         else:
             step = answer_step(completion.text, completion.tool_calls, compat=self.compat)
         return single_columns(completion, step, log)
