@@ -179,7 +179,7 @@ def test_what_a_row_says_of_its_judging_has_one_form(columns: Row, complaint: st
 @both_modes
 @pytest.mark.parametrize(("by", "words"), [("step_limit", "step limit was reached"), ("overflow", "no longer fits")])
 def test_what_ended_a_conversation_is_said_beside_what_is_wrong(by: str, words: str, compat: bool) -> None:
-    course = Course(finish_reasons=[["tool_calls"] * 2], forced_quit=True, ended_by=by)
+    course = Course(calls_made=[[["switch(on=True)"], []]], forced_quit=True, ended_by=by)
     verdict = judged(lamp_row(["switch(on=True)"], ["look()"]), [steps(ON)], compat=compat, course=course)
     assert plain(verdict) == (False, "multi_turn:force_terminated")
     assert [(fault.code, fault.turn) for fault in verdict.faults] == [("forced_quit", 1), (by, 1)]

@@ -52,6 +52,7 @@ def test_a_failing_published_row_says_what_is_wrong(shared_data: Path, compat: b
             assert verdict.valid or verdict.message, record["id"]
             if verdict.error_type in ("multi_turn:instance_state_mismatch", "multi_turn:execution_response_mismatch"):
                 assert verdict.turn is not None
+                assert verdict.causes, record["id"]
 
 
 @pytest.mark.parametrize("mode", ["tools", "text"])

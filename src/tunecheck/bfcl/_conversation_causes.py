@@ -33,7 +33,8 @@ def causes_of_ending(course: Course, failed_turn: int | None) -> Iterator[Fault]
     """What ended the conversation, and the first answer that was cut off, up to the turn that failed (from 0)."""
     reasons = course.finish_reasons if isinstance(course.finish_reasons, list) else []
     if course.ended_by in CODES:
-        yield Fault(code=course.ended_by, turn=len(reasons) or None, message=CODES[course.ended_by])
+        turns = len(course.calls_made) if isinstance(course.calls_made, list) else 0
+        yield Fault(code=course.ended_by, turn=turns or None, message=CODES[course.ended_by])
     for turn, steps in enumerate(reasons if failed_turn is None else reasons[: failed_turn + 1]):
         cut = next((reason for reason in steps if reason in CUT_OFF), None) if isinstance(steps, list) else None
         if cut is not None:

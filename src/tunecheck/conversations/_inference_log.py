@@ -123,7 +123,9 @@ class Course:
         items = (item for turn in turns for step in turn.values() if isinstance(step, list) for item in step)
         endings = (_ending(item) for item in items if isinstance(item, dict) and item.get("role") == "handler_log")
         ended_by = next(filter(None, endings), None)
-        return cls(calls_made, reasons, ended_by is not None or record.get("forced_quit") is True, ended_by)
+        known = any(reason is not None for turn in steps for reason in map(_finish_reason, turn))
+        forced_quit = ended_by is not None or record.get("forced_quit") is True
+        return cls(calls_made if steps else None, reasons if known else None, forced_quit, ended_by)
 
     def decoded(self, turn: int, step: int, decoded: Decoded) -> Decoded:
         """The calls of a step as they were read when the conversation took place, not as they would be read now."""
