@@ -50,12 +50,12 @@ def test_rows_and_metrics_have_azure_s_shape(tmp_path: Path) -> None:
     assert metrics_of(result) == {"e.length": 3, "e.scored_count": 1, "e.not_applicable_count": 0, "e.error_count": 0}
 
 
-def test_a_row_goes_by_its_id_where_ids_are_unique_and_else_by_its_line(tmp_path: Path) -> None:
-    unique = run(tmp_path, [{"id": 7, "response": ""}, {"id": "b", "response": ""}], evaluators={"e": length})
-    double = run(tmp_path, [{"id": "b", "response": ""}, {"id": "b", "response": ""}], evaluators={"e": length})
-    assert (column(unique, "row_id"), column(double, "row_id")) == (["7", "b"], ["row-1", "row-2"])
-    assert len(set(column(unique, "row_fingerprint"))) == 2
-    assert len(set(column(double, "row_fingerprint"))) == 1
+def test_a_row_goes_by_its_id_and_without_one_by_its_line(tmp_path: Path) -> None:
+    named = run(tmp_path, [{"id": 7, "response": ""}, {"id": "b", "response": ""}], evaluators={"e": length})
+    nameless = run(tmp_path, [{"response": ""}, {"response": ""}], evaluators={"e": length})
+    assert (column(named, "row_id"), column(nameless, "row_id")) == (["7", "b"], ["row-1", "row-2"])
+    assert len(set(column(named, "row_fingerprint"))) == 2
+    assert len(set(column(nameless, "row_fingerprint"))) == 1
 
 
 def test_a_row_s_kind_comes_from_its_ground_truth_and_metrics_are_by_kind(tmp_path: Path) -> None:
