@@ -171,18 +171,27 @@ _decode: Callable[[str, int], tuple[JSON, int]] = json.JSONDecoder(
 
 
 def _from_tags(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
-    values: dict[str, JSON] = {key: value for key in keys.all() if (value := _tagged(text, key)) is not None}
-    for key, sort in ((keys.score, "score"), (keys.reason, "reason")):
-        value = _tagged(text, _TAGS_OF_AZURE[sort])
-        if key is not None and key not in values and value is not None:
-            values[key] = value
-    return [values] if keys.score in values else []
+    """`<score>4</score>`, with the other values in tags of theirs."""
+    named = {key: [key] for key in keys.all()}
+    named[keys.score].append(_TAGS_OF_AZURE["score"])
+    named.get(keys.reason or "", []).append(_TAGS_OF_AZURE["reason"])
+    found = {key: values for key, names in named.items() if (values := _tagged(text, names))}
+    others: dict[str, JSON] = {key: values[-1] for key, values in found.items()}
+    return [{**others, keys.score: score} for score in found.get(keys.score, [])]
 
 
-def _tagged(text: str, name: str) -> str | None:
-    end = text.rfind(f"</{name}>")
-    start = text.rfind(f"<{name}>", 0, end) if end >= 0 else -1
-    return text[start + len(name) + 2 : end].strip() if start >= 0 else None
+def _tagged(text: str, names: Iterable[str]) -> list[str]:
+    """What stands between tags of the first of these names that has any."""
+    for name in names:
+        values: list[str] = []
+        position = 0
+        while len(values) < _MOST_VERDICTS and (end := text.find(f"</{name}>", position)) >= 0:
+            start = text.rfind(f"<{name}>", position, end)
+            position = end + len(name) + 3
+            values += [text[start + len(name) + 2 : end].strip()] if start >= 0 else []
+        if values:
+            return values
+    return []
 
 
 def _from_lines(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
@@ -195,9 +204,8 @@ def _from_lines(text: str, keys: ReplyKeys) -> list[dict[str, JSON]]:
 
 def _labelled(text: str, names: Iterable[str]) -> Iterator[str]:
     any_name = "|".join(re.escape(name).replace("_", "[_ ]") for name in names)
-    line = (
-        rf"^[\s>#*_`-]{{0,12}}(?:(?:the|my|final|overall) )*(?:{any_name})[*_`\"']{{0,4}}\s?(?:[:=]|is\b)(.{{1,2000}})$"
-    )
+    begin = r"^[\s>#*_`\"'-]{0,12}(?:(?:the|my|final|overall) )*"
+    line = rf"{begin}(?:{any_name})[*_`\"']{{0,4}}\s?(?:[:=]|is\b)(.{{1,2000}})$"
     return (found[1].strip(_AROUND) for found in re.finditer(line, text, re.IGNORECASE | re.MULTILINE))
 
 
