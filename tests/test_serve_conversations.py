@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -29,35 +30,35 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def verdicts_of(endpoint: Endpoint, categories: str, limit: int, mode: Any = "tools") -> dict[str, dict[str, bool]]:
-    """By category and row, whether it is valid, of `bfcl run` against a server with this endpoint behind it."""
-    source = RowSource(endpoint, open_dataset(f"bfcl:{categories}").rows(), Backends())
+def result_files(endpoint: Endpoint, category: str, mode: Any = "tools") -> Path:
+    """The result files of `bfcl run` with two rows, asked of a server with this endpoint behind it."""
+    source = RowSource(endpoint, open_dataset(f"bfcl:{category}", limit=2).rows(), Backends())
     with serving(source) as url:
         asked = load_endpoint({"kind": "openai", "url": f"{url}/v1", "model": "m", "retries": 0})
-        outcome = run_bfcl(ConversationTarget(asked, mode=mode), categories=categories, limit=limit)
+        outcome = run_bfcl(ConversationTarget(asked, mode=mode), categories=category, limit=2)
     assert outcome.result.failed_row_count == 0
-    (model,) = score_results(outcome.folder).models.values()
-    return {
-        name: {row: bool(verdict.valid) for row, verdict in score.verdicts} for name, score in model.categories.items()
-    }
+    return outcome.folder
 
 
 @pytest.mark.parametrize("mode", ["tools", "text"])
-def test_a_served_model_without_mistakes_has_every_row_right(mode: str) -> None:
-    categories = "multi_turn_base,multi_turn_miss_func,multi_turn_miss_param,parallel,live_simple,irrelevance"
-    found = verdicts_of(SimulatedEndpoint(rates={}), categories, 5, mode)
-    assert {name: list(rows.values()) for name, rows in found.items()} == {
-        name: [True] * 5 for name in categories.split(",")
-    }
+def test_a_served_model_without_mistakes_has_every_turn_right(mode: str) -> None:
+    folder = result_files(SimulatedEndpoint(rates={}), "multi_turn_miss_func", mode)
+    (model,) = score_results(folder).models.values()
+    assert [verdict.valid for _, verdict in model.categories["multi_turn_miss_func"].verdicts] == [True, True]
 
 
-def test_served_result_files_have_the_verdicts_of_their_run(shared_data: Path) -> None:
+def test_served_result_files_have_the_steps_that_were_recorded(shared_data: Path) -> None:
     results = shared_data / "bfcl_runs" / "v0.11.0" / "result"
-    found = verdicts_of(ReplayEndpoint(results), "multi_turn_miss_param,multiple", 8)
-    (recorded,) = score_results(results).models.values()
-    for name, rows in found.items():
-        theirs = {row: bool(verdict.valid) for row, verdict in recorded.categories[name].verdicts}
-        assert rows == {each: theirs[each] for each in rows}
+    (written,) = result_files(ReplayEndpoint(results), "multi_turn_miss_param").rglob("*_result.json")
+    (recorded,) = results.rglob("*miss_param_result.json")
+    served, given = steps_of(written), steps_of(recorded)
+    assert served == {name: given[name] for name in ("multi_turn_miss_param_0", "multi_turn_miss_param_1")}
+
+
+def steps_of(file: Path) -> dict[str, Any]:
+    """The steps of each row by turn; an answer without anything is an empty text, however it is written."""
+    lines = map(json.loads, file.read_text().splitlines())
+    return {line["id"]: [[step or "" for step in turn] for turn in line["result"]] for line in lines}
 
 
 def row_of(name: str, turns: list[Any], tools: list[str], truth: list[list[str]]) -> Row:
