@@ -13,7 +13,7 @@ from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, loads
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
-from tunecheck.formats._reading import read_calls
+from tunecheck.formats._reading import read_calls, without_thoughts
 from tunecheck.pipeline._answer_wording import asks_back, refuses
 
 _FILTERED = frozenset(
@@ -35,7 +35,6 @@ _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 """Forms that data and prose have, too."""
 
 _TOOLS = ("tool_definitions", "tools", "functions")
-_CLOSING = re.compile(r"\s*(?:</?[\w:]+>|<\|[^|<>]*\|>|\[/?[A-Z]+\])?\s*")
 _TAG = re.compile(r"<(/?)(\w+)[=>\s]")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -91,9 +90,7 @@ class Answer:
     @property
     def said(self) -> str:
         """Its text without thoughts."""
-        text, thought = self.reading.text, self.reading.reasoning
-        _, found, after = text.partition(thought) if thought else ("", "", text)
-        return after[_end_of_mark(after) :] if found or not thought else text
+        return without_thoughts(self.reading.text)[1]
 
     @property
     def thought(self) -> bool:
@@ -101,11 +98,6 @@ class Answer:
         usage = self.columns.get("usage")
         tokens = usage.get("reasoning_tokens") if isinstance(usage, dict) else None
         return bool(self.columns.get("reasoning") or tokens or self.reading.reasoning)
-
-
-def _end_of_mark(text: str) -> int:
-    mark = _CLOSING.match(text)
-    return mark.end() if mark else 0
 
 
 def _turns(columns: Mapping[str, JSON]) -> list[list[JSON]] | None:
