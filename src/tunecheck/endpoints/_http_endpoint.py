@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
+from tunecheck._causes import CUT_OFF
 from tunecheck._errors import EndpointError
 from tunecheck._json import JSON, content_hash, dumps
 from tunecheck._targets import Load
@@ -351,7 +352,7 @@ def cut_off_thinking(completion: Completion) -> bool:
     """Whether the limit of tokens was used up before anything was answered, or by an answer after much thinking."""
     unanswered = not (completion.text or "").strip() and not completion.tool_calls
     thought = bool(completion.reasoning or completion.usage.reasoning_tokens)
-    return completion.finish_reason == "length" and (unanswered or thought)
+    return completion.finish_reason in CUT_OFF and (unanswered or thought)
 
 
 def _kind_of(request: ChatRequest, parameters: Mapping[str, JSON]) -> Hashable:

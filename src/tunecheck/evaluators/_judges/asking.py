@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tunecheck._causes import CUT_OFF
 from tunecheck._json import JSON, dumps
 from tunecheck.endpoints._api_facts import FORMAT
 from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint, ModelCalls
@@ -70,7 +71,7 @@ class Asking:
         try:
             return self._form.read("\n".join(_said(completion))), ""
         except JudgementError as error:
-            cut, problem = completion.finish_reason == "length", str(error)
+            cut, problem = completion.finish_reason in CUT_OFF, str(error)
             return None, f"it was cut off at the limit of tokens ({problem})" if cut else problem
 
     def _repair(self, text: str, problem: str) -> list[Message]:
