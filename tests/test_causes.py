@@ -242,6 +242,16 @@ def test_another_run_over_the_recorded_answers_finds_the_same_causes(result: Any
     assert same == {name: (row["cause"], row.get("cause_evidence")) for name, row in rows.items()}
 
 
+@pytest.mark.parametrize(
+    "text", ["shall i " * 10_000, "a" * 100_000, '<tool_call>{"' + '\\"' * 50_000, "<tool_call>" + "<a " * 50_000]
+)
+def test_a_text_of_any_size_has_a_cause(tmp_path: Path, text: str) -> None:
+    """Each would take minutes if looking at it took the square of its length."""
+    data = [{"answer": said(text, None), "tools": TOOLS, "ground_truth": TRUTH}]
+    result = run(tmp_path, data, target=target, evaluators={"functions": FunctionCallMatchEvaluator()})
+    assert rows_of(result)[0]["cause"] in ("answered_instead_of_calling", "cut_off", "unreadable")
+
+
 def test_every_cause_is_documented_with_what_to_try() -> None:
     text = (Path(__file__).parents[1] / "docs" / "causes.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -28,6 +29,7 @@ _UNSEEN = frozenset({"answered_instead_of_calling", "empty_turn", "unreadable_ca
 _OF_NAMES = frozenset({"misnamed_call", "missing_call", "unknown_function", "no_matching_call"})
 """What they say where it took a function's name for another one."""
 
+_MOST_TOOLS, _LONGEST_NAME = 500, 200
 _TIMES = 3
 """So often the same call in one answer is a loop, where it was not asked for."""
 
@@ -36,7 +38,7 @@ _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 
 _TOOLS = ("tool_definitions", "tools", "functions")
 _TAG = re.compile(r"<(/?)(\w+)[=>\s]")
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)  # the last one may be left open
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ def _ends_inside(answer: Answer) -> bool:
 
 def _is_open(text: str) -> bool:
     """Whether brackets, a string or tags are left open."""
-    bare = _STRINGS.sub("", text)
+    bare = _STRINGS.sub(lambda string: "" if string[1] == '"' else '"', text)
     brackets = Counter(bare)
     opened = sum(brackets[sign] for sign in "{[(") - sum(brackets[sign] for sign in "}])")
     tags = Counter(closing for closing, _ in _TAG.findall(bare))
@@ -257,32 +259,41 @@ def _of_calls(answer: Answer) -> Iterator[Fault]:
     offered = next((call.name for call in answer.reading.calls if of_turn or call.name in answer.tools), None)
     if offered and answer.is_text and "tool_calls" in answer.columns and not answer.codes.isdisjoint(_UNSEEN):
         yield Fault(code="call_left_in_text", call=offered, message=f"its form is {answer.reading.format}")
-    for call in answer.reading.calls:
-        if answer.tools and call.name not in answer.tools:
-            yield from _of_name(call.name, answer)
+    yield from islice(_of_names(answer), 1)  # looking for likenesses takes long, and one is enough
     yield from _of_repetition(answer)
     if answer.expects_text:
         first = answer.reading.calls[0]
         yield Fault(code="extra_call", call=first.name, actual=first.arguments)
 
 
-def _of_name(name: str, answer: Answer) -> Iterator[Fault]:
-    """A called name that no tool has: written otherwise, or made up."""
+def _of_names(answer: Answer) -> Iterator[Fault]:
+    """Called names that no tool has: written otherwise, or made up."""
     plain = {_plain(tool): tool for tool in answer.tools}
-    bare = name.rpartition(":")[0] if name.rpartition(":")[2].isdigit() else name
-    if (tool := plain.get(_plain(name))) is not None:
-        how = "dots and underscores are exchanged" if name.casefold() != tool.casefold() else "in another case"
-        if not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
+    for name in dict.fromkeys(call.name for call in answer.reading.calls):
+        tool = plain.get(_plain(name))
+        if not plain or name in answer.tools:
+            continue
+        if tool is None:
+            yield _of_name(name, answer.tools)
+        elif not answer.codes.isdisjoint(_OF_NAMES):  # an evaluator may take one for the other
+            how = "in another case" if name.casefold() == tool.casefold() else "dots and underscores are exchanged"
             yield Fault(code="unknown_function", call=name, expected=tool, message=f"{name} is {tool}: {how}")
-        return
-    ending = next((tool for tool in answer.tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
-    close = ending or next(iter(get_close_matches(name, list(answer.tools), n=1, cutoff=0.75)), None)
-    how = f"is {close} with something added" if ending else f"is renamed from {close}"
-    words = f"{name} is not among the tools" if close is None else f"{name} is not among the tools; perhaps it {how}"
-    if close is None:
-        yield Fault(code="unknown_function", call=name, message=words)
-    else:
-        yield Fault(code="unknown_function", call=name, expected=close, message=words)
+
+
+def _of_name(name: str, tools: ToolDefinitions) -> Fault:
+    """A name that is not even another spelling of a tool's."""
+    head, _, number = name.rpartition(":")
+    bare = head if number.isdigit() else name
+    ending = next((tool for tool in tools if bare == tool or bare.endswith((f".{tool}", f"/{tool}"))), None)
+    alike = get_close_matches(name, [*tools][:_MOST_TOOLS], n=1, cutoff=0.75) if len(name) <= _LONGEST_NAME else []
+    words = f"{name} is not among the tools"
+    if ending is not None:
+        added = f"{words}; perhaps it is {ending} with something added"
+        return Fault(code="unknown_function", call=name, expected=ending, message=added)
+    if alike:
+        renamed = f"{words}; perhaps it is renamed from {alike[0]}"
+        return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
+    return Fault(code="unknown_function", call=name, message=words)
 
 
 def _plain(name: str) -> str:

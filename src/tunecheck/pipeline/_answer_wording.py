@@ -50,8 +50,9 @@ _REQUESTS = (
 )
 
 _REFUSAL = re.compile(rf"(?:unfortunately,? |很|非常)?(?:{'|'.join(_REFUSALS)})", re.IGNORECASE | re.DOTALL)
-_OFFER = re.compile(rf"[^.!?。！？\n]*\b(?:{'|'.join(_OFFERS)})\b[^.!?。！？\n]*[?？]", re.IGNORECASE)
+_OFFER = re.compile(rf"\b(?:{'|'.join(_OFFERS)})\b", re.IGNORECASE)
 _REQUEST = re.compile(rf"[?？]|\b(?:{'|'.join(_REQUESTS)})", re.IGNORECASE)
+_SENTENCE = re.compile(r"[^.!?。！？\n]*+[.!?。！？\n]?")
 
 
 def refuses(text: str) -> bool:
@@ -61,4 +62,5 @@ def refuses(text: str) -> bool:
 
 def asks_back(text: str) -> bool:
     """Whether a text asks the user for something, beyond whether there is more to do."""
-    return _REQUEST.search(_OFFER.sub("", text[-_END:])) is not None
+    sentences = _SENTENCE.findall(text[-_END:])
+    return any(_REQUEST.search(sentence) and not _OFFER.search(sentence) for sentence in sentences)
