@@ -25,6 +25,9 @@ CATEGORIES = (
     *("simple_python", "simple_javascript", "multiple", "parallel", "parallel_multiple", "irrelevance"),
     *("live_simple", "live_parallel", "multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param"),
 )
+UNANSWERABLE = ("live_simple_106-63-0", "live_simple_112-68-0")
+"""Entries with a required argument for which BFCL accepts no value, nor that it is left out."""
+
 OF_SOURCE = ("simple_javascript",)
 """Values in JavaScript that stand in a text would need its quotes."""
 
@@ -52,7 +55,7 @@ def verdicts_of(endpoint: Endpoint, category: str, mode: Any = "tools") -> dict[
 def test_a_served_model_without_mistakes_has_every_row_right(category: str, mode: str) -> None:
     found = verdicts_of(SimulatedEndpoint(rates={}), category, mode)
     assert len(found) == BFCL[category].rows
-    assert [row for row, valid in found.items() if not valid] == []
+    assert [row for row, valid in found.items() if not valid and row not in UNANSWERABLE] == []
 
 
 def test_served_result_files_have_the_verdicts_of_their_run(shared_data: Path) -> None:

@@ -87,8 +87,8 @@ def _answered(row: Row, row_id: str, answer: JSON) -> Row:
 
 
 def _may_be_left_out(options: JSON) -> bool:
-    """An empty text among the possible values says that the argument is optional; so does it that there are none."""
-    return isinstance(options, list) and (not options or "" in options)
+    """An empty text among the possible values says that the argument is optional."""
+    return isinstance(options, list) and "" in options
 
 
 def _first(options: JSON) -> JSON:
