@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ROOT
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 def test_every_property_holds_with_many_examples() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-m", "hypothesis", "--hypothesis-profile=thorough", "tests"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -311,6 +311,11 @@ def test_a_long_text_of_any_family_is_read_in_the_time_that_its_length_takes(pie
         ('<tool_call>{"name": "set_code", "arguments": {"code": "a </think> b', "Unterminated string"),
         ('{"name": "get_weather", "arguments": {"ci', "Unterminated string"),
         ("I look. [get_weather(city='Par", "not closed"),
+        ("get_weather(city='Par", "a text that is not closed at line 1"),
+        ('[{"stop": {}}, {"get_weather": {"ci', "the call of 'get_weather'"),
+        ("```python\nstop()\nget_weather(city='Paris', da", "at line 3, column 1 is cut off"),
+        ('["get_weather(city', "is cut off"),
+        ('{"function": "get_weather", "ar', "Unterminated string"),
         ("<tools>\n" + json.dumps(TOOLS[0]) + "\n</tools>", "is defined as a tool, not called"),
     ],
 )

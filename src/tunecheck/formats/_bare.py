@@ -25,7 +25,7 @@ _CANDIDATE = re.compile(
 )
 _CLOSING = re.compile(r"\s*+```")
 _BETWEEN = re.compile(r"(?:[ \t\r]*+[;,\n])*+\s*+")
-_FENCE = re.compile(r"\s*+```[\w+-]*+[ \t]*+\r?\n(.*?)\r?\n?[ \t]*+```\s*+", re.DOTALL)
+_FENCE = re.compile(r"\s*+```[\w+-]*+[ \t]*+\r?\n(.*?)(?:\r?\n?[ \t]*+```\s*+)?", re.DOTALL)
 _ANNOUNCED = re.compile(
     r"[\[{\s]*+[\"'](?:name|tool_name|tool|function)[\"']\s*:\s*[\"']([^\"'\n]{1,160})(?:[\"']\s*(?:,|\Z)|\Z)"
 )

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import TypeAlias
 
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._python_text import PythonScanner
-from tunecheck.calls._strict_json import UnreadableError
+from tunecheck.calls._python_text import NAME, PythonScanner
+from tunecheck.calls._strict_json import UnreadableError, place, quoted
 from tunecheck.formats._collector import CallCollector
 from tunecheck.formats._json_shapes import ReadText, is_bfcl, is_definition, take_shape
 
 _NAMES = ("name", "function", "function_name", "tool", "tool_name", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
+
+_MOST_BEGUN = 100  # each costs a look at the text's rest
+_BEGUN = re.compile(
+    r"(?:^|[;,])[ \t]*+(?P<opening>[\[{(\"'` \t]*+)"
+    rf"(?:(?:{'|'.join(_NAMES)})[\"'][ \t]*+:[ \t]*+[\"'](?P<named>{NAME})[\"'][ \t]*+,"
+    rf"|(?:functions\.)?(?P<called>{NAME})(?=\(|[\"'][ \t]*+,[ \t]*+\{{)"
+    rf"|(?P<keyed>{NAME})[\"'][ \t]*+:(?=[ \t]*+(?:[\"'{{]|\Z)))",
+    re.MULTILINE,
+)
+_TOKEN = re.compile(r"\\.|[\"'()\[\]{}]", re.DOTALL)
 
 _Calls: TypeAlias = list[tuple[str, object]]
 
@@ -71,3 +83,33 @@ def _python_calls(text: str) -> list[FunctionCall]:
     except UnreadableError:
         return []
     return calls if scanner.at_end() else []
+
+
+def refuse_cut(text: str, collector: CallCollector) -> None:
+    """Refuses a text in which a call of a tool begins and does not end.
+
+    Raises:
+        UnreadableError: there is one.
+    """
+    for begun in islice(_BEGUN.finditer(text), _MOST_BEGUN):
+        name = begun["called"] or begun["keyed"] or begun["named"]
+        if collector.knows(name) and _is_open(text, begun.start("opening")):
+            raise UnreadableError(f"the call of {quoted(name)} at {place(text, begun.start('opening'))} is cut off")
+
+
+def _is_open(text: str, start: int) -> bool:
+    """Whether the first bracket or quote from here on is never closed."""
+    depth, quote = 0, ""
+    for token in _TOKEN.finditer(text, start):
+        mark = token[0]
+        if quote:
+            quote = "" if mark == quote else quote
+        elif mark in ("'", '"'):
+            quote = mark
+        elif mark in ("(", "[", "{"):
+            depth += 1
+        elif len(mark) == 1:
+            depth -= 1
+        if depth <= 0 and not quote:
+            return False
+    return True

@@ -13,7 +13,7 @@ from tunecheck.formats._collector import CallCollector, failed, without_end_mark
 from tunecheck.formats._families.thoughts import ANSWERS
 from tunecheck.formats._marks import Marks, known_marks, take_marked, take_thoughts
 from tunecheck.formats._profiles import Profile
-from tunecheck.formats._spellings import take_value
+from tunecheck.formats._spellings import refuse_cut, take_value
 
 _CALL_LIST = re.compile(rf"\[\s*({NAME})\(")
 _CERTAIN_CALL_LIST = re.compile(rf"\[\s*{NAME}\(\s*(?:{NAME}\s*=(?!=)|[\"']|\Z)")
@@ -52,7 +52,7 @@ class TextReader:
         if reading.calls or not self.tools or "\\_" not in text:
             return reading
         unescaped = self._read(text.replace("\\_", "_"))  # in Markdown, `_` is written so
-        return unescaped if unescaped.calls else reading
+        return unescaped if unescaped.calls or unescaped.problem else reading
 
     def _read(self, text: str) -> Reading:
         if not self._may_hold_calls(text):
@@ -105,7 +105,11 @@ class TextReader:
             return False
         body = without_end_marks(text).lstrip()
         body = take_thoughts(body, collector, marks, self._spans)
-        return self._take_body(body, collector, marks)
+        before = len(collector.texts)
+        held = self._take_body(body, collector, marks)
+        if collector.gated:
+            refuse_cut("\n".join(collector.texts[before:]) if collector.calls else body, collector)
+        return held
 
     def _spans(self, body: str) -> list[tuple[int, int]]:
         """Where calls stand in a text that is read without looking for thoughts at its beginning.
