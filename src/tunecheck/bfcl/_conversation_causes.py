@@ -121,8 +121,9 @@ def _needless_step(sides: Sides) -> Iterator[Fault]:
     if sides.lacks_results or sides.undone:
         return
     wanted = {each.call.name for each in sides.wanted}
-    for made in reversed(sides.made):
-        if made.changed and made.call.name not in wanted and not sides.differs_without(made.call.name):
+    changing = {made.call.name: made for made in reversed(sides.made) if made.changed}
+    for made in changing.values():
+        if made.call.name not in wanted and not sides.differs_without(made.call.name):
             words = f"{_written(made.call)} was needless: without it the state would be right"
             actual: JSON = made.call.arguments
             yield Fault(code="needless_step", call=made.call.name, turn=sides.turn, actual=actual, message=words)

@@ -38,6 +38,8 @@ _EXPLAINED = (
 )
 """Errors of which a comparison of the calls says more."""
 
+_MOST_EXPLAINED = 300  # calls of a conversation: after each, all that the simulators hold is looked at
+
 _NOTHING = object()
 _DEEPEST = 200
 _SHOWN = 120
@@ -93,6 +95,8 @@ def _explained(
     said = row.get("turns") or row.get("question")
     calls = [[call for step in turn for call in step] for turn in turns]
     lacks_results = verdict.error_type == "multi_turn:execution_response_mismatch"
+    if sum(map(len, calls)) > _MOST_EXPLAINED:
+        return []
     try:
         return [*causes_of_calls(Sides(entry, said, calls, simulators, lacks_results=lacks_results))]
     except Exception:  # noqa: BLE001 - users' simulators and models' values do what they like; the verdict stands alone
