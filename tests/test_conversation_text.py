@@ -82,6 +82,20 @@ async def test_an_answer_in_the_format_that_the_model_was_trained_on_is_read_too
     assert output["result"][0] == [answer, "Done."]
 
 
+@pytest.mark.parametrize(("compat", "made"), [(False, "[put(name='cup')]"), (True, None)])
+async def test_of_bfcl_s_rows_another_form_is_written_as_the_leaderboard_reads_it(
+    compat: bool, made: str | None
+) -> None:
+    answer = '<tool_call>{"name": "put", "arguments": {"name": "cup"}}</tool_call>'
+    row = shelf_row(said("Put a cup."), category="multi_turn_base", check="multi_turn")
+    output, server = await had([answer, "Done."], row, mode="text", compat=compat, wording=OwnWording())
+    assert output["result"][0][0] == (made or answer)
+    assert len(server.requests) == (2 if made else 1)
+    if made:
+        assert output["inference_log"][1]["step_0"][0]["raw_text"] == answer
+        assert server.requests[1]["messages"][-2] == {"role": "assistant", "content": answer}
+
+
 async def test_calls_that_the_server_took_out_of_the_text_are_made_as_well() -> None:
     output, server = await had([[("put", {"name": "cup"})], "Done."], shelf_row(said("Put a cup.")), mode="text")
     assert output["result"] == [["[put(name='cup')]", "Done."]]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tunecheck._json import JSON, dumps, find
+from tunecheck.conversations._bfcl_text import decode_text_as_bfcl
 from tunecheck.conversations._decoding import decode_step
 from tunecheck.conversations._nested import Decoded, NestedCall
 from tunecheck.conversations._scenario import Offer
@@ -16,6 +17,7 @@ from tunecheck.conversations._speakers import Message
 from tunecheck.conversations._wording import Wording
 from tunecheck.endpoints._asking import with_calls, with_system
 from tunecheck.endpoints._base import Completion
+from tunecheck.formats._choosing import AUTO
 from tunecheck.formats._profiles import Profile
 from tunecheck.formats._reading import thought_of
 
@@ -43,15 +45,24 @@ def answer_step(text: str | None, tool_calls: Sequence[Mapping[str, JSON]], *, c
 
 
 def answer_text(
-    completion: Completion, *, profile: Profile | None = None, tools: object = None, declared: JSON = None
+    completion: Completion,
+    *,
+    profile: Profile | None = None,
+    any_form: bool = False,
+    tools: object = None,
+    declared: JSON = None,
 ) -> str:
     """The text of an answer; calls that a server took out of it are written as call text again.
 
-    So are those in it that stand there in the form of the `profile`, read by the definitions of `tools`. `declared` are
-    functions with another language's types, whose values are given as its source: texts are written as they are, and in
-    quotes where the type is a text's.
+    So are those in it that stand there in the form of the `profile`, read by the definitions of `tools`; with
+    `any_form` in that of any family, where the leaderboard's decoder reads no call. `declared` are functions with
+    another language's types, whose values are given as its source: texts are written as they are, and in quotes where
+    the type is a text's.
     """
-    if profile is not None and (called := with_calls(completion, profile, tools)).tool_calls:
+    form: Profile | str | None = profile
+    if form is None and any_form and completion.text and decode_text_as_bfcl(completion.text).problem is not None:
+        form = AUTO
+    if form is not None and (called := with_calls(completion, form, tools)).tool_calls:
         completion = replace(called, text=None)
     if completion.text or not completion.tool_calls:
         return completion.text or ""
@@ -176,10 +187,13 @@ class ToolsDialect(Dialect):
 
 
 class TextDialect(Dialect):
-    def __init__(self, offer: Offer, wording: Wording, *, compat: bool, profile: Profile | None = None) -> None:
+    def __init__(
+        self, offer: Offer, wording: Wording, *, compat: bool, profile: Profile | None = None, any_form: bool = False
+    ) -> None:
         super().__init__(offer, wording, compat=compat)
         self._functions = list(offer.functions)
         self._profile = profile
+        self._any_form = any_form
 
     def open(self, messages: Sequence[Message]) -> list[Message]:
         """The system prompt before them; a system message that is there already follows in the same one."""
@@ -190,7 +204,7 @@ class TextDialect(Dialect):
         return [{"role": "user", "content": self._wording.added(offer.functions)}, *messages]
 
     def step(self, completion: Completion) -> JSON:
-        return answer_text(completion, profile=self._profile, tools=self._functions)
+        return answer_text(completion, profile=self._profile, any_form=self._any_form, tools=self._functions)
 
     def decode(self, step: JSON) -> Decoded:
         return decode_step(step, text_mode=True, compat=self._compat, tools=self._functions)

@@ -167,7 +167,8 @@ class ConversationTarget(AskingTarget):
         if self.mode == "text":
             foreign = row.values.get("language") in ("java", "javascript")
             declared = (row.values.get("declared") or []) if foreign else None
-            step = answer_text(completion, profile=self._profile, tools=shown, declared=declared)
+            any_form = is_bfcl(row) and not (self.compat or foreign)
+            step = answer_text(completion, profile=self._profile, any_form=any_form, tools=shown, declared=declared)
         else:
             step = answer_step(completion.text, completion.tool_calls, compat=self.compat)
         return single_columns(completion, step, log)
@@ -193,8 +194,15 @@ class ConversationTarget(AskingTarget):
     ) -> Conversation:
         dialect: Dialect
         if mode == "text":
-            # The leaderboard's verdicts are on the calls that its own decoder finds: the model is told of no others.
-            dialect = TextDialect(scenario.offer, wording, compat=self.compat or is_bfcl(row), profile=self._profile)
+            # The leaderboard's verdicts are on the calls that its decoder finds: others are written as it reads them.
+            of_bfcl = is_bfcl(row)
+            dialect = TextDialect(
+                scenario.offer,
+                wording,
+                compat=self.compat or of_bfcl,
+                profile=self._profile,
+                any_form=of_bfcl and not self.compat,
+            )
         else:
             dialect = ToolsDialect(scenario.offer, wording, compat=self.compat)
         long_context = self._copy.long_context if scenario.long_context else None

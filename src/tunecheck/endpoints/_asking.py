@@ -31,8 +31,8 @@ async def ask(endpoint: Endpoint, request: ChatRequest) -> Completion:
     return with_calls(await endpoint.complete(asked), profile, request.tools)
 
 
-def with_calls(completion: Completion, profile: Profile, tools: object) -> Completion:
-    """The completion with the calls that stand in its text, read by the profile and typed by the tools.
+def with_calls(completion: Completion, profile: Profile | str, tools: object) -> Completion:
+    """The completion with the calls that stand in its text, read by the profile (or "auto") and typed by the tools.
 
     `raw_text` keeps the text as it came. Without a call that can be read, all stays as it is.
     """
