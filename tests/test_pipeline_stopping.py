@@ -28,7 +28,7 @@ from tunecheck.pipeline._executors import Arguments, Spent
 from tunecheck.pipeline._journal import CachedResults, Journal
 from tunecheck.pipeline._lanes import AnswerQueue, Job, Lane
 from tunecheck.pipeline._model_calls import RunCalls
-from tunecheck.pipeline._plan import Plan
+from tunecheck.pipeline._plan import Pace, Plan
 from tunecheck.pipeline._results import ResultsWriter, RowState
 from tunecheck.pipeline._scoring import Outcome, bind_evaluator
 
@@ -55,6 +55,7 @@ class Bench:
             "run_id": "run",
             "target": None,
             "concurrency": 4,
+            "pace": Pace(workers=0),
             "workers": 0,
             "row_kind": lambda data, target: None,
         }
@@ -190,7 +191,12 @@ async def test_the_first_evaluator_error_stops_a_run_that_is_to_stop_there(tmp_p
             raise ValueError("seven")
         return 1
 
-    bench = Bench(tmp_path, lambda: iter(some_rows(5000)), {"e": fails, "o": one_later}, fail_on_evaluator_errors=True)
+    bench = Bench(
+        tmp_path,
+        lambda: iter(some_rows(5000)),
+        {"e": fails, "o": one_later},
+        pace=Pace(workers=0, fail_on_evaluator_errors=True),
+    )
     assert str(await stopped(bench)) == "row r7: evaluator 'e': seven"
     assert bench.engine.tally.read < 5000
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
@@ -13,7 +12,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._progress import ProgressCallback
 from tunecheck._trust import Trust
-from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
+from tunecheck.pipeline._plan import Pace
 
 RunLike: TypeAlias = "str | PathLike[str]"
 
@@ -36,7 +35,7 @@ class RunArguments(TypedDict, total=False):
 
 
 class EvaluateArguments(RunArguments, total=False):
-    """Arguments of `evaluate` that Azure's function of that name has not; their defaults are below."""
+    """Arguments of `evaluate` that Azure's has not; their defaults are those of `Pace` and `Keeping`."""
 
     workers: int | None
     limit: int | None
@@ -47,40 +46,10 @@ class EvaluateArguments(RunArguments, total=False):
     target_timeout: float
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How a run goes: how much of it at once, up to which cost, what ends it, and what does not.
-
-    Raises:
-        ConfigurationError: a number is out of its range.
-    """
-
-    concurrency: int | None = None
-    workers: int | None = None
-    max_cost: float | None = None
-    progress: bool | ProgressCallback = False
-    fail_on_evaluator_errors: bool = False
-    accept_damage: bool = False
-    evaluator_timeout: float = DEFAULT_TIMEOUT_S
-    target_timeout: float = DEFAULT_TIMEOUT_S
-
-    @classmethod
-    def of(cls, arguments: EvaluateArguments, *, fail_on_evaluator_errors: bool) -> Pace:
-        """Those of the arguments that say how a run goes."""
-        own = {field.name: arguments[field.name] for field in fields(cls) if field.name in arguments}  # type: ignore[literal-required]
-        return cls(**own, fail_on_evaluator_errors=fail_on_evaluator_errors)
-
-    def __post_init__(self) -> None:
-        for least, name, value in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-                raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
-        most = self.max_cost
-        number = isinstance(most, (int, float)) and not isinstance(most, bool)
-        if most is not None and not (number and 0 <= most < math.inf):
-            raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
-        for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
-            if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not 0 < limit < math.inf:
-                raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
+def pace_of(arguments: EvaluateArguments, *, fail_on_evaluator_errors: bool) -> Pace:
+    """Those of the arguments that say how a run goes."""
+    own = {field.name: arguments[field.name] for field in fields(Pace) if field.name in arguments}  # type: ignore[literal-required]
+    return Pace(**own, fail_on_evaluator_errors=fail_on_evaluator_errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,13 +20,14 @@ from tunecheck.datasets._repeated import repeated
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._target import EndpointTarget
-from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, Pace, RunLike
+from tunecheck.evaluation._arguments import RESULTS_DIR, EvaluateArguments, Keeping, RunLike, pace_of
 from tunecheck.evaluation._drivers import drive, entrust, in_format_of, is_driver
 from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution, Finished
 from tunecheck.evaluation._rescoring import RecordedRun
 from tunecheck.pipeline._callables import CallableTarget
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._mapping import MappingLayers, parse_mapping, read_layers
+from tunecheck.pipeline._plan import Pace
 from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
 from tunecheck.runs._export import check_output_path, write_azure_results
 from tunecheck.runs._store import find_run
@@ -134,7 +135,7 @@ def evaluate(
     """
     _refuse_unknown(arguments)
     uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
-    pace = Pace.of(arguments, fail_on_evaluator_errors=fail_on_evaluator_errors)
+    pace = pace_of(arguments, fail_on_evaluator_errors=fail_on_evaluator_errors)
     keeping = Keeping.of(arguments, name=evaluation_name, tags=tags)
     rows = _rows(data, arguments)
     trust = arguments.get("trust") or Trust()

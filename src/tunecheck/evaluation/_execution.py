@@ -25,7 +25,7 @@ from tunecheck.datasets._repeated import SOURCE_ID, RepeatedDataset
 from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.endpoints._scouting import Scouting
-from tunecheck.evaluation._arguments import Keeping, Pace
+from tunecheck.evaluation._arguments import Keeping
 from tunecheck.evaluation._loop import Closable, run_engine
 from tunecheck.pipeline._aggregate import Aggregator, trial_metrics
 from tunecheck.pipeline._callables import CallableTarget
@@ -35,7 +35,7 @@ from tunecheck.pipeline._journal import CachedResults, Journal, Recorded
 from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_reader
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._own_aggregates import Metrics
-from tunecheck.pipeline._plan import Plan, Tally
+from tunecheck.pipeline._plan import Pace, Plan, Tally
 from tunecheck.pipeline._results import ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
@@ -293,16 +293,13 @@ class Execution:
             rows=self.dataset.rows,
             target=self.target,
             evaluators=self.evaluators,
+            pace=self.pace,
             concurrency=self.pace.concurrency or (self.target and self.target.concurrency) or DEFAULT_CONCURRENCY,
             workers=self._worker_count(scan),
             row_kind=row_kind_reader(self.layers),
             group_column=self.dataset.defaults.group_key,
             row_count=scan.rows,
             folder=run.folder.absolute(),
-            fail_on_evaluator_errors=self.pace.fail_on_evaluator_errors,
-            send_untrusted=self.pace.workers is not None,
-            isolate=self.pace.workers is None,
-            evaluator_timeout=self.pace.evaluator_timeout,
         )
 
     def _cached(self, run: Run, manifest: RunFile, journal: Journal, notes: list[str]) -> CachedResults:

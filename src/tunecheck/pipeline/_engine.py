@@ -146,16 +146,16 @@ class Engine:
             here = [e for e in plan.evaluators if e.name not in sent and not e.asynchronous]
             together = [e for e in here if e.pure]
             if together:
-                self._add_lane(together, ThreadExecutor(together, 1, plan.evaluator_timeout))
+                self._add_lane(together, ThreadExecutor(together, 1, plan.pace.evaluator_timeout))
             for evaluator in here:
                 if not evaluator.pure:
-                    executor = ThreadExecutor([evaluator], plan.concurrency, plan.evaluator_timeout)
+                    executor = ThreadExecutor([evaluator], plan.concurrency, plan.pace.evaluator_timeout)
                     self._add_lane([evaluator], executor)
             for evaluator in plan.evaluators:
                 if evaluator.asynchronous and evaluator.name not in sent:
                     calls = self._calls.of(evaluator.name) if evaluator.asks_models else None
                     slots = evaluator.concurrency or plan.concurrency
-                    self._add_lane([evaluator], AsyncExecutor(evaluator, slots, plan.evaluator_timeout, calls))
+                    self._add_lane([evaluator], AsyncExecutor(evaluator, slots, plan.pace.evaluator_timeout, calls))
         except Exception as error:  # noqa: BLE001 - stop in order whatever is wrong; `run` raises it
             self.stop(error)
         for lane in self._lanes:
@@ -165,13 +165,12 @@ class Engine:
     async def _open_processes(self) -> set[str]:
         """Start worker processes where they are wanted; the names of the evaluators that run there."""
         plan = self.plan
-        shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or plan.send_untrusted)]
-        apart = [
-            e for e in plan.evaluators if plan.isolate and e not in shared and is_of_workspace(e) and not e.asks_models
-        ]
+        isolate = plan.pace.workers is None
+        shared = [e for e in plan.evaluators if plan.workers and not e.asynchronous and (e.pure or not isolate)]
+        apart = [e for e in plan.evaluators if isolate and e not in shared and is_of_workspace(e) and not e.asks_models]
         stay = [e.name for e in (*shared, *apart) if not can_be_sent(e)]
         groups = [[e for e in shared if e.name not in stay], *([e] for e in apart if e.name not in stay)]
-        limit_s = plan.evaluator_timeout
+        limit_s = plan.pace.evaluator_timeout
         executors = [
             ProcessExecutor(each, limit_s, workers=1, threads=plan.concurrency)
             if each[0] in apart
@@ -188,7 +187,7 @@ class Engine:
         sent = {evaluator.name for executor in executors for evaluator in executor.evaluators}
         self._aggregator.isolate(e for e in apart if e.name in sent)
         risky = [e.name for e in plan.evaluators if is_foreign(e) and e.name not in {*sent, *stay}]
-        if risky and plan.isolate:
+        if risky and isolate:
             self.tally.notes.append(
                 f"in this process, which ends if they crash: {', '.join(risky)}; "
                 "workers=N (--workers N) runs those that can be sent there in processes"
@@ -201,7 +200,7 @@ class Engine:
     def _remarks(self) -> list[str]:
         """What a person should know of how the evaluators fared."""
         alone = [lane.evaluators[0].name for lane in self._lanes if lane.together.one_at_a_time]
-        limit = f"{self.plan.evaluator_timeout:g} s (--evaluator-timeout)"
+        limit = f"{self.plan.pace.evaluator_timeout:g} s (--evaluator-timeout)"
         return [
             *(f"evaluator {name!r} fails where several threads call it: run one row at a time" for name in alone),
             *(f"refused on {counted(c, 'row')}: {said}" for said, c in self._refused.most_common(_MOST_REFUSED)),
@@ -440,7 +439,7 @@ class Engine:
             self._journal.error(state.row.index, state.row.id, stage, error)
         except RunError as lost:
             self.stop(lost)
-        if self.plan.fail_on_evaluator_errors and stage != "target":
+        if self.plan.pace.fail_on_evaluator_errors and stage != "target":
             self.stop(RunError(f"row {state.row.id}: evaluator {stage!r}: {error.message}"))
 
     # -- finishing

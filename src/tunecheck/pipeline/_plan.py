@@ -1,12 +1,45 @@
 """What a run is made of, and how far it is."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tunecheck._errors import ConfigurationError
+from tunecheck._progress import ProgressCallback
 from tunecheck._targets import Row, Target
 from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 from tunecheck.pipeline._scoring import BoundEvaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a run goes: how much of it at once, up to which cost, what ends it, and what does not.
+
+    Raises:
+        ConfigurationError: a number is out of its range.
+    """
+
+    concurrency: int | None = None
+    workers: int | None = None
+    max_cost: float | None = None
+    progress: bool | ProgressCallback = False
+    fail_on_evaluator_errors: bool = False
+    accept_damage: bool = False
+    evaluator_timeout: float = DEFAULT_TIMEOUT_S
+    target_timeout: float = DEFAULT_TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        for least, name, value in ((1, "concurrency", self.concurrency), (0, "workers", self.workers)):
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+                raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        most = self.max_cost
+        number = isinstance(most, (int, float)) and not isinstance(most, bool)
+        if most is not None and not (number and 0 <= most < math.inf):
+            raise ConfigurationError(f"max_cost must be a number of at least 0, not {most!r}")
+        for name, limit in (("evaluator_timeout", self.evaluator_timeout), ("target_timeout", self.target_timeout)):
+            if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not 0 < limit < math.inf:
+                raise ConfigurationError(f"{name} must be a number of seconds above 0, not {limit!r}")
 
 
 @dataclass(frozen=True)
@@ -17,22 +50,20 @@ class Plan:
     rows: Callable[[], Iterator[Row]]
     target: Target | None
     evaluators: Sequence[BoundEvaluator]
+    pace: Pace
     concurrency: int
     workers: int
-    """Processes for synchronous evaluators; 0: none."""
+    """Processes for synchronous evaluators; 0: none.
+
+    Where nobody said how many (`pace.workers` is None), only those that declare themselves `pure` go there, and files
+    of the workspace run in a process each.
+    """
     row_kind: Callable[[Mapping[str, object], Mapping[str, object]], str | None]
     group_column: str | None = None
     """Rows with the same value in it are answered in order, where the target has no groups of its own."""
     row_count: int | None = None
     folder: Path | None = None
     """The run's folder, where a target may keep files of its own."""
-    fail_on_evaluator_errors: bool = False
-    send_untrusted: bool = True
-    """Whether evaluators that do not declare themselves `pure` go to worker processes, too."""
-    isolate: bool = False
-    """Whether files of the workspace run in a process each, where they do not go to those anyway."""
-    evaluator_timeout: float = DEFAULT_TIMEOUT_S
-    """Seconds that one call of an evaluator may take."""
 
 
 @dataclass(slots=True)
