@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.cli_parts import ROOT, SIDECAR, Said, environment, inside, process, replay, rows, workspace, write_lines
-from tests.fault_server import FaultServer, Request, Step, answer
+from tests.fault_server import FaultServer, Request, Step, answer, failing
 from tests.platforms import posix_only
 
 from tunecheck.prompts._loading import load_prompt
@@ -393,6 +393,44 @@ def test_a_run_of_somebody_else_is_read_without_anything_being_loaded(
     name, *more = (word.format(run=run) for word in command)
     done = inside(home, name, *([] if name == "runs" else [str(run)]), *more)
     assert (done.code, ran.exists(), server.requests) == (0, False, []), done
+
+
+@pytest.fixture
+def with_facts(home: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of the user's own whose rows failed, and which says that the API takes no `stop`."""
+    refused = ["stop"]
+
+    def plan(seen: Request, attempt: int) -> Step:
+        if "stop" not in seen.json()["params"]:  # type: ignore[index]
+            return failing(500) if refused else answer({"result": "hello"})
+        return failing(400, "the parameter 'stop' is not supported")
+
+    monkeypatch.setattr(server, "_plan", plan)
+    asks(home / "endpoints" / "mine.yaml", server, "parameters: {stop: x}\n")
+    assert evaluated(home, "--dataset", "small.jsonl", "--limit", "2", "--endpoint", "mine").code == 1
+    refused.clear()
+    server.requests.clear()
+    (run,) = (folder for folder in (home / "eval_results").iterdir() if folder.name.startswith("small"))
+    return run
+
+
+def test_what_was_found_out_of_an_api_is_known_to_ones_own_resumed_run(
+    home: Path, with_facts: Path, server: FaultServer
+) -> None:
+    assert evaluated(home, "--resume", with_facts.name).code == 0
+    assert [request.json()["params"] for request in server.requests] == [{}, {}]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("facts", [{"reasoning_fields": ["content"]}, {"roles": ["user"]}, {"parameters": {"stop": 1}}])
+def test_what_others_say_of_an_api_does_not_change_what_it_is_asked(
+    home: Path, with_facts: Path, server: FaultServer, facts: object
+) -> None:
+    manifest = json.loads((with_facts / "run.json").read_text("utf-8"))
+    (with_facts / "run.json").write_text(json.dumps(manifest | {"api": {"target": facts}}), "utf-8")
+    evaluated(home, "--resume", with_facts.name)
+    first = server.requests[0].json()
+    assert first["params"] == {"stop": "x"}  # type: ignore[index]
+    assert first["input_data"][0]["content"].startswith("question")  # type: ignore[index]
 
 
 def test_a_parent_elsewhere_that_somebody_else_recorded_is_not_read(home: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -78,9 +78,9 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     to be cut off while it thinks.
     """
 
-    parameters: dict[str, JSON] = {}
+    parameters: dict[str, bool | int | float | None] = {}
     formats: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
+    roles: tuple[Literal["system", "developer"], ...] = ()
     responses: bool = False
     streams: bool | None = None
     reasoning_fields: tuple[str, ...] = ()

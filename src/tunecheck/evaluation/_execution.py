@@ -192,15 +192,17 @@ class Execution:
     def _with_facts(self, manifest: RunFile) -> RunFile:
         """The manifest with what was found out about the endpoints' APIs, so that a resumed run knows it."""
         known = {name: endpoint.facts for name, endpoint in self._endpoints.items() if endpoint.facts != ApiFacts()}
-        return replace(manifest, api={name: to_builtins(facts) for name, facts in known.items()})
+        found = replace(manifest, api={name: to_builtins(facts) for name, facts in known.items()})
+        return signed(found) if began_here(manifest) else found
 
     def _recall_facts(self, manifest: RunFile) -> None:
         """What an earlier part of this run found out; what one endpoint finds out, others of the same API know."""
         known: dict[Hashable, Scouting] = {}
+        found_out = manifest.api if began_here(manifest) else {}  # by it, others would change what is asked
         for name, endpoint in self._endpoints.items():
             endpoint.share_facts(known)
             with contextlib.suppress(ValidationError):  # written by another version: it is found out again
-                endpoint.facts = converted(manifest.api[name], ApiFacts) if name in manifest.api else endpoint.facts
+                endpoint.facts = converted(found_out[name], ApiFacts) if name in found_out else endpoint.facts
 
     def _describe(self, scan: Scan) -> RunFile:
         path = self.dataset.path

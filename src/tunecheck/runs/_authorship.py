@@ -12,7 +12,7 @@ from tunecheck._json import JSON, plain
 from tunecheck._trust import is_signed, signature
 from tunecheck.runs._store import list_runs
 
-_SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping")
+_SIGNED = ("id", "parent", "command", "dataset", "evaluators", "mapping", "api")
 """What resume, reuse and score act on."""
 
 _MOST_LOOKED_AT = 100
