@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.serve_parts import Starter, servers, serving
 from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._definition import load_endpoint
 from tunecheck.endpoints._doctor.changes import with_keys
+from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.examination import examine
 
 
@@ -126,6 +128,12 @@ async def test_a_template_without_tools_leaves_out_the_checks_of_calls(tmp_path:
 async def test_an_endpoint_that_answers_rows_is_not_asked() -> None:
     with pytest.raises(ConfigurationError, match="an endpoint of kind simulated answers no questions of ours"):
         await examine(load_endpoint({"kind": "simulated"}), {"kind": "simulated"})
+
+
+def test_each_check_is_documented() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "doctor.md").read_text("utf-8")
+    told = {name.strip() for cell in re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE) for name in cell.split(",")}
+    assert {check.name for check in CHECKS} - told == set()
 
 
 # -- what is written --------------------------------------------------------------------------------------------------

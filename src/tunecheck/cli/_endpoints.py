@@ -103,6 +103,8 @@ def _written(found: Examination, definition: Definition, to: str) -> list[str]:
     """Write the changed definition; gives the lines that changed."""
     from tunecheck.endpoints._doctor.changes import with_keys
 
+    if not found.changes:
+        return ["", "nothing to change in the definition; nothing is written"]
     name = definition.document.name
     before = Path(name).read_text("utf-8")
     after = with_keys(before, found.changes, name)
