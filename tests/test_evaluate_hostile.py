@@ -159,7 +159,7 @@ def test_more_columns_than_a_spreadsheet_holds_are_left_to_the_rows_file(
     data = [{f"column{number}": number} for number in range(100)]
     result = run(tmp_path, data, evaluators={"e": lambda **_: 1})
     assert len(table_of(result)[0]) == 50
-    assert result.notes == ["eval_results.csv has the first 50 of 103 columns"]
+    assert result.notes == ["eval_results.csv has the first 50 of 104 columns"]
     assert rows_of(result)[99]["inputs.column99"] == 99
 
 
