@@ -231,6 +231,7 @@ def _refused_field(error: EndpointError, messages: Sequence[Message]) -> str | N
 
 def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | None:
     """Which parameter of those sent is refused: by `param` and `code` first, then by the words of several servers."""
+    sent = {name: value for name, value in sent.items() if name != FORMAT or _is_format(value)}
     said, candidates = error.said, [name for name in sent if name not in _KEPT]
     root = re.match(r"\w+", error.param or "")
     named = root[0] if root is not None else ""
@@ -256,6 +257,11 @@ def _mention(name: str) -> re.Pattern[str]:
         return re.compile(rf"\b(?:{re.escape(name)}|{camel})\b")
     before = r"['\"`]|\b(?:parameters?|params?|arguments?|fields?|property|name|supplied)\b[:\s\['\"`]*"
     return re.compile(rf"(?:{before}){re.escape(name)}\b|\b{re.escape(name)}(?:=| (?:parameter|field|argument))", re.I)
+
+
+def _is_format(asked: JSON) -> bool:
+    """Whether it is an answer format at all; what is none is refused because it is wrong, not because it is unknown."""
+    return isinstance(asked, dict) and asked.get("type") in ("json_schema", "json_object", "text")
 
 
 def _formats(asked: JSON) -> Iterator[tuple[str, JSON]]:
