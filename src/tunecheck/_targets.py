@@ -56,6 +56,22 @@ class CallsMade:
     answered: int = 0
     masked: int = 0
 
+    def plus(self, more: "CallsMade") -> "CallsMade":
+        """Both together."""
+        return CallsMade(
+            self.calls + more.calls,
+            _sum(self.input_tokens, more.input_tokens),
+            _sum(self.output_tokens, more.output_tokens),
+            _sum(self.cached_input_tokens, more.cached_input_tokens),
+            self.asked + more.asked,
+            self.answered + more.answered,
+            self.masked + more.masked,
+        )
+
+
+def _sum(known: int | None, more: int | None) -> int | None:
+    return known if more is None else (known or 0) + more
+
 
 class CostTracker(Protocol):
     """Counts the cost of the calls to one endpoint, one by one, within the run's budget."""

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
@@ -179,7 +179,9 @@ class Session:
             if isinstance(effect, Send):
                 async with _one_call(self.costs) as count:
                     reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-                    outcome = Outcome(self.clock.exchanged(), **asdict(reply))
+                    outcome = Outcome(
+                        self.clock.exchanged(), **{each.name: getattr(reply, each.name) for each in fields(reply)}
+                    )
                     if _was_asked(outcome):
                         count(outcome.made)
                 return outcome

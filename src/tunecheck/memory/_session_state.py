@@ -35,9 +35,7 @@ class Spent:
     def add(self, outcome: Outcome) -> None:
         if outcome.adopted:  # nobody was asked
             return
-        before, more = asdict(self.made), asdict(outcome.made)
-        sums = {name: _sum(before[name], more[name]) for name in before}
-        self.made = CallsMade(**{name: count for name, count in sums.items() if count is not None})
+        self.made = self.made.plus(outcome.made)
         if outcome.latency_ms is not None:
             self.latency_ms = (self.latency_ms or 0.0) + outcome.latency_ms
 
@@ -194,7 +192,3 @@ class SessionState:
         if state.registered and state.question_at is not None:
             state.since_question = self._replies[state.question_at :]
             state.registered = False
-
-
-def _sum(known: int | None, more: int | None) -> int | None:
-    return known if more is None else (known or 0) + more

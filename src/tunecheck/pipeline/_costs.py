@@ -8,7 +8,7 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 
 from tunecheck._errors import ReplyError, StopRunError
 from tunecheck._json import JSON
@@ -17,6 +17,8 @@ from tunecheck.endpoints._base import Price, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """The usual rule of thumb for English text."""
+
+_COUNTS = tuple(each.name for each in fields(CallsMade))
 
 _USUAL = Usage(1_000, 500)
 """A call of which nothing is known."""
@@ -217,11 +219,12 @@ class ReportedUsage:
 
     def _add(self, side: list[int], made: CallsMade) -> CallsMade:
         before = [*map(max, self._by_call, self._by_answer)]
-        told = asdict(made)
-        for at, more in enumerate(told.values()):
+        told = [getattr(made, name) for name in _COUNTS]
+        for at, more in enumerate(told):
             side[at] += more or 0
         new = [max(pair) - known for *pair, known in zip(self._by_call, self._by_answer, before, strict=True)]
-        return CallsMade(**{name: counted for name, counted in zip(told, new, strict=True) if told[name] is not None})
+        counted = zip(_COUNTS, told, new, strict=True)
+        return CallsMade(**{name: count for name, given, count in counted if given is not None})
 
 
 class EndpointCosts:

@@ -45,7 +45,7 @@ def _cell(value: JSON) -> str | int | float:
     if isinstance(value, str):
         if value.isalnum():  # a quick way past the expression for most texts
             return value
-        shown = value if value.isprintable() else _without_controls(value)
+        shown = _without_controls(value)
         return f"'{shown}" if _FORMULA.match(shown) else shown
     if value is None:
         return ""
@@ -57,6 +57,8 @@ def _cell(value: JSON) -> str | int | float:
 
 
 def _without_controls(text: str) -> str:
+    if text.isprintable():  # as most are, which is seen ten times as fast
+        return text
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
