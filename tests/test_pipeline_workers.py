@@ -180,7 +180,9 @@ def test_by_default_only_evaluators_that_say_they_burn_cpu_leave_the_process(
     result = run(tmp_path, DATA * 10, evaluators=evaluators, workers=None)
     assert pids(result, "untrusted") == {os.getpid()}
     assert os.getpid() not in pids(result, "burns")
-    assert any(note.startswith("in this process, which ends if they crash: untrusted;") for note in result.notes)
+    assert any(
+        note.startswith("evaluators in this process, whose crash would end it: untrusted;") for note in result.notes
+    )
 
 
 def test_by_default_few_rows_start_no_process(tmp_path: Path, judges: ModuleType) -> None:

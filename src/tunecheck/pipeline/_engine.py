@@ -189,7 +189,7 @@ class Engine:
         risky = [e.name for e in plan.evaluators if is_foreign(e) and e.name not in {*sent, *stay}]
         if risky and isolate:
             self.tally.notes.append(
-                f"in this process, which ends if they crash: {', '.join(risky)}; "
+                f"evaluators in this process, whose crash would end it: {', '.join(risky)}; "
                 "workers=N (--workers N) runs those that can be sent there in processes"
             )
         return sent
