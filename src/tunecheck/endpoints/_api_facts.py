@@ -129,6 +129,8 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return other if other not in self.parameters and other not in given else None
 
     def _format(self, asked: JSON) -> JSON:
+        if not self.formats:
+            return asked
         forms = ((name, value) for name, value in _formats(asked) if name not in self.formats)
         return next(forms, ("", None))[1]
 
