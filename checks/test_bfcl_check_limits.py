@@ -25,6 +25,8 @@ from tunecheck.simulators import find_simulator
 
 NAMES = "GorillaFileSystem MathAPI MessageAPI TicketAPI TradingBot TravelAPI TwitterAPI VehicleControlAPI".split()
 CLASSES = {name: find_simulator(name) for name in NAMES}
+for simulator in CLASSES.values():
+    simulator.tool_definitions()  # compiles the annotations of its own operations
 
 def judged(case):
     compat, mode = case["compat"], case["mode"]

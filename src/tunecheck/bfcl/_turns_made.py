@@ -22,6 +22,9 @@ from tunecheck.simulators._base import ArgumentError
 _ASKS = re.compile(r"(^|_)(get|find|list|show|view|check|search|look|display|read|fetch|query)(_|$)", re.IGNORECASE)
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 
+_MOST_BYTES = 50_000_000
+"""Most bytes of states and texts that are gone through for one conversation: some tenths of a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -50,6 +53,9 @@ class Sides:
         turns: the model's calls by turn, up to the one that failed, the last.
         simulators: make the backends.
         lacks_results: whether the turn failed for want of a result, rather than by its state.
+
+    Raises:
+        ValueError: states or results are too large to go through.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class Sides:
         *,
         lacks_results: bool,
     ) -> None:
+        self._left = _MOST_BYTES
         self.turn = len(turns)
         self.lacks_results = lacks_results
         self._entry, self._turns, self._simulators = entry, turns, simulators
@@ -69,7 +76,7 @@ class Sides:
             for item in items:
                 truth.make_truth(item)
         self.wanted = [
-            _made(truth.backend, NestedCall(call.name, call.arguments), "")
+            self._made(truth.backend, NestedCall(call.name, call.arguments), "")
             for item in entry.truth[self.turn - 1]
             for call in truth.calls(item)
         ]
@@ -81,17 +88,37 @@ class Sides:
         parts = [dumps(cast("JSON", said)).decode() if said else "", simulators.definitions(truth.backend)]
         self.results: set[str] = set()
         for number, calls in enumerate(turns[:-1], 1):
-            made = [_made(answered.backend, call, "") for call in calls]
+            made = [self._made(answered.backend, call, "") for call in calls]
             self.results |= {one.result.text for one in made}
             if not entry.truth[number - 1]:
                 self.early += [(number, one) for one in made if one.changed]
         parts += self.results
         self.made: list[Made] = []
         for call in turns[-1]:
-            one = _made(answered.backend, call, _searchable(parts))
+            one = self._made(answered.backend, call, _searchable(parts))
             self.made.append(one)
             parts.append(one.result.text)
             self.results.add(one.result.text)
+
+    def _made(self, backend: Backend, nested: NestedCall, known: str) -> Made:
+        before, state, call = _kept(backend), pickle.dumps(backend.states()), _plain(nested)
+        self._left -= 2 * (len(before) + len(state)) + len(known)
+        if self._left < 0:
+            raise ValueError("the conversation's states and results are too large to go through")
+        result = make_call(backend, nested)
+        operations = [each.operations().get(call.name) for each in backend.simulators.values()]
+        operation = next(filter(None, operations), None)
+        refused = operation is not None and result.error
+        if operation is not None:
+            call = bind_positional(call, operation.parameters)
+            try:
+                operation.bind((), call.arguments)
+            except ArgumentError:
+                refused = False
+        changed = pickle.dumps(backend.states()) != state
+        acted = changed or _kept(backend) != before
+        looked = not (acted or result.error) and _found_out(call, result, backend)
+        return Made(call, result, changed, acted, refused, looked, known)
 
     @property
     def names(self) -> frozenset[str]:
@@ -130,24 +157,6 @@ def _plain(call: NestedCall) -> FunctionCall:
         name: value.text() if isinstance(value, NestedCall) else value for name, value in call.arguments.items()
     }
     return FunctionCall(call.name, cast("dict[str, JSON]", arguments))
-
-
-def _made(backend: Backend, nested: NestedCall, known: str) -> Made:
-    before, state, call = _kept(backend), pickle.dumps(backend.states()), _plain(nested)
-    result = make_call(backend, nested)
-    operations = [each.operations().get(call.name) for each in backend.simulators.values()]
-    operation = next(filter(None, operations), None)
-    refused = operation is not None and result.error
-    if operation is not None:
-        call = bind_positional(call, operation.parameters)
-        try:
-            operation.bind((), call.arguments)
-        except ArgumentError:
-            refused = False
-    changed = pickle.dumps(backend.states()) != state
-    acted = changed or _kept(backend) != before
-    looked = not (acted or result.error) and _found_out(call, result, backend)
-    return Made(call, result, changed, acted, refused, looked, known)
 
 
 def _found_out(call: FunctionCall, result: Result, backend: Backend) -> bool:
