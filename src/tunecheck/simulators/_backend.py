@@ -145,7 +145,7 @@ class Backend:
                 operation.bind(*_split(call.arguments, operation, positional)),
             )
             work = partial(operation.method, simulator, **arguments)
-            if inspect.iscoroutinefunction(operation.method):
+            if operation.waits:
                 work = partial(asyncio.run, _awaited(work))  # in a thread of its own, which has no event loop
             elif simulator.bounded:
                 return success(work())

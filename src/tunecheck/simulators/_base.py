@@ -23,6 +23,7 @@ shared, so it needs no locks and may keep everything in plain attributes.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import json
@@ -133,7 +134,7 @@ class ArgumentError(Exception):
 class Operation:
     """One operation: its name, the method, its parameters in order, and which of them must be given.
 
-    `positional` counts the parameters that may be given by position.
+    `positional` counts the parameters that may be given by position. `waits`: it is an `async def`.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Operation:
     parameters: tuple[str, ...]
     required: tuple[str, ...]
     positional: int
+    waits: bool = False
 
     def bind(self, positional: Sequence[JSON], named: Mapping[str, JSON]) -> dict[str, JSON]:
         """All arguments by parameter name.
@@ -183,15 +185,20 @@ def _operation(name: str, method: Callable[..., object]) -> Operation:
         raise PluginError(f"the tool {method.__qualname__} has *args, **kwargs or '/'; name its parameters one by one")
     required = tuple(each.name for each in parameters if each.default is each.empty)
     names = tuple(each.name for each in (*by_position, *by_name))
-    return Operation(name, method, names, required, len(by_position))
+    return Operation(name, method, names, required, len(by_position), inspect.iscoroutinefunction(method))
 
 
 def tool_definition(operation: Operation) -> dict[str, JSON]:
-    """The OpenAI tool of an operation, from its signature and docstring.
+    """The OpenAI tool of an operation, from its signature and docstring: a new object each time.
 
     Raises:
         PluginError: an annotation that names a type which is not there.
     """
+    return copy.deepcopy(_definition(operation))
+
+
+@functools.cache
+def _definition(operation: Operation) -> dict[str, JSON]:
     try:
         hints = typing.get_type_hints(operation.method)
     except (NameError, TypeError, AttributeError) as error:
