@@ -111,10 +111,17 @@ def cause_named(code: str) -> Cause:
     return Cause(code, f"{head.replace('_', ' ')}: {kind.replace('_', ' ')}".rstrip(": "), "model", _EXAMPLES)
 
 
+_PLACES = {code: place for place, code in enumerate(CAUSES)}
+
+
+def place_of(code: str) -> int:
+    """The place of a cause in the order in which they are looked for; last where it is not listed."""
+    return _PLACES.get(code, len(_PLACES))
+
+
 def in_order(codes: Iterable[str]) -> list[str]:
     """Codes in the order in which causes are looked for; those that are not listed last."""
-    places = {code: place for place, code in enumerate(CAUSES)}
-    return sorted(codes, key=lambda code: (places.get(code, len(places)), code))
+    return sorted(codes, key=lambda code: (place_of(code), code))
 
 
 _OVERFLOWS = (

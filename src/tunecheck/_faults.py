@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from tunecheck._causes import CAUSES
 from tunecheck._describe import converted
 from tunecheck._json import JSON, dumps
 from tunecheck._messages import clean
@@ -47,11 +48,7 @@ CODES: dict[str, str] = {
     "step_limit": "the step limit was reached",
     "overflow": "the conversation no longer fits into the context window",
     "cut_off": "an answer was cut off at the token limit",
-    "loop": "the same call again and again",
-    "skipped_lookup": "acted without looking up what it needed",
-    "against_state": "acted against the state as it was",
-    "gave_up": "gave up after an error",
-    "unfounded_value": "made up a value that nothing had given",
+    **{code: CAUSES[code].title for code in ("loop", "skipped_lookup", "against_state", "gave_up", "unfounded_value")},
     "needless_step": "took a needless step",
     "invalid_entry": "the row itself cannot be judged",
     "below_threshold": "below the threshold",

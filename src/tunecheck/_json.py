@@ -159,6 +159,14 @@ def whole_number(value: JSON) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def value_of(text: str | bytes) -> JSON:
+    """What a JSON text holds; None where it is none."""
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
 def real_number(value: JSON) -> float | None:
     """The value where it is a number; None where it is anything else, true and false included."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

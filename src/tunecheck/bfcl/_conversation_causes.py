@@ -4,8 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from tunecheck._causes import CUT_OFF
-from tunecheck._faults import CODES, Fault, shown_value
+from tunecheck._faults import CODES, Fault, cut, shown_value
 from tunecheck._json import JSON, canonical
 from tunecheck.bfcl._turns_made import Made, Sides
 from tunecheck.calls._matching.faults import argument_faults, call_faults
@@ -25,6 +27,8 @@ _MOST_WORDS = 6
 
 _FEWEST_DIGITS = 3
 """Shorter numbers are amounts that a model may choose."""
+
+_MOST_CALL = 160
 
 _PARTS = re.compile(r"\d+(?:\.\d+)?|[^\W\d]+")
 
@@ -177,15 +181,7 @@ def _compared(sides: Sides) -> Iterator[Fault]:
     for made in sides.made if not faults else ():
         if made.acted and not any(_same(made.call, each.call) for each in sides.wanted):
             faults.append(Fault(code="extra_call", call=made.call.name, actual=made.call.arguments))
-    for fault in faults[:_TIMES]:
-        yield Fault(
-            code=fault.code,
-            call=fault.call,
-            path=fault.path,
-            turn=sides.turn,
-            expected=fault.expected,
-            actual=fault.actual,
-        )
+    yield from (replace(fault, turn=sides.turn) for fault in faults[:_TIMES])
 
 
 def _between(code: str, sides: Sides, wanted: FunctionCall, made: FunctionCall, words: str) -> Fault:
@@ -217,8 +213,7 @@ def _plain(call: FunctionCall) -> Mapping[str, JSON]:
 
 
 def _written(call: FunctionCall) -> str:
-    text = canonical_text([call])
-    return text if len(text) <= 160 else f"{text[:160]}…"
+    return cut(canonical_text([call]), _MOST_CALL)
 
 
 def _error(made: Made) -> str:

@@ -30,6 +30,7 @@ _Results: TypeAlias = "Counter[str | bytes]"
 
 _LONG = 2_000  # from how many characters on a result counts as long
 _PASSED = Verdict(True)
+_COMPARED = Judging()
 
 _EXPLAINED = (
     "multi_turn:instance_state_mismatch",
@@ -237,9 +238,9 @@ def _empty(turn: Turn) -> Verdict | None:
     return failed("multi_turn:empty_turn_model_response", "no call was made; the ground truth makes some")
 
 
-def _state_mismatch(truth: Attempt, answered: Attempt, judging: Judging | None = None) -> Verdict | None:
+def _state_mismatch(truth: Attempt, answered: Attempt, judging: Judging = _COMPARED) -> Verdict | None:
     found = differences(truth.backend.states(), answered.backend.states())
-    difference = next((each for each in found if judging is None or not judging.ignores(each.path)), None)
+    difference = next((each for each in found if not judging.ignores(each.path)), None)
     if difference is None:
         return None
     return failed("multi_turn:instance_state_mismatch", str(difference), path=difference.path)

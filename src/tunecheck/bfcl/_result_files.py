@@ -79,7 +79,8 @@ class ResultFile:
         name = row_id(name, self.category)
         if "result" not in value:
             return Recorded(name, problem=f"row {number} has no result")
-        return Recorded(name, value["result"], course=Course.read(value))
+        course = Course.read(value) if self.category.multi_turn else UNKNOWN
+        return Recorded(name, value["result"], course=course)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,23 @@ class Made:
     known: str
 
 
+class _Watched:
+    """A backend, with the `state` that is compared and all that its simulators `kept` after the last call."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.state = self.kept = b""
+        self.look()
+
+    def look(self) -> tuple[bool, bool]:
+        """Whether the state, and whether anything, is another than when it was looked at last."""
+        before = self.state, self.kept
+        self.state = pickle.dumps(self.backend.states())
+        self.kept = pickle.dumps([vars(simulator) for simulator in self.backend.simulators.values()])
+        changed = self.state != before[0]
+        return changed, changed or self.kept != before[1]
+
+
 class Sides:
     """The calls `made` in a turn by the model, and those `wanted` by the ground truth, each on simulators of its own.
 
@@ -75,34 +92,35 @@ class Sides:
         for items in entry.truth[: self.turn - 1]:
             for item in items:
                 truth.make_truth(item)
+        watched = _Watched(truth.backend)
         self.wanted = [
-            self._made(truth.backend, NestedCall(call.name, call.arguments), "")
+            self._made(watched, NestedCall(call.name, call.arguments), "")
             for item in entry.truth[self.turn - 1]
             for call in truth.calls(item)
         ]
         self._truth = truth.backend
         self.found = _searchable([wanted.result.text for wanted in self.wanted])
-        answered = Attempt(simulators, entry)
+        watched = _Watched(Attempt(simulators, entry).backend)
         self.early: list[tuple[int, Made]] = []
         """Calls that changed the state in turns that ask for none, with the turns' numbers from 1."""
         parts = [dumps(cast("JSON", said)).decode() if said else "", simulators.definitions(truth.backend)]
         self.results: set[str] = set()
         for number, calls in enumerate(turns[:-1], 1):
-            made = [self._made(answered.backend, call, "") for call in calls]
+            made = [self._made(watched, call, "") for call in calls]
             self.results |= {one.result.text for one in made}
             if not entry.truth[number - 1]:
                 self.early += [(number, one) for one in made if one.changed]
         parts += self.results
         self.made: list[Made] = []
         for call in turns[-1]:
-            one = self._made(answered.backend, call, _searchable(parts))
+            one = self._made(watched, call, _searchable(parts))
             self.made.append(one)
             parts.append(one.result.text)
             self.results.add(one.result.text)
 
-    def _made(self, backend: Backend, nested: NestedCall, known: str) -> Made:
-        before, state, call = _kept(backend), pickle.dumps(backend.states()), _plain(nested)
-        self._left -= 2 * (len(before) + len(state)) + len(known)
+    def _made(self, watched: _Watched, nested: NestedCall, known: str) -> Made:
+        backend, call = watched.backend, _plain(nested)
+        self._left -= 2 * (len(watched.kept) + len(watched.state)) + len(known)
         if self._left < 0:
             raise ValueError("the conversation's states and results are too large to go through")
         result = make_call(backend, nested)
@@ -115,8 +133,7 @@ class Sides:
                 operation.bind((), call.arguments)
             except ArgumentError:
                 refused = False
-        changed = pickle.dumps(backend.states()) != state
-        acted = changed or _kept(backend) != before
+        changed, acted = watched.look()
         looked = not (acted or result.error) and _found_out(call, result, backend)
         return Made(call, result, changed, acted, refused, looked, known)
 
@@ -174,8 +191,3 @@ def _tells(leaf: object) -> bool:
 def _searchable(texts: Iterable[str]) -> str:
     """Texts in which values are looked for: in small letters, numbers without commas."""
     return _COMMA.sub("", "\n".join(texts).casefold())
-
-
-def _kept(backend: Backend) -> bytes:
-    """All that the simulators hold."""
-    return pickle.dumps([vars(simulator) for simulator in backend.simulators.values()])

@@ -26,6 +26,9 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
 _CACHED_CHARACTERS = 262_144  # a longer text is read anew for each row, so that the cache stays small
 _MOST_NESTED = 4  # wrappers in wrappers, JSON text in JSON text
 
+TOOL_COLUMNS = ("tool_definitions", "tools", "functions")
+"""The columns in which rows have definitions, the first of them that is there."""
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionDefinition:

@@ -145,10 +145,11 @@ def check(options: CheckOptions, invocation: Invocation) -> int:
 
 def _findings(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: CheckOptions) -> Iterator[Finding]:
     """Of each row what can be wrong with any; of one with turns what its simulators say, too."""
+    from tunecheck.calls._schemas import TOOL_COLUMNS
     from tunecheck.datasets._bfcl.files import find_bfcl
     from tunecheck.datasets._multi_turn_check import findings
     from tunecheck.datasets._row_check import RowCheck
-    from tunecheck.pipeline._mapping import Constant, parse_mapping
+    from tunecheck.pipeline._mapping import parse_mapping, value_reader
     from tunecheck.simulators._backend import Backends
     from tunecheck.simulators._long_context import LongContext
 
@@ -156,15 +157,8 @@ def _findings(dataset: Dataset, rows: Iterable[Mapping[str, object]], options: C
     backends = Backends(trust=Trust.of_command(options.trust or ()).of(*dataset.files))
     mapping = parse_mapping(dataset.defaults.column_mapping, "the data set's column_mapping")
 
-    def value(row: Mapping[str, object], parameter: str, *columns: str) -> object:
-        mapped = mapping.get(parameter)
-        if mapped is None:
-            return next((row[column] for column in (parameter, *columns) if row.get(column) is not None), None)
-        return mapped.value if isinstance(mapped, Constant) else mapped.value_in(row, {})
-
-    row_check = RowCheck(
-        lambda row: value(row, "ground_truth"), lambda row: value(row, "tool_definitions", "tools", "functions")
-    )
+    truth, tools = (value_reader({"default": mapping}, *names) for names in (("ground_truth",), TOOL_COLUMNS))
+    row_check = RowCheck(lambda row: truth(row, {}), lambda row: tools(row, {}))
     return findings(rows, backends, long_context=constants, row_check=row_check)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from tunecheck import _json
 from tunecheck._errors import DataError, told_as
 from tunecheck._json import JSON, dumps, loads
 from tunecheck._regular_files import lines, open_regular
@@ -33,12 +34,7 @@ def decode_row(line: bytes) -> RawRow:
 
 def value_of(raw: msgspec.Raw | bytes | None) -> JSON:
     """A value as plain JSON; None where there is none, or it cannot be read."""
-    if raw is None:
-        return None
-    try:
-        return loads(bytes(raw))
-    except ValueError:
-        return None
+    return None if raw is None else _json.value_of(bytes(raw))
 
 
 def text_of(raw: msgspec.Raw | None) -> str | None:

@@ -119,13 +119,13 @@ class Course:
         turns = [turn for turn in log if isinstance(turn, dict)] if isinstance(log, list) else []
         steps = [list(_steps(turn)) for turn in turns]
         calls_made: JSON = [[_calls_made(step) for step in turn] for turn in steps]
-        reasons: JSON = [[_finish_reason(step) for step in turn] for turn in steps]
+        reasons = [[_finish_reason(step) for step in turn] for turn in steps]
         items = (item for turn in turns for step in turn.values() if isinstance(step, list) for item in step)
         endings = (_ending(item) for item in items if isinstance(item, dict) and item.get("role") == "handler_log")
         ended_by = next(filter(None, endings), None)
-        known = any(reason is not None for turn in steps for reason in map(_finish_reason, turn))
+        known: JSON = [*reasons] if any(reason is not None for turn in reasons for reason in turn) else None
         forced_quit = ended_by is not None or record.get("forced_quit") is True
-        return cls(calls_made if steps else None, reasons if known else None, forced_quit, ended_by)
+        return cls(calls_made if steps else None, known, forced_quit, ended_by)
 
     def decoded(self, turn: int, step: int, decoded: Decoded) -> Decoded:
         """The calls of a step as they were read when the conversation took place, not as they would be read now."""

@@ -21,15 +21,12 @@ _SYSTEM = ("system", "developer")
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A row that can be asked for: its turns' messages; a row of one question has one turn, and no `scenario`."""
+    """A row that can be asked for, with the keys of its turns' messages; one of a single question has no `scenario`."""
 
     row: Row
     messages: Sequence[Message]
+    turns: Sequence[Sequence[bytes]]
     scenario: Scenario | None = None
-
-    def turns(self) -> list[list[bytes]]:
-        turns = [self.messages] if self.scenario is None else self.scenario.turns
-        return [_keys(_spoken(messages)) for messages in turns]
 
     def tools(self, turn: int) -> list[Tool]:
         """What is offered in a turn."""
@@ -44,13 +41,13 @@ class _Known:
 
         `steps`: how many answers each turn has, for a request in whose messages results look like a user's.
         """
-        turns, turn, step = self.turns(), 0, 0
+        turns, turn, step = self.turns, 0, 0
         spoken = _spoken(request.messages)
         if self.scenario is None:
             return (0, 0) if _keys(spoken) == turns[0] else None
         if _keys(spoken[: len(turns[0])]) != turns[0]:
             return None
-        left: list[bytes] = []
+        left: Sequence[bytes] = ()
         for message in spoken[len(turns[0]) :]:
             role = message.get("role")
             following = turns[turn + 1] if turn + 1 < len(turns) else None
@@ -61,7 +58,7 @@ class _Known:
             elif following and content_key([message]) == following[0]:
                 turn, step, left = turn + 1, 0, following[1:]
             elif role == "user" and (request.tools or step >= _at(steps, turn)):  # else it may hold results
-                if following != []:
+                if following is None or following:
                     return None
                 turn, step = turn + 1, 0  # it says that functions were added
         return turn, step
@@ -150,9 +147,10 @@ class RowSource(AnswerSource):
 
 def _known(row: Row, backends: Backends, target: EndpointTarget) -> _Known:
     if row.values.get("turns") is None:
-        return _Known(row, target.request(row).messages)
+        messages = target.request(row).messages
+        return _Known(row, messages, [_keys(_spoken(messages))])
     scenario = read_scenario(row, backends)
-    return _Known(row, scenario.turns[0], scenario)
+    return _Known(row, scenario.turns[0], [_keys(_spoken(turn)) for turn in scenario.turns], scenario)
 
 
 def _shown(known: _Known, turn: int, request: ChatRequest) -> list[Tool]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tunecheck._messages import did_you_mean
+from tunecheck.calls._matching.names import named_arguments
 from tunecheck.calls._model import FunctionCall
-from tunecheck.calls._python_text import bind_positional
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.datasets._reading import usable_id
@@ -109,7 +109,7 @@ def schema_findings(entry: str, call: FunctionCall, tools: ToolDefinitions, turn
     definition = tools.get(call.name)
     if definition is None:
         return []
-    violations = definition.check(bind_positional(call, definition.parameter_names).arguments).violations
+    violations = definition.check(named_arguments(call, tools).arguments).violations
     text = one_line("; ".join(violations))
     return [Finding(entry, "breaks_schema", text, turn, call_text(call))] if violations else []
 

@@ -15,7 +15,7 @@ from tunecheck.formats._api_shapes import REASONING_FIELDS
 Message: TypeAlias = Mapping[str, JSON]
 
 FORMAT = "response_format"
-_LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """The two names of the same limit: newer models take only the second, older servers only the first."""
 
 _KEPT = frozenset({"model", "messages", "tools", "tool_choice", "functions", "function_call", "stream"})
@@ -97,7 +97,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             if name_sent is not None and (name != FORMAT or value_sent is not None):
                 sent[name_sent] = value_sent
         if roomy and self.room is not None:
-            limit = next((name for name in _LIMITS if name in sent), self._name("max_tokens", given))
+            limit = next((name for name in LIMITS if name in sent), self._name("max_tokens", given))
             if limit is not None:
                 sent[limit] = max(self.room, whole_number(sent.get(limit)) or 0)
         return sent
@@ -125,7 +125,7 @@ class ApiFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def _name(self, name: str, given: Mapping[str, JSON]) -> str | None:
         if name not in self.parameters:
             return name
-        other = _LIMITS.get(name)
+        other = LIMITS.get(name)
         return other if other not in self.parameters and other not in given else None
 
     def _format(self, asked: JSON) -> JSON:
@@ -238,8 +238,8 @@ def _refused_parameter(error: EndpointError, sent: Mapping[str, JSON]) -> str | 
     root = re.match(r"\w+", error.param or "")
     named = root[0] if root is not None else ""
     named = named if named in sent else _OF_RESPONSES.get(named, named)
-    if named in _LIMITS and named not in sent:
-        named = _LIMITS[named]
+    if named in LIMITS and named not in sent:
+        named = LIMITS[named]
     told = error.code in _CODES or _NOT_TAKEN.search(said) is not None
     if named in candidates and (told or named == FORMAT):
         return named

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from tunecheck._json import JSON
+from tunecheck.endpoints._api_facts import FORMAT, LIMITS
 
-_LIMITS = ("max_tokens", "max_completion_tokens")
 _PARTS: Mapping[str, str] = {"text": "text", "image_url": "image", "input_audio": "audio", "file": "file"}
 
 
@@ -18,9 +18,9 @@ def responses_body(chat: Mapping[str, JSON]) -> dict[str, JSON]:
             body["tools"] = [_flat({"strict": False}, tool) for tool in value]
         elif name == "tool_choice":
             body[name] = _flat({}, value)
-        elif name in _LIMITS:
+        elif name in LIMITS:
             body["max_output_tokens"] = value
-        elif name == "response_format" and isinstance(value, dict):
+        elif name == FORMAT and isinstance(value, dict):
             held = value.get("json_schema")
             body["text"] = {"format": {**(held if isinstance(held, dict) else {}), "type": value.get("type")}}
         elif name == "reasoning_effort":

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from tunecheck._causes import CUT_OFF, error_cause
 from tunecheck._faults import Fault
-from tunecheck._json import JSON, canonical, loads
+from tunecheck._json import JSON, canonical, value_of
+from tunecheck.calls._matching.names import plain_name
 from tunecheck.calls._model import Reading
-from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.calls._schemas import TOOL_COLUMNS, ToolDefinitions
 from tunecheck.formats._reading import read_calls, without_thoughts
 from tunecheck.pipeline._answer_wording import asks_back, refuses
 
@@ -36,7 +37,6 @@ _TIMES = 3
 _AMBIGUOUS = frozenset({"bfcl", "bfcl_text"})
 """Forms that data and prose have, too."""
 
-_TOOLS = ("tool_definitions", "tools", "functions")
 _TAG = re.compile(r"<(/?)(\w+)[=>\s]")
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)  # the last one may be left open
 
@@ -71,7 +71,7 @@ class Answer:
         codes = frozenset(fault.code for fault in faults)
         turns = _turns(columns)
         response = _response(columns, arguments) if turns is None else _last_step(turns, faults)
-        tools = ToolDefinitions.first_of(source.get(name) for source in (arguments, row) for name in _TOOLS)
+        tools = ToolDefinitions.first_of(source.get(name) for source in (arguments, row) for name in TOOL_COLUMNS)
         expects_call = not codes.isdisjoint(_UNSEEN - {"unreadable_call"}) or (kind == "call" and turns is None)
         return cls(
             columns=columns,
@@ -202,8 +202,8 @@ def _is_open(text: str) -> bool:
 def _of_encoding(response: object) -> Iterator[Fault]:
     """Calls of an API whose arguments are not the JSON text of an object, or that of such a text."""
     for name, arguments in _written_arguments(response):
-        read = _loaded(arguments)
-        if isinstance(read, str) and isinstance(_loaded(read), dict):
+        read = value_of(arguments)
+        if isinstance(read, str) and isinstance(value_of(read), dict):
             yield Fault(code="double_encoded", call=name, actual=arguments)
         elif not isinstance(read, dict):
             yield Fault(code="bad_arguments", call=name, actual=arguments)
@@ -225,7 +225,7 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 def encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
     """Whether a value is the JSON text of a list or object that was expected as itself."""
-    read = _loaded(fault.actual) if isinstance(fault.actual, str) else None
+    read = value_of(fault.actual) if isinstance(fault.actual, str) else None
     if not isinstance(read, (list, dict)) or not fault.code.startswith("wrong_argument") or is_text(fault, tools):
         return False
     return any(type(each) is type(read) for each in _accepted(fault))
@@ -239,19 +239,11 @@ def is_text(fault: Fault, tools: ToolDefinitions) -> bool:
     """Whether the tool wants a text there, as of code, where none is expected."""
     if any(isinstance(each, str) and each for each in _accepted(fault)):
         return False
-    wanted = _plain(fault.call or "")
-    definition = next((tools.get(name) for name in tools if _plain(name) == wanted), None)
+    wanted = plain_name(fault.call or "")
+    definition = next((tools.get(name) for name in tools if plain_name(name) == wanted), None)
     properties = definition.parameters.get("properties") if definition is not None else None
     schema = properties.get(fault.path or "") if isinstance(properties, dict) else None
     return isinstance(schema, dict) and schema.get("type") == "string"
-
-
-def _loaded(text: str) -> JSON:
-    """The value of a JSON text; None where it is none."""
-    try:
-        return loads(text)
-    except ValueError:
-        return None
 
 
 def _of_calls(answer: Answer) -> Iterator[Fault]:
@@ -268,9 +260,9 @@ def _of_calls(answer: Answer) -> Iterator[Fault]:
 
 def _of_names(answer: Answer) -> Iterator[Fault]:
     """Called names that no tool has: written otherwise, or made up."""
-    plain = {_plain(tool): tool for tool in answer.tools}
+    plain = {plain_name(tool): tool for tool in answer.tools}
     for name in dict.fromkeys(call.name for call in answer.reading.calls):
-        tool = plain.get(_plain(name))
+        tool = plain.get(plain_name(name))
         if not plain or name in answer.tools:
             continue
         if tool is None:
@@ -294,10 +286,6 @@ def _of_name(name: str, tools: ToolDefinitions) -> Fault:
         renamed = f"{words}; perhaps it is renamed from {alike[0]}"
         return Fault(code="unknown_function", call=name, expected=alike[0], message=renamed)
     return Fault(code="unknown_function", call=name, message=words)
-
-
-def _plain(name: str) -> str:
-    return name.replace(".", "_").replace("-", "_").casefold()
 
 
 def _of_repetition(answer: Answer) -> Iterator[Fault]:

@@ -206,8 +206,8 @@ class ReportedUsage:
     the conversation: the larger sum of the two is what counts.
     """
 
-    _by_call: list[int] = field(default_factory=lambda: [0] * len(fields(CallsMade)))
-    _by_answer: list[int] = field(default_factory=lambda: [0] * len(fields(CallsMade)))
+    _by_call: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
+    _by_answer: list[int] = field(default_factory=lambda: [0] * len(_COUNTS))
 
     def add_calls(self, made: CallsMade) -> CallsMade:
         """Calls were made; the part that was not counted yet."""

@@ -315,7 +315,7 @@ def row_kind_reader(
     layers: Mapping[str, Mapping[str, Mapped]],
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], str | None]:
     """A function from a row's data and target columns to `call`, `answer`, or None where it has no ground truth."""
-    truth, definitions = _value_reader(layers, _GROUND_TRUTH), _value_reader(layers, _TOOLS)
+    truth, definitions = value_reader(layers, _GROUND_TRUTH), value_reader(layers, _TOOLS)
 
     def kind(data: Mapping[str, object], target: Mapping[str, object]) -> str | None:
         value = truth(data, target)
@@ -327,14 +327,18 @@ def row_kind_reader(
     return kind
 
 
-def _value_reader(
-    layers: Mapping[str, Mapping[str, Mapped]], parameter: str
+def value_reader(
+    layers: Mapping[str, Mapping[str, Mapped]], parameter: str, *columns: str
 ) -> Callable[[Mapping[str, object], Mapping[str, object]], object]:
-    """What a parameter is in a row: as it is mapped for all evaluators or for one, else the column of its name."""
+    """What a parameter is in a row: as it is mapped for all evaluators or for one, else the column of its name.
+
+    `columns` are others in which the data may have it.
+    """
     mapped = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
     chosen = next((candidate for candidate in mapped if candidate is not None), None)
     if chosen is None:
-        return lambda data, target: data.get(parameter)
+        names = (parameter, *columns)
+        return lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)
     if isinstance(chosen, Constant):
         value = chosen.value
         return lambda data, target: value

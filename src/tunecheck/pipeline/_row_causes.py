@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from tunecheck._causes import CAUSES, error_cause
+from tunecheck._causes import CAUSES, error_cause, place_of
 from tunecheck._faults import Fault, read_faults
 from tunecheck.calls._matching.faults import argument_faults, call_faults
 from tunecheck.calls._matching.match import match_calls
@@ -18,7 +18,6 @@ from tunecheck.pipeline._answer_causes import Answer, answer_causes, encoded_twi
 from tunecheck.pipeline._results import RowState
 from tunecheck.pipeline._scoring import BoundEvaluator
 
-_ORDER = {code: position for position, code in enumerate(CAUSES)}
 _FAILED, _RESULT, _PROPERTIES = "fail", "_result", "_properties"
 
 _CAUSES = {
@@ -48,13 +47,9 @@ def decide_cause(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Fault
     if "target" not in state.errors and not any(_FAILED in output.values() for output in state.outputs.values()):
         return None
     try:
-        return min(_causes(state, evaluators), key=_position, default=None)
+        return min(_causes(state, evaluators), key=lambda cause: place_of(cause.code), default=None)
     except Exception:  # noqa: BLE001 - a row may hold objects of any class, which raise anything: then nothing is known
         return None
-
-
-def _position(cause: Fault) -> int:
-    return _ORDER.get(cause.code, len(_ORDER))  # of a kind of wrong argument that is not listed
 
 
 def _causes(state: RowState, evaluators: Sequence[BoundEvaluator]) -> Iterator[Fault]:

@@ -8,6 +8,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._files import EvaluatorEntry, MetricEntry, RunFile
 from tunecheck._json import JSON
 from tunecheck.calls._matching.values import MatchPolicy
+from tunecheck.calls._schemas import TOOL_COLUMNS
 from tunecheck.pipeline._aggregate import Verdict, VerdictReader, counted_metrics
 from tunecheck.pipeline._mapping import Constant, Mapped, parse_mapping
 from tunecheck.runs._store import Run
@@ -80,7 +81,7 @@ def read_run(run: Run) -> ReportedRun:
         evaluators,
         _reader(manifest, "ground_truth", ("ground_truth", "answer")),
         _reader(manifest, "response", ("response",)),
-        _reader(manifest, "tool_definitions", ("tool_definitions", "tools", "functions")),
+        _reader(manifest, "tool_definitions", TOOL_COLUMNS),
         manifest.group_by,
     )
 

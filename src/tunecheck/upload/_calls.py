@@ -16,7 +16,7 @@ import aiohttp
 import yarl
 
 from tunecheck._errors import EndpointError, RunError
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
 from tunecheck.endpoints import _transport as transport
 from tunecheck.endpoints._auth import Auth
@@ -187,7 +187,7 @@ class Calls:
                     renewed = True
                     return await attempt()
                 raise
-            return ServiceReply(step, reply.status, _json(reply.body))
+            return ServiceReply(step, reply.status, value_of(reply.body))
 
         return await self.persist(step, attempt)
 
@@ -256,16 +256,9 @@ class Calls:
         )
 
 
-def _json(raw: bytes) -> JSON:
-    try:
-        return loads(raw)
-    except ValueError:
-        return None
-
-
 def _error_text(raw: bytes) -> str:
     """The message of `{"error": {"code", "message"}}`, of MLflow's `{"error_code", "message"}`, or the text itself."""
-    body = _json(raw)
+    body = value_of(raw)
     error = value_at(body, "error")
     holder = error if isinstance(error, dict) else body
     if isinstance(holder, dict):

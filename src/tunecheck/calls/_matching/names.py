@@ -41,6 +41,11 @@ def _key(name: str, policy: MatchPolicy) -> str:
     return name.replace(".", "_") if policy.dots_equal_underscores else name
 
 
+def plain_name(name: str) -> str:
+    """A function's name by which other spellings of it are known: letter case, dots and dashes do not count."""
+    return name.replace(".", "_").replace("-", "_").casefold()
+
+
 def named_arguments(call: FunctionCall, definitions: ToolDefinitions) -> FunctionCall:
     """The call with its positional arguments under their names, where its function is defined."""
     definition = definitions.get(call.name)

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tunecheck._json import JSON, dumps, loads
+from tunecheck._causes import CUT_OFF
+from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
+from tunecheck.calls._matching.names import plain_name
 from tunecheck.calls._model import FunctionCall, Reading
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.formats._reading import read_calls
@@ -35,7 +37,7 @@ class Answer:
 
     @property
     def ended_by_length(self) -> bool:
-        return self.completion.finish_reason == "length"
+        return self.completion.finish_reason in CUT_OFF
 
     @cached_property
     def in_text(self) -> Reading:
@@ -63,20 +65,13 @@ class Answer:
 
     def call(self, name: str) -> Mapping[str, JSON] | None:
         """The arguments of its first call of that name, however the name is altered; None where there is none."""
-        last = _plain(name)
-        return next((call.arguments for call in self.calls if _plain(call.name).endswith(last)), None)
-
-
-def _plain(name: str) -> str:
-    return name.replace(".", "_").replace("-", "_").lower()
+        last = plain_name(name)
+        return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
 
 
 def decoded(arguments: JSON) -> JSON:
-    """What a JSON text holds; None where it is none."""
-    try:
-        return loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
-        return None
+    """What arguments hold that may be JSON text; None where that is none."""
+    return value_of(arguments) if isinstance(arguments, str) else arguments
 
 
 def _object(arguments: JSON) -> dict[str, JSON]:

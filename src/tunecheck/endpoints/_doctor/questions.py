@@ -11,7 +11,6 @@ CODE_WORD = "HERON"
 TEMPERATURE = 17
 LAST_NUMBER = 200
 QUOTED = 'He said "grüß Gott", it\'s 东京 & <b>C:\\new</b>'
-PRIMES = "2, 3, 5, 7, 11, 13, 17, 19, 23, 29"
 
 EVENT: Mapping[str, JSON] = {
     "title": "Review",
@@ -25,7 +24,7 @@ _NUMBER: JSON = {"type": "number"}
 
 
 def _function(name: str, description: str, properties: dict[str, JSON]) -> dict[str, JSON]:
-    schema: JSON = {"type": "object", "properties": properties, "required": list(properties)}
+    schema = _object(properties)
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
@@ -60,6 +59,10 @@ _WEATHER_CALL: JSON = {
     "type": "function",
     "function": {"name": "get_weather", "arguments": '{"city":"Lisbon","unit":"celsius"}'},
 }
+
+_PRIMES = _asked(
+    "Write the first ten prime numbers, separated by a comma and a blank, and nothing else.", temperature=0
+)
 
 QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
     {
@@ -110,12 +113,8 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
         ),
         "greeting": _asked("Hello! Please just greet me back.", *TOOLS),
         "system": _asked("Which word did I give you?", system=f"Answer every question with the word {CODE_WORD}."),
-        "primes": _asked(
-            "Write the first ten prime numbers, separated by a comma and a blank, and nothing else.", temperature=0
-        ),
-        "primes again": _asked(
-            "Write the first ten prime numbers, separated by a comma and a blank, and nothing else.", temperature=0
-        ),
+        "primes": _PRIMES,
+        "primes again": _PRIMES,
         "count": _asked(f"Count from 1 to {LAST_NUMBER}, separated by blanks, without leaving any number out."),
     }
 )

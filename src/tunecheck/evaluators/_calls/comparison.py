@@ -123,12 +123,7 @@ def _read_ground_truth(value: object, tools: ToolDefinitions, *, alternatives: b
 
 def _as_data(value: object) -> object:
     """The value, or the data whose JSON text it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return jsontext.loads(value)
-    except ValueError:
-        return None
+    return jsontext.value_of(value) if isinstance(value, str) else value
 
 
 def _possible_answers(value: object) -> tuple[FunctionCall, ...]:
