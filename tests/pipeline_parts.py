@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tunecheck._targets import CallContext, Row, Target, TargetOutput
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
 from tunecheck.runs._store import Run, list_runs
 
 Values = dict[str, Any]
 
 
 def run(folder: Path, data: Any, **arguments: Any) -> EvaluationResult:
-    """evaluate() with its run folder below `folder`, in threads unless the test says otherwise."""
-    return evaluate(**({"data": data, "results_dir": folder / "runs", "workers": 0} | arguments))
+    """evaluate() with its run folder below `folder`, in threads unless the test says otherwise.
+
+    It is given back where the target failed on every row, too.
+    """
+    return even_unanswered(evaluate, **({"data": data, "results_dir": folder / "runs", "workers": 0} | arguments))
 
 
 def rows_of(result: EvaluationResult) -> list[Values]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,9 +69,16 @@ def test_a_reference_finds_its_value(reference: str, value: object) -> None:
     assert resolve(reference) == value
 
 
-@pytest.mark.parametrize("value", [1, 0.5, True, None, "en", "", "$5", "{x}", "data.plain", ["a", 1], {"k": [None]}])
+@pytest.mark.parametrize("value", [1, 0.5, True, None, "en", "", "$5", "{x}", "database.x", ["a", 1], {"k": [None]}])
 def test_anything_that_is_no_reference_stands_for_itself(value: object) -> None:
     assert parse_mapping({"p": value}, "here") == {"p": Constant(value)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["data.query", "target.response"])
+def test_a_reference_without_its_braces_is_refused_with_the_right_spelling(value: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(f"here, parameter 'p': '{value}' is no reference")) as told:
+        parse_mapping({"p": value}, "here")
+    assert str(told.value).endswith(f"write '${{{value}}}'")
 
 
 @pytest.mark.parametrize(
@@ -289,10 +297,19 @@ def test_leaves_of_objects_are_never_guessed(tmp_path: Path) -> None:
         run(tmp_path, data, evaluators={"e": lambda arguments: 1})
 
 
-def test_keywords_of_any_name_get_what_is_mapped(tmp_path: Path) -> None:
+def test_keywords_of_any_name_get_every_column_and_what_is_mapped(tmp_path: Path) -> None:
     config = {"default": {"response": "${data.alt}"}, "e": {"anything": "${data.answer}", "fixed": 3}}
     result = run(tmp_path, DATA, evaluators={"e": lambda **given: {"given": given}}, evaluator_config=config)
-    assert column(result, "outputs.e.given") == [{"response": "alternative", "anything": "the answer", "fixed": 3}]
+    mapped = {"response": "alternative", "anything": "the answer", "fixed": 3}
+    assert column(result, "outputs.e.given") == [DATA[0] | mapped]
+
+
+def test_keywords_of_any_name_get_the_target_s_columns_before_the_data_s(tmp_path: Path) -> None:
+    row = {"q": "asked", "response": "in the data"}
+    answer = {"response": "of the target", "extra": 1}
+    evaluators = {"e": lambda **given: {"given": given}}
+    result = run(tmp_path, [row], target=lambda q: answer, evaluators=evaluators)
+    assert column(result, "outputs.e.given") == [{"q": "asked", **answer}]
 
 
 def test_constants_are_given_to_each_row_afresh(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -386,14 +387,20 @@ def test_an_aggregate_that_fails_is_said_and_costs_nothing_else(
     tmp_path: Path, aggregation: Callable[[Any], Any], said: str
 ) -> None:
     result = own(tmp_path, aggregation, OUTPUTS)
-    assert metrics_of(result)["e.aggregate_error"].startswith(said)
+    kind, _, message = said.partition(": ")
+    error = result.aggregate_errors["e"]
+    assert error == {"type": kind, "message": ANY}
+    assert error["message"].startswith(message)
+    assert f"evaluator 'e': its __aggregate__ failed: {kind}: {error['message']}" in result.notes
+    assert {key: value for key, value in metrics_of(result).items() if "aggregate" in key} == {}
     assert metrics_of(result)["e.s"] == 3.75
 
 
 def test_an_aggregate_s_odd_value_costs_its_key(tmp_path: Path) -> None:
-    metrics = metrics_of(own(tmp_path, lambda rows: {"v": {1}, "n": np.array([1, 2]), "m": 3}, OUTPUTS))
+    result = own(tmp_path, lambda rows: {"v": {1}, "n": np.array([1, 2]), "m": 3}, OUTPUTS)
+    metrics = metrics_of(result)
     assert (metrics["e.v"], metrics["e.n"], metrics["e.m"]) == (None, [1, 2], 3)
-    assert metrics["e.aggregate_error"] == "TypeError: aggregate.v: a set has no JSON form"
+    assert result.aggregate_errors == {"e": {"type": "TypeError", "message": "aggregate.v: a set has no JSON form"}}
 
 
 def test_an_aggregate_may_be_a_number(tmp_path: Path) -> None:
@@ -412,8 +419,7 @@ def test_an_aggregate_that_hangs_is_left_behind_once_for_all_groups(
 
     result = own(tmp_path, hangs, OUTPUTS, group_by="lang")
     release.set()
-    assert metrics_of(result)["e.aggregate_error"] == "TimeoutError: took longer than 0.3 s"
-    assert result.by_group["lang"]["fr"]["e.aggregate_error"].startswith("TimeoutError")
+    assert result.aggregate_errors == {"e": {"type": "TimeoutError", "message": "took longer than 0.3 s"}}
     assert called.acquire(timeout=30)
     assert not called.acquire(blocking=False)
 

@@ -259,9 +259,9 @@ def test_with_workers_for_all_the_guilty_one_is_found_among_them(workspace: Path
 
 def test_an_aggregation_that_crashes_costs_its_own_metrics_only(workspace: Path) -> None:
     ran = Ran(workspace, "--evaluators", "exits_in_the_end,good")
-    metrics = json.loads((workspace / ran.said["run_dir"] / "metrics.json").read_text())["metrics"]
-    said = "WorkerError: evaluator 'exits_in_the_end' ended its worker process: exit code 7"
-    assert metrics["exits_in_the_end.aggregate_error"] == said
+    written = json.loads((workspace / ran.said["run_dir"] / "metrics.json").read_text())
+    metrics, told = written["metrics"], "evaluator 'exits_in_the_end' ended its worker process: exit code 7"
+    assert written["aggregate_errors"] == {"exits_in_the_end": {"type": "WorkerError", "message": told}}
     assert metrics["exits_in_the_end.exits_in_the_end"] == metrics["good.good"] == 4
 
 

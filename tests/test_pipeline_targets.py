@@ -16,6 +16,7 @@ from tests.pipeline_parts import Answering, column, metrics_of, records, rows_of
 
 from tunecheck._errors import ConfigurationError, EndpointError
 from tunecheck._targets import CallContext, Row, Target
+from tunecheck.evaluation._evaluate import UnansweredError, evaluate
 
 DATA = [{"id": f"r{n}", "q": f"question {n}", "temperature": 0.9} for n in range(4)]
 
@@ -158,6 +159,28 @@ def test_all_rows_failing_is_still_a_result(tmp_path: Path) -> None:
         "e.error_count": 4,
         "cause.server_fault": 1.0,
     }
+
+
+def test_a_target_that_fails_on_every_row_is_told_aloud_and_its_run_kept(tmp_path: Path) -> None:
+    down = threading.Event()
+    down.set()
+
+    def answer(q: str) -> str:
+        if down.is_set():
+            raise ConnectionError("nobody there")
+        return q
+
+    evaluators = {"e": lambda response: 1}
+    with pytest.raises(UnansweredError) as raised:
+        evaluate(data=DATA, target=answer, evaluators=evaluators, results_dir=tmp_path)
+    run_id = raised.value.result.run_dir.name
+    assert str(raised.value) == (
+        "the target failed on every row, first with ConnectionError: nobody there; "
+        f"mend it, and --resume {run_id} tries again"
+    )
+    down.clear()
+    answered = evaluate(data=DATA, target=answer, evaluators=evaluators, results_dir=tmp_path, resume=run_id)
+    assert answered.failed_row_count == 0
 
 
 RAISED = [

@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # for type checkers; `X as X` is how they are told of a name 
     from tunecheck.evaluation._calibration.labelled_run import Calibration as Calibration
     from tunecheck.evaluation._evaluate import (
         EvaluationResult as EvaluationResult,
+        UnansweredError as UnansweredError,
         evaluate as evaluate,
         score as score,
     )
@@ -114,7 +115,7 @@ _HOMES = {
     "tunecheck.endpoints._target": "EndpointTarget",
     "tunecheck.evaluation._calibration.calibrate": "calibrate",
     "tunecheck.evaluation._calibration.labelled_run": "Calibration",
-    "tunecheck.evaluation._evaluate": "EvaluationResult evaluate score",
+    "tunecheck.evaluation._evaluate": "EvaluationResult UnansweredError evaluate score",
     "tunecheck.evaluators._base": "Evaluator Metric verdict",
     "tunecheck.evaluators._calls.call_check": "CallCheckEvaluator",
     "tunecheck.evaluators._calls.evaluators": "ArgumentMatchEvaluator FunctionCallMatchEvaluator MatchEvaluator",

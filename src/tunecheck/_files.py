@@ -176,6 +176,8 @@ class MetricsFile(msgspec.Struct, frozen=True, kw_only=True):
     usage: dict[str, JSON]
     simulated: bool
     notes: list[str]
+    aggregate_errors: dict[str, "Failure"] = {}
+    """By evaluator, why its own `__aggregate__` gave nothing."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,7 +13,7 @@ from tunecheck.datasets._bfcl.loader import select_rows
 from tunecheck.datasets._reading import Dataset
 from tunecheck.endpoints._replay import ReplayEndpoint
 from tunecheck.evaluation._arguments import RunArguments
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
 from tunecheck.evaluators._calls.call_check import CallCheckEvaluator
 from tunecheck.evaluators._multi_turn_state import AnyMode, Compat, MultiTurnStateEvaluator
 from tunecheck.runs._store import Run
@@ -65,7 +65,8 @@ def run_bfcl(
     """
     dataset = select_rows(categories, ids=ids, limit=limit, folder=data)
     asked = None if isinstance(target.endpoint, ReplayEndpoint) else target.mode
-    result = evaluate(
+    result = even_unanswered(
+        evaluate,
         data=dataset,
         target=target,
         evaluators=_evaluators(dataset, target.compat, asked or "auto", names, data),

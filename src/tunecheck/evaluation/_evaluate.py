@@ -6,9 +6,9 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Unpack
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, Unpack
 
-from tunecheck._errors import ConfigurationError, MissingExtraError
+from tunecheck._errors import ConfigurationError, MissingExtraError, RunError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck._plugins import find
@@ -53,7 +53,8 @@ class EvaluationResult(dict[str, object]):
     `{column: {value: metrics}}`; `usage` the calls, tokens and cost of each evaluator that asks models, and of the
     target: `{name: {"calls", "input_tokens", "output_tokens", "cost", …}}`; `simulated` says that no real model
     answered; `notes` are remarks on how it ran; `reused` counts the `answers` and `verdicts` that were recorded before,
-    in this run or the one it reuses.
+    in this run or the one it reuses; `aggregate_errors` says, by evaluator, why its `__aggregate__` failed:
+    `{name: {"type", "message"}}`.
     """
 
     def __init__(self, finished: Finished) -> None:
@@ -68,6 +69,9 @@ class EvaluationResult(dict[str, object]):
         self.simulated = finished.simulated
         self.notes = finished.notes
         self.reused = finished.reused
+        self.aggregate_errors = {
+            name: {"type": error.type, "message": error.message} for name, error in finished.aggregate_errors.items()
+        }
         self._rows = finished.rows
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -81,6 +85,18 @@ class EvaluationResult(dict[str, object]):
         except ImportError:
             raise MissingExtraError("to_pandas()", "pandas") from None
         return pandas.DataFrame(list(self._rows))
+
+
+class UnansweredError(RunError):
+    """The target failed on every row; `result` is the finished run, whose rows say how."""
+
+    def __init__(self, result: EvaluationResult, finished: Finished) -> None:
+        error = finished.rows[0].get("error.target")
+        first = f"{error['type']}: {error['message']}" if isinstance(error, dict) else "no answer"
+        super().__init__(
+            f"the target failed on every row, first with {first}; mend it, and --resume {finished.run.id} tries again"
+        )
+        self.result = result
 
 
 def evaluate(
@@ -131,6 +147,7 @@ def evaluate(
 
     Raises:
         ConfigurationError: an argument is wrong; the text says which, and what was meant.
+        UnansweredError: the target failed on every row.
         RunError, UploadError: it was stopped, or finished and not uploaded; the text says how to go on.
     """
     _refuse_unknown(arguments)
@@ -141,6 +158,17 @@ def evaluate(
     trust = arguments.get("trust") or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
     return _run(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
+
+
+_P = ParamSpec("_P")
+
+
+def even_unanswered(run: Callable[_P, EvaluationResult], *args: _P.args, **arguments: _P.kwargs) -> EvaluationResult:
+    """What `run` returns, also where the target failed on every row: for those who tell of it themselves."""
+    try:
+        return run(*args, **arguments)
+    except UnansweredError as error:
+        return error.result
 
 
 def score(
@@ -237,6 +265,8 @@ def _run(
         uploader.check(simulated=execution.target is not None and execution.target.simulated)
     finished = execution.run(resume=resume, reuse=reuse, output_path=path)
     result = EvaluationResult(finished)
+    if finished.row_count and finished.unanswered_count == finished.row_count:
+        raise UnansweredError(result, finished)
     if uploader is not None:
         result["studio_url"] = url = uploader.upload(finished.run).url
         if path is not None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tunecheck._describe import converted
 from tunecheck._errors import ConfigurationError, RunError, RunInterruptedError, TunecheckError, told
-from tunecheck._files import DatasetEntry, MetricsFile, RunFile
+from tunecheck._files import DatasetEntry, Failure, MetricsFile, RunFile
 from tunecheck._json import JSON
 from tunecheck._messages import counted, did_you_mean
 from tunecheck._progress import ProgressBar
@@ -71,6 +71,8 @@ class Finished:
     simulated: bool
     notes: list[str]
     reused: dict[str, int]
+    aggregate_errors: dict[str, Failure]
+    unanswered_count: int
 
 
 @dataclass
@@ -364,6 +366,8 @@ class Execution:
         metrics, by_group = aggregator.metrics(rows), aggregator.by_group(rows)
         if isinstance(self.dataset, RepeatedDataset):
             metrics |= trial_metrics(rows, self.evaluators, self.dataset.times, f"inputs.{SOURCE_ID}")
+        errors = aggregator.errors
+        tally.notes += [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
         write_table(run.table, columns, rows)
         if len(columns) > MAX_COLUMNS:
             tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
@@ -375,6 +379,7 @@ class Execution:
             usage=usage,
             simulated=simulated,
             notes=list(tally.notes),
+            aggregate_errors=errors,
         )
         write_file(run.metrics_file, dumps_readably(summary))
         files = (run.results, run.table, run.metrics_file)
@@ -382,9 +387,20 @@ class Execution:
         sizes = {path.name: path.stat().st_size for path in files}
         ended = replace(manifest, status="finished", ended=_time(), row_count=aggregator.rows, simulated=simulated)
         run.write(self._with_facts(replace(ended, records=journal.sync(), sha256=digests, sizes=sizes)))
-        counts = aggregator.rows, aggregator.failed_rows
-        reused = {"answers": tally.reused, "verdicts": tally.reused_verdicts}
-        return Finished(run, rows, metrics, by_group, usage, *counts, simulated, tally.notes, reused)
+        return Finished(
+            run=run,
+            rows=rows,
+            metrics=metrics,
+            by_group=by_group,
+            usage=usage,
+            row_count=aggregator.rows,
+            failed_row_count=aggregator.failed_rows,
+            simulated=simulated,
+            notes=tally.notes,
+            reused={"answers": tally.reused, "verdicts": tally.reused_verdicts},
+            aggregate_errors=errors,
+            unanswered_count=tally.unanswered,
+        )
 
 
 def _stopped(run: Run, manifest: RunFile, error: BaseException) -> BaseException:

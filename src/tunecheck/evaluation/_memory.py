@@ -14,7 +14,7 @@ from tunecheck.datasets._defaults import DatasetDefaults
 from tunecheck.datasets._reading import open_dataset
 from tunecheck.endpoints._base import Endpoint
 from tunecheck.evaluation._arguments import RESULTS_DIR, RunArguments
-from tunecheck.evaluation._evaluate import EvaluationResult, evaluate
+from tunecheck.evaluation._evaluate import EvaluationResult, evaluate, even_unanswered
 from tunecheck.memory._clock import ClockName
 from tunecheck.memory._configuration import Configuration, read_configuration
 from tunecheck.memory._definitions import definition_data
@@ -184,7 +184,8 @@ class _Benchmark:
         target.notes = [*target.notes, *_refuse_damaged_logs(arguments)]
         rows = open_dataset([_row(test) for test in self.tests])
         mapping = {"ground_truth": "${data.expected}", "response": "${target.response}"}
-        return evaluate(
+        return even_unanswered(
+            evaluate,
             data=rows.with_defaults(DatasetDefaults(column_mapping=mapping), name=self.read.run_name),
             target=target,
             evaluators={EVALUATOR: MemoryEvaluator(self.judge)},

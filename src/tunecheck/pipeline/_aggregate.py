@@ -203,6 +203,7 @@ class Aggregator:
         self._cells: dict[tuple[str | None, ...], _Cell] = {}
         self._values: list[set[str | None]] = [set() for _ in group_columns]
         self._own = OwnAggregates()
+        self.errors = self._own.errors
         self.rows = 0
         self.failed_rows = 0
 

@@ -33,8 +33,7 @@ class CallableTarget(Target):
         self._threads = None if is_async(function) else Threads(concurrency, "target")
 
     def _arguments(self, row: Row) -> dict[str, object]:
-        arguments = self._bind(row.values, {})
-        return {**row.values, **arguments} if self.signature.takes_any else arguments
+        return self._bind(row.values, {})
 
     def inputs(self, row: Row) -> JSON:
         """The columns it is called with."""

@@ -286,6 +286,7 @@ class Engine:
             if is_our_own(error):
                 raise
             self._note_error(state, "target", failure(error))
+            self.tally.unanswered += 1
         self.tally.answered += 1
         await self._ready.wait()
         self._evaluate(state)

@@ -69,6 +69,9 @@ def parse_mapping(mapping: Mapping[str, object], where: str) -> dict[str, Mapped
 
 def _parse(value: object, where: str) -> Mapped:
     if not isinstance(value, str) or "${" not in value:
+        if isinstance(value, str) and value.startswith(("data.", "target.")):
+            shown = value[:200]
+            raise ConfigurationError(f"{where}: {shown!r} is no reference without ${{}}: write '${{{shown}}}'")
         try:
             return Constant(plain(value))
         except TypeError as error:
@@ -155,10 +158,11 @@ class _Binding:
     required: bool
 
 
-def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str) -> Binder:
+def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str, *, only_mapped: bool = False) -> Binder:
     """A function that binds one evaluator's parameters; `what` names the evaluator in errors.
 
-    The binder raises ColumnMissingError where a row lacks what a required parameter needs.
+    What takes any keyword gets every column. `only_mapped`: of the data's columns that the mapping does not name, only
+    required parameters take theirs. The binder raises ColumnMissingError where a row lacks what one of these needs.
     """
     choices: list[list[_Binding]] = []
     for parameters in signature.choices:
@@ -168,24 +172,32 @@ def make_binder(signature: Signature, mapping: Mapping[str, Mapped], what: str) 
 
     def bind(data: Mapping[str, object], target: Mapping[str, object]) -> dict[str, object]:
         missing: ColumnMissingError | None = None
+        optional = {} if only_mapped else data
         for bindings in choices:
             try:
-                return _bind(bindings, data, target, what)
+                bound = _bind(bindings, data, optional, target, what)
             except ColumnMissingError as error:
                 missing = missing or error
+            else:
+                return {**optional, **target, **bound} if signature.takes_any else bound
         raise missing or ColumnMissingError(f"{what} takes no parameters")
 
     return bind
 
 
 def _bind(
-    bindings: Sequence[_Binding], data: Mapping[str, object], target: Mapping[str, object], what: str
+    bindings: Sequence[_Binding],
+    data: Mapping[str, object],
+    optional: Mapping[str, object],
+    target: Mapping[str, object],
+    what: str,
 ) -> dict[str, object]:
+    """The arguments of one call; `optional` are the columns for parameters that need none."""
     arguments: dict[str, object] = {}
     for binding in bindings:
         mapped, name = binding.mapped, binding.parameter
         if mapped is None:
-            value = target[name] if name in target else data.get(name, MISSING)
+            value = target[name] if name in target else (data if binding.required else optional).get(name, MISSING)
         elif isinstance(mapped, Constant):
             value = mapped.value
         else:

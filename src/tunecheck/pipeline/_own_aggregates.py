@@ -111,7 +111,9 @@ class OwnAggregates:
 
     def __init__(self) -> None:
         self._apart: dict[str, _Process] = {}
-        self._given_up: dict[str, Metrics] = {}
+        self._given_up: set[str] = set()
+        self.errors: dict[str, Failure] = {}
+        """By evaluator, why its aggregation failed, or lost keys, where it first did."""
 
     def isolate(self, evaluators: Iterable[BoundEvaluator]) -> None:
         """Have those of these called in processes."""
@@ -121,17 +123,18 @@ class OwnAggregates:
         """What its aggregation makes of these rows; nothing where it has none."""
         name = evaluator.name
         if evaluator.aggregate is None or name in self._given_up:
-            return self._given_up.get(name, {})
+            return {}
         process = self._apart.get(name)
         found = _in_thread(evaluator, rows, keys) if process is None else process.call(rows, keys)
         if isinstance(found, Failure):
-            metrics: Metrics = {f"{name}.aggregate_error": f"{found.type}: {found.message}"}
+            self.errors.setdefault(name, found)
             if found.type in (_HANGING, LATE, CRASHED):
-                self._given_up[name] = metrics
-            return metrics
-        output, lost = (found.output, found.lost) if isinstance(found, Partial) else (found or {}, {})
-        metrics = {f"{name}.{key}": value for key, value in output.items()}
-        return metrics | ({f"{name}.aggregate_error": f"TypeError: {'; '.join(lost.values())}"} if lost else {})
+                self._given_up.add(name)
+            return {}
+        if isinstance(found, Partial):
+            self.errors.setdefault(name, Failure(TypeError.__name__, "; ".join(found.lost.values())))
+        output = found.output if isinstance(found, Partial) else found or {}
+        return {f"{name}.{key}": value for key, value in output.items()}
 
     def close(self) -> None:
         """End the processes."""

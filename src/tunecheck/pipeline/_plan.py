@@ -72,6 +72,8 @@ class Tally:
 
     read: int = 0
     answered: int = 0
+    unanswered: int = 0
+    """Of these, rows on which the target failed."""
     finished: int = 0
     failed: int = 0
     reused: int = 0

@@ -74,13 +74,14 @@ class Job:
         return remarks
 
     def run(self) -> EvaluationResult:
-        from tunecheck.evaluation._evaluate import evaluate, score
+        from tunecheck.evaluation._evaluate import evaluate, even_unanswered, score
         from tunecheck.pipeline._executors import DEFAULT_TIMEOUT_S
 
         options = self.options
         run: Callable[..., EvaluationResult]
         if self.source is not None:
             run = partial(
+                even_unanswered,
                 evaluate,
                 data=self.source.dataset,
                 target=self.source.endpoint,
