@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from tunecheck._errors import ConfigurationError, DataError
-from tunecheck.datasets._glaive import convert_glaive
+from tunecheck.datasets._converting import ConversionReport, convert
 from tunecheck.datasets._reading import open_dataset
+from tunecheck.datasets._training.forms import FORMS
 from tunecheck.formats._reading import read_calls
+
+
+def convert_glaive(source: Path, out: Path, **options: bool) -> ConversionReport:
+    return convert(source, FORMS["glaive"], out, **options)
+
 
 GOOD = {"system": "", "chat": "USER: Hi\nASSISTANT: Hello! <|endoftext|>"}
 BAD = {"system": "", "chat": "Hi"}

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tunecheck._json import dumps
-from tunecheck.datasets._glaive import MAX_GROWTH, ConversationError, conversation_rows
+from tunecheck.datasets._training.glaive import glaive_rows
+from tunecheck.datasets._training.turns import MAX_GROWTH, ConversationError
 from tunecheck.formats._reading import read_calls
 
 WEATHER = {"name": "weather", "description": "Forecast", "parameters": {"type": "object", "properties": {"city": {}}}}
@@ -22,12 +23,12 @@ CALL = """<functioncall> {"name": "weather", "arguments": '{"city": "Oslo"}'}"""
 
 
 def rows_of(chat: str, system: str = FUNCTIONS, number: int = 1) -> list[dict[str, Any]]:
-    return conversation_rows({"system": system, "chat": chat}, number)
+    return glaive_rows({"system": system, "chat": chat}, number)
 
 
-def refusal(raw: object) -> str:
+def refusal(raw: dict[str, Any]) -> str:
     with pytest.raises(ConversationError) as caught:
-        conversation_rows(raw, 1)
+        glaive_rows(raw, 1)
     return str(caught.value)
 
 
@@ -40,6 +41,7 @@ def test_each_turn_of_the_assistant_is_a_row_with_all_that_was_said_before() -> 
     system = {"role": "system", "content": "You are a helpful assistant, with no access to external functions."}
     assert first == {
         "id": "glaive-17-1",
+        "conversation_id": "glaive-17",
         "query": [system, {"role": "user", "content": "Hi"}],
         "answer": "Hello!",
         "tools": [],
@@ -136,26 +138,24 @@ def test_the_mark_of_the_end_is_left_in_what_the_user_wrote() -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        ("text", "is a str where an object"),
-        (None, "is a NoneType where an object"),
         ({"chat": "USER: Hi"}, "'system' is missing"),
         ({"system": ""}, "'chat' is missing"),
         ({"system": "", "chat": ["USER: Hi"]}, "'chat' is a list, not text"),
         ({"system": "", "chat": ""}, "holds no turn of the assistant"),
         ({"system": "", "chat": "USER: Hi"}, "holds no turn of the assistant"),
         ({"system": "", "chat": "Hi\nASSISTANT: Hello"}, "does not begin with USER:"),
-        ({"system": "S", "chat": "ASSISTANT: Hello"}, "before any question"),
-        ({"system": "", "chat": "USER: Hi\nASSISTANT: <|endoftext|>"}, "turn 2: the assistant says nothing"),
-        ({"system": "", "chat": "USER: Hi\nFUNCTION RESPONSE: 3"}, "turn 2 is a function's response"),
+        ({"system": "S", "chat": "ASSISTANT: Hello"}, "no turn of the assistant that answers anything"),
+        ({"system": "", "chat": "USER: Hi\nASSISTANT: <|endoftext|>"}, "message 2: the assistant says nothing"),
+        ({"system": "", "chat": "USER: Hi\nFUNCTION RESPONSE: 3"}, "message 2: is a function's response"),
         ({"system": "", "chat": f"USER: Hi\nASSISTANT: {CALL}\nUSER: And?\nASSISTANT: Yes"}, "response is missing"),
-        ({"system": "", "chat": 'USER: Hi\nASSISTANT: <functioncall> {"name": '}, "turn 2: "),
+        ({"system": "", "chat": 'USER: Hi\nASSISTANT: <functioncall> {"name": '}, "message 2: "),
         ({"system": 'Use {"name": "f", }', "chat": "USER: a\nASSISTANT: b"}, "are not JSON"),
         ({"system": 'Use {"title": "f"}', "chat": "USER: a\nASSISTANT: b"}, "has no name"),
         ({"system": 'Use {"name": "f", "parameters": [1]}', "chat": "USER: a\nASSISTANT: b"}, "are not an object"),
         ({"system": '{"a":' * 100_000, "chat": "USER: a\nASSISTANT: b"}, "are not JSON"),
     ],
 )
-def test_a_conversation_that_cannot_be_read_says_why(raw: object, reason: str) -> None:
+def test_a_conversation_that_cannot_be_read_says_why(raw: dict[str, Any], reason: str) -> None:
     assert reason in refusal(raw)
 
 
@@ -165,7 +165,7 @@ def test_a_call_at_the_very_end_needs_no_result() -> None:
 
 def test_a_conversation_whose_rows_would_fill_the_disk_is_refused() -> None:
     turn = "USER: a\nASSISTANT: b\n"
-    chat = turn * int((MAX_GROWTH / len(turn) / 2) ** 0.5 + 1)
+    chat = turn * int((MAX_GROWTH / 25) ** 0.5 + 1)  # the two messages of a turn have 63 bytes
     assert "is too long" in refusal({"system": "", "chat": chat})
 
 
@@ -188,7 +188,7 @@ parts = st.sampled_from(
 @given(system=st.text(max_size=30) | st.just(FUNCTIONS), chat=st.lists(parts | st.text(max_size=5), max_size=25))
 def test_any_text_becomes_rows_or_a_reason(system: str, chat: list[str]) -> None:
     try:
-        rows = conversation_rows({"system": system, "chat": "".join(chat)}, 1)
+        rows = glaive_rows({"system": system, "chat": "".join(chat)}, 1)
     except ConversationError as error:
         assert str(error)
         return
@@ -198,7 +198,7 @@ def test_any_text_becomes_rows_or_a_reason(system: str, chat: list[str]) -> None
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)))
-def test_any_value_is_refused_or_read(raw: object) -> None:
-    for value in (raw, {"system": raw, "chat": raw}, {"system": "", "chat": raw}):
+def test_any_value_is_refused_or_read(raw: Any) -> None:
+    for value in ({"system": raw, "chat": raw}, {"system": "", "chat": raw}):
         with pytest.raises(ConversationError):
-            conversation_rows(value, 1)
+            glaive_rows(value, 1)

@@ -18,20 +18,18 @@ from tunecheck.cli._options import CommandOptions, argument, command, flag, opti
 from tunecheck.cli._shared_options import JsonOptions, TrustOptions
 
 if TYPE_CHECKING:
-    from tunecheck.datasets._glaive import ConversionReport
+    from tunecheck.datasets._converting import ConversionReport
     from tunecheck.datasets._reading import Dataset
     from tunecheck.datasets._row_check import Finding
-
-FORMATS = ("glaive",)
 
 _MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(CommandOptions):
-    format: str = argument("glaive: raw Glaive function-calling conversations.", "FORMAT")
-    source: Path = argument("A JSON array of conversations, or JSON Lines.", "FILE")
-    out: Path = option("The data set to write, e.g. datasets/glaive.jsonl.", "FILE", default=MISSING)
+    format: str = argument("openai (TRL's, too), sharegpt, xlam, or glaive (raw).", "FORMAT")
+    source: Path = argument("A JSON array of conversations, JSON Lines, or Parquet.", "FILE")
+    out: Path = option("The data set to write, e.g. datasets/train.jsonl.", "FILE", default=MISSING)
     overwrite: bool = flag("Replace FILE if it is there.")
 
 
@@ -41,11 +39,13 @@ def convert(options: ConvertOptions, invocation: Invocation) -> int:
 
     A conversation that cannot be read is reported by its number; the others go on.
     """
-    from tunecheck.datasets._glaive import convert_glaive
+    from tunecheck.datasets._converting import convert as convert_file
+    from tunecheck.datasets._training.forms import FORMS
 
-    if options.format not in FORMATS:
-        raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, FORMATS)}")
-    _print_conversion(convert_glaive(options.source, options.out, overwrite=options.overwrite))
+    form = FORMS.get(options.format)
+    if form is None:
+        raise ConfigurationError(f"there is no converter for {options.format!r}{did_you_mean(options.format, FORMS)}")
+    _print_conversion(convert_file(options.source, form, options.out, overwrite=options.overwrite))
     return 0
 
 

@@ -4,6 +4,9 @@ from typing import NoReturn
 
 from tunecheck._json import JSON
 
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+"""What the role of a message may be."""
+
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
 
 

@@ -29,6 +29,7 @@ from tunecheck.datasets._defaults import DatasetDefaults, read_sidecar, sidecar_
 from tunecheck.datasets._memory import FrameSource, ListSource, StreamSource
 from tunecheck.datasets._sources import Digest, FileSource, JsonLinesSource, Record, Source, json_source, one_line
 from tunecheck.datasets._tables import CsvSource, ParquetSource
+from tunecheck.datasets._training.forms import Form, TrainingSource, form_of
 
 if TYPE_CHECKING:
     import pandas
@@ -96,6 +97,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name!r}: {self._source.label}>"
+
+    @property
+    def note(self) -> str | None:
+        """What users should know about how it is read; None where it is as they see it."""
+        return self._source.note
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -245,7 +251,15 @@ def _opened(data: Data, search: Sequence[Path], workspace: Path | None) -> Datas
 
 def _file(given: str, folders: Sequence[Path]) -> Dataset:
     path = locate(given, folders)
-    return Dataset(file_source(path), defaults=read_sidecar(path))
+    source, declared = file_source(path), read_sidecar(path)
+    form = None if declared.column_mapping else form_of(source)
+    return Dataset(source, defaults=declared) if form is None else _training(source, form, declared)
+
+
+def _training(source: FileSource, form: Form, declared: DatasetDefaults) -> Dataset:
+    """A training file; what its own sidecar declares wins."""
+    given = {key: value for key, value in vars(declared).items() if value}
+    return Dataset(TrainingSource(source, form), defaults=replace(form.defaults, **given))
 
 
 def _loaded(reference: str, name: str, argument: str, folders: Sequence[Path], workspace: Path | None) -> Dataset:

@@ -9,6 +9,7 @@ from tunecheck.calls._matching.names import named_arguments
 from tunecheck.calls._model import FunctionCall
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
+from tunecheck.datasets._columns import ROLES
 from tunecheck.datasets._reading import usable_id
 from tunecheck.datasets._sources import one_line
 from tunecheck.formats._reading import read_calls
@@ -28,9 +29,6 @@ REMARKS: Final = {
     "unused_configuration": "a part of the configuration is for nothing",
 }
 """What an entry can be right in spite of, in words."""
-
-ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
-"""What the role of a message may be."""
 
 Value = Callable[[Mapping[str, object]], object]
 """Takes a value out of a row."""

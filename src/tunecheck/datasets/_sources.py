@@ -51,7 +51,7 @@ class Source(ABC):
     """Where rows come from.
 
     `name` is short, for a run's name; `label` stands in errors; `unit` is what a record's number counts ("line" or
-    "row"); `rereadable` says whether `records` can be called more than once.
+    "row"); `rereadable` says whether `records` can be called more than once; `note` what users should know of it.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Source(ABC):
     unit: str = "row"
     path: Path | None = None
     rereadable: bool = True
+    note: str | None = None
 
     @abstractmethod
     def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:

@@ -18,6 +18,7 @@ _DEFAULTS: Mapping[str, tuple[ValuePath, ...]] = {
     "tools": (("tools",), ("tool_definitions",)),
     "parameters": (),
 }
+_PARALLEL = "parallel_tool_calls"
 
 
 class AskingTarget(Target):
@@ -52,7 +53,8 @@ class EndpointTarget(AskingTarget):
     `mapping` says which columns these are: `{"messages": "${data.prompt}", "tools": …, "parameters": …}` (a bare column
     name will do). Without it, messages are the column `messages`, else `query`: a list of OpenAI messages, or a text,
     which is one user message; tools are the column `tools`, else `tool_definitions`: OpenAI tools or bare function
-    schemas, as a list or as its JSON text. Nothing else is guessed.
+    schemas, as a list or as its JSON text. A column `parallel_tool_calls` (true or false) is sent along with tools.
+    Nothing else is guessed.
 
     Raises:
         ConfigurationError: the mapping names something else.
@@ -85,6 +87,8 @@ class EndpointTarget(AskingTarget):
         parameters = self._value(row, "parameters")
         if parameters is not None and not isinstance(parameters, dict):
             raise ValueError(f"column {_shown(self._paths['parameters'][0])} must hold a mapping of parameters")
+        if tools and isinstance(parallel := row.values.get(_PARALLEL), bool):
+            parameters = {_PARALLEL: parallel, **(parameters or {})}
         return ChatRequest(
             messages=messages, tools=tools, parameters=parameters or {}, idempotency_key=idempotency_key, row=row
         )

@@ -109,7 +109,7 @@ class Execution:
         scan = self.dataset.scan()
         self._check(scan)
         described = self._describe(scan)
-        earlier, notes = None, list[str]()
+        earlier, notes = None, [self.dataset.note] if self.dataset.note else list[str]()
         if resume is not None:
             folder = find_run(resume, self.keeping.folder)
             reuses_answers = self.target is None or self.target.answers_can_be_reused

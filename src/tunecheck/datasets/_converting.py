@@ -1,0 +1,134 @@
+"""Training files written as data sets: JSON Lines of rows, and beside them the defaults that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tunecheck._errors import ConfigurationError, DataError, told_as
+from tunecheck._json import JSON, dumps_line, loads
+from tunecheck._whole_files import replacing, write_file
+from tunecheck.datasets._columns import kind
+from tunecheck.datasets._defaults import sidecar_path, sidecar_text
+from tunecheck.datasets._reading import file_source, locate
+from tunecheck.datasets._sources import ArrayReader, JsonArraySource
+from tunecheck.datasets._training.forms import Form
+from tunecheck.datasets._training.turns import ConversationError
+
+
+@dataclass(frozen=True)
+class UnreadableConversation:
+    """A conversation that was left out: its number in the source (the line of a JSON Lines file), and why."""
+
+    number: int
+    reason: str
+
+
+@dataclass
+class ConversionReport:
+    """What a conversion did.
+
+    `calls` counts the function calls in all answers, `call_rows` the rows whose answer is calls. `sidecar_kept` says
+    that another sidecar stood there already and was left as it is.
+    """
+
+    source: Path
+    out: Path
+    sidecar: Path
+    sidecar_kept: bool = False
+    conversations: int = 0
+    rows: int = 0
+    calls: int = 0
+    call_rows: int = 0
+    unreadable: list[UnreadableConversation] = field(default_factory=list)
+
+
+def convert(
+    source: Path, form: Form, out: Path, *, overwrite: bool = False, overwrite_defaults: bool = False
+) -> ConversionReport:
+    """Write the rows of all conversations in `source` (a JSON array, JSON Lines, Parquet) to `out` (JSON Lines).
+
+    A conversation that cannot be converted is left out and reported; the others go on. `out` appears when it is
+    complete. The sidecar `<out>.yaml` is written too; one that is there and says something else is kept, unless
+    `overwrite_defaults`.
+
+    Raises:
+        ConfigurationError: `out` exists and `overwrite` is not set, is not named .jsonl, or cannot be written.
+        DataError: `source` cannot be read, or no conversation in it can.
+    """
+    source = locate(str(source), ())
+    _check_out(source, out, overwrite=overwrite)
+    report = ConversionReport(source, out, sidecar_path(out))
+    with told_as(ConfigurationError, out, "cannot be written"):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out) as temporary:
+            _write(report, form, temporary)
+            _write_sidecar(report, form, overwrite=overwrite_defaults)
+    return report
+
+
+def _check_out(source: Path, out: Path, *, overwrite: bool) -> None:
+    if out.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise ConfigurationError(f"{out}: a converted data set is JSON Lines; name it {out.with_suffix('.jsonl').name}")
+    if out.exists() and out.samefile(source):
+        raise ConfigurationError(f"{out} is the source itself; choose another name for the result")
+    if out.exists() and not overwrite:
+        raise ConfigurationError(f"{out} exists; choose another name, or ask to overwrite it")
+
+
+def _write(report: ConversionReport, form: Form, path: Path) -> None:
+    with path.open("wb") as file:
+        for number, raw in _conversations(report.source):
+            report.conversations += 1
+            try:
+                if isinstance(raw, ConversationError):
+                    raise raw
+                if not isinstance(raw, dict):
+                    raise ConversationError(f"is {kind(raw)} where a conversation must be an object")
+                rows = form.rows(raw, number)
+                lines = [dumps_line(row) for row in rows]
+            except (ConversationError, TypeError) as error:  # a TypeError: nested too deeply to be written
+                report.unreadable.append(UnreadableConversation(number, str(error)))
+                continue
+            file.writelines(lines)
+            report.rows += len(rows)
+            uses = [row["answer"]["tool_uses"] for row in rows if isinstance(row["answer"], dict)]
+            counts = [len(calls) for calls in uses if isinstance(calls, list) and calls]
+            report.call_rows += len(counts)
+            report.calls += sum(counts)
+    if not report.conversations:
+        raise DataError(f"{report.source} has no conversations")
+    if not report.rows and report.unreadable:
+        first = report.unreadable[0]
+        raise DataError(
+            f"{report.source}: none of {report.conversations} conversations can be converted; "
+            f"number {first.number}: {first.reason}"
+        )
+
+
+def _conversations(path: Path) -> Iterator[tuple[int, JSON | ConversationError]]:
+    """Each conversation with its number; one that is not JSON, by itself, as the error it is."""
+    if path.suffix.lower() in (".csv", ".parquet"):
+        yield from file_source(path).records()
+        return
+    source = JsonArraySource(path)
+    start = next((text for chunk in source.chunks() if (text := chunk.lstrip())), b"")
+    if start.startswith(b"["):
+        yield from enumerate(ArrayReader(source, None).items(), 1)
+        return
+    for number, line in enumerate(source.lines(), 1):
+        if line.strip():
+            try:
+                yield number, loads(line)
+            except ValueError as error:
+                yield number, ConversationError(f"is not JSON: {error}")
+
+
+def _write_sidecar(report: ConversionReport, form: Form, *, overwrite: bool) -> None:
+    text = sidecar_text(form.defaults, description=f"Converted from {form.words}, one row an assistant's turn.")
+    path = report.sidecar
+    if path.exists() and not overwrite and path.read_text("utf-8", errors="replace") != text:
+        report.sidecar_kept = True
+        return
+    write_file(path, text.encode())

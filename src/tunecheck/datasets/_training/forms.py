@@ -1,0 +1,88 @@
+"""The forms of training files: how each is recognised, what its rows are judged by, and a file of it as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tunecheck._errors import TunecheckError
+from tunecheck.datasets._defaults import DatasetDefaults
+from tunecheck.datasets._sources import Digest, FileSource, Source
+from tunecheck.datasets._training.chat import chat_rows, is_chat
+from tunecheck.datasets._training.glaive import glaive_rows, is_glaive
+from tunecheck.datasets._training.sharegpt import is_sharegpt, sharegpt_rows
+from tunecheck.datasets._training.turns import ConversationError, Record
+from tunecheck.datasets._training.xlam import is_xlam, xlam_rows
+
+_CALLS = ("function_call_match", "argument_match")
+_CALLS_AND_TEXTS = ("bleu", "gleu", "meteor", "rouge", *_CALLS, "match")
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form. `fits` says whether a record is certainly of it; `rows` makes the rows of the record of a number."""
+
+    name: str
+    words: str
+    fits: Callable[[Record], bool]
+    rows: Callable[[Record, int], list[Record]]
+    evaluators: tuple[str, ...] = _CALLS_AND_TEXTS
+
+    @property
+    def defaults(self) -> DatasetDefaults:
+        """What its rows declare."""
+        return DatasetDefaults(
+            column_mapping={
+                "ground_truth": "${data.answer}",
+                "tool_definitions": "${data.tools}",
+                "response": "${target.response}",
+            },
+            evaluators=[*self.evaluators],
+            group_key="conversation_id",
+        )
+
+
+_FORMS = (
+    Form("openai", "a chat training file", is_chat, chat_rows),
+    Form("sharegpt", "ShareGPT's conversations", is_sharegpt, sharegpt_rows),
+    Form("xlam", "xLAM's questions and calls", is_xlam, xlam_rows, _CALLS),
+    Form("glaive", "raw Glaive conversations", is_glaive, glaive_rows),
+)
+FORMS = {form.name: form for form in _FORMS}
+
+
+def form_of(source: Source) -> Form | None:
+    """The form of a file, by its first record; None where it is none of them, or cannot be read."""
+    try:
+        first = [record for _, record in islice(source.records(), 1)]
+    except TunecheckError:  # whoever reads the file is told
+        return None
+    return next((form for record in first for form in _FORMS if form.fits(record)), None)
+
+
+class TrainingSource(Source):
+    """A training file as rows, read as they are needed; a row's number is that of its conversation."""
+
+    def __init__(self, file: FileSource, form: Form) -> None:
+        self.name, self.label, self.unit, self.path = file.name, file.label, file.unit, file.path
+        self.note = f"{file.path.name} is {form.words}: each turn of the assistant is a row"
+        self._file, self._form = file, form
+
+    def state(self) -> object:
+        return self._file.state()
+
+    def records(self, digest: Digest | None = None) -> Iterator[tuple[int, Record]]:
+        """See Source.
+
+        Raises:
+            DataError: also where a conversation cannot be converted.
+        """
+        for number, record in self._file.records(digest):
+            try:
+                rows = self._form.rows(record, number)
+            except ConversationError as error:
+                hint = f"to leave such conversations out: tunecheck datasets convert {self._form.name}"
+                self.refuse(f"{error}; {hint}", number)
+            for row in rows:
+                yield number, row

@@ -1,0 +1,104 @@
+"""Raw Glaive conversations: `{"system": "SYSTEM: …", "chat": "USER: … ASSISTANT: … FUNCTION RESPONSE: …"}`.
+
+A turn begins at a line that starts with one of these words. The functions' JSON in the system text becomes `tools`; the
+sentence that introduces them stays as the system message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from tunecheck._json import JSON
+from tunecheck.calls._model import Reading
+from tunecheck.datasets._training.turns import MAX_GROWTH, ConversationError, Record, Turns, as_tools
+from tunecheck.formats._reading import read_calls
+
+_TURN = re.compile(r"^(USER|ASSISTANT|FUNCTION RESPONSE):", re.MULTILINE)
+_END = "<|endoftext|>"
+_CALL = "<functioncall>"
+_FUNCTIONS = re.compile(r"(\[\s*)?\{\s*[\"}]")
+_GAP = re.compile(r"[ \t\r\n,]*")
+_DASH = re.compile(r"[\s\-–—]+\Z")
+
+
+def is_glaive(record: Record) -> bool:
+    """Whether this is a raw Glaive conversation."""
+    chat = record.get("chat")
+    return isinstance(record.get("system"), str) and isinstance(chat, str) and _TURN.search(chat) is not None
+
+
+def glaive_rows(record: Record, number: int) -> list[Record]:
+    """The rows of one raw conversation.
+
+    Raises:
+        ConversationError: it is not a conversation, or some turn of it cannot be converted.
+    """
+    system, chat = _text(record, "system"), _text(record, "chat")
+    sentence, functions = _split_system(system)
+    turns = Turns(f"glaive-{number}", as_tools(functions, "'system'"))
+    if sentence:
+        turns.say({"role": "system", "content": sentence})
+    for role, body in _turns(chat, beside=len(system)):
+        if role == "ASSISTANT":
+            _answer(turns, body)
+        elif role == "USER":
+            turns.say({"role": "user", "content": body})
+        else:
+            turns.result(body)
+    return turns.rows()
+
+
+def _answer(turns: Turns, text: str) -> None:
+    text = text.replace(_END, "").strip()
+    reading = read_calls(text) if _CALL in text else Reading(text=text)
+    if reading.problem is not None or len(reading.calls) != text.count(_CALL):
+        reason = reading.problem or f"{len(reading.calls)} of {text.count(_CALL)} calls can be read"
+        raise turns.error(reason)
+    turns.answer(reading.text.strip(), reading.calls)
+
+
+def _text(raw: Record, key: str) -> str:
+    value = raw.get(key)
+    if not isinstance(value, str):
+        problem = "is missing" if key not in raw else f"is a {type(value).__name__}, not text"
+        raise ConversationError(f"{key!r} {problem}")
+    return value
+
+
+def _turns(chat: str, *, beside: int) -> Iterator[tuple[str, str]]:
+    marks = list(_TURN.finditer(chat))
+    before = chat[: marks[0].start()] if marks else chat
+    if before.strip():
+        raise ConversationError("its text does not begin with USER: or ASSISTANT:")
+    if len(marks) * (len(chat) + beside) > MAX_GROWTH:
+        raise ConversationError(f"is too long: {len(marks):,} turns in {len(chat) + beside:,} characters")
+    for at, mark in enumerate(marks, 1):
+        end = marks[at].start() if at < len(marks) else len(chat)
+        yield mark[1], chat[mark.end() : end].strip()
+
+
+def _split_system(text: str) -> tuple[str, list[JSON]]:
+    """The sentence, and the functions."""
+    text = text.strip().removeprefix("SYSTEM:").strip()
+    start = _FUNCTIONS.search(text)
+    if start is None:
+        return text, []
+    values, end = _json_values(text, start.start())
+    sentence, rest = _DASH.sub("", text[: start.start()]), text[end:]
+    return f"{sentence}\n{rest}" if rest else sentence, values
+
+
+def _json_values(text: str, at: int) -> tuple[list[JSON], int]:
+    """The JSON objects that stand one after another from here, lists of them opened, and where they end."""
+    decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
+    values: list[JSON] = []
+    while _FUNCTIONS.match(text, at):
+        try:
+            value, end = decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise ConversationError(f"the functions in 'system' are not JSON: {error}") from None
+        values.extend(value if isinstance(value, list) else [value])
+        at = end + len(_GAP.match(text, end)[0])  # type: ignore[index]
+    return values, at

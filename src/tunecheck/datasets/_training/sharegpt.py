@@ -1,0 +1,110 @@
+"""ShareGPT's conversations as LLaMA-Factory and others have them: `{"conversations": [{"from": …, "value": …}]}`.
+
+Beside them may stand `system`, `tools` (often as JSON text), and for preferences `chosen` and `rejected`, one message
+each. A call is a turn of its own (`function_call`, with JSON of one call or several), or stands in the assistant's text
+as a model family writes it. What the functions returned is one turn a call, or one for all of a turn's calls: it is
+shared out where it has a part for each, else the first call gets it and the others an empty text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from tunecheck._json import JSON, loads
+from tunecheck._messages import did_you_mean
+from tunecheck.datasets._training.turns import ConversationError, Record, Turns, as_tools
+from tunecheck.formats._reading import read_calls
+
+_ROLES = {
+    **dict.fromkeys(("human", "user"), "user"),
+    **dict.fromkeys(("gpt", "assistant", "chatgpt", "model"), "assistant"),
+    **dict.fromkeys(("function_call", "tool_call"), "call"),
+    **dict.fromkeys(("observation", "tool", "tool_response", "function_response"), "tool"),
+    "system": "system",
+}
+_CONVERSATION = frozenset(("conversations", "system", "tools", "chosen", "rejected"))
+_OPEN, _CLOSE = "<tool_response>", "</tool_response>"
+
+
+def is_sharegpt(record: Record) -> bool:
+    """Whether this is a list of turns, each with `from` and `value`."""
+    turns = record.get("conversations")
+    return (
+        isinstance(turns, list)
+        and bool(turns)
+        and all(isinstance(t, dict) and t.keys() >= {"from", "value"} for t in turns)
+    )
+
+
+def sharegpt_rows(record: Record, number: int) -> list[Record]:
+    """The rows of one conversation.
+
+    Raises:
+        ConversationError: it is none, or some turn of it cannot be read.
+    """
+    said = record.get("conversations")
+    if not isinstance(said, list):
+        raise ConversationError("'conversations' is not a list of turns")
+    columns = {key: value for key, value in record.items() if key not in _CONVERSATION}
+    turns = Turns(f"sharegpt-{number}", as_tools(record.get("tools"), "'tools'"), columns)
+    if isinstance(system := record.get("system"), str) and system:
+        turns.say({"role": "system", "content": system})
+    chosen = record.get("chosen")
+    _add_all(turns, said, trained=chosen is None)
+    if chosen is not None:
+        _add_all(turns, [chosen], trained=True)
+    return turns.rows()
+
+
+def _add_all(turns: Turns, said: Iterable[JSON], *, trained: bool) -> None:
+    read = (_read(turns, turn) for turn in said)
+    for role, group in groupby(read, key=lambda turn: turn[0]):
+        if role == "tool":
+            _results(turns, [value for _, value, _ in group])
+            continue
+        for _, value, weight in group:
+            learned = trained and weight != 0
+            if role == "call":
+                reading = read_calls(value)
+                if not reading.calls:
+                    raise turns.error(reading.problem or "holds no call that can be read")
+                turns.answer(reading.text.strip(), reading.calls, trained=learned)
+            elif role == "assistant":
+                turns.answer(value, (), trained=learned)
+            else:
+                turns.say({"role": role, "content": value})
+
+
+def _read(turns: Turns, turn: JSON) -> tuple[str, str, JSON]:
+    if not isinstance(turn, dict):
+        raise turns.error("is not an object with 'from' and 'value'")
+    name, value = turn.get("from", turn.get("role")), turn.get("value", turn.get("content"))
+    if not isinstance(name, str) or name not in _ROLES:
+        raise turns.error(f"{str(name)[:60]!r} is nobody who speaks{did_you_mean(str(name)[:60], _ROLES)}")
+    if not isinstance(value, str):
+        raise turns.error("its value is not text")
+    return _ROLES[name], value, turn.get("weight")
+
+
+def _results(turns: Turns, given: list[str]) -> None:
+    results: list[JSON] = [part for value in given for part in _parts(value)]
+    waiting = turns.waiting
+    if len(results) == 1 and waiting > 1:
+        results = _shared(given[0], waiting)
+    for result in results:
+        turns.result(result)
+
+
+def _parts(value: str) -> Iterator[str]:
+    """What stands between the marks of results, or all of it."""
+    pieces = value.split(_OPEN)
+    yield from (piece.split(_CLOSE)[0].strip() for piece in pieces[1:]) if len(pieces) > 1 else [value]
+
+
+def _shared(value: str, calls: int) -> list[JSON]:
+    try:
+        items = loads(value)
+    except ValueError:
+        items = None
+    return items if isinstance(items, list) and len(items) == calls else [value, *[""] * (calls - 1)]

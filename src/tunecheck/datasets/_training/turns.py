@@ -1,0 +1,188 @@
+"""A conversation turn by turn: messages that any chat server accepts, and of each turn of the assistant a row.
+
+    {"id": "openai-17-3", "conversation_id": "openai-17", "query": [messages so far],
+     "answer": text or {"tool_uses": [...]}, "tools": [...]}
+
+where 17 is the conversation's number in its file and 3 the assistant's turn in it. Earlier calls are `tool_calls`,
+with the ids that they have, else `call_1`, `call_2`, …; what the functions returned are messages of the role `tool`.
+Text beside a call is kept: in the answer as the key `content` next to `tool_uses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tunecheck._json import JSON, dumps, loads
+from tunecheck.calls._model import FunctionCall
+from tunecheck.calls._schemas import ToolDefinitions
+from tunecheck.formats._reading import read_calls
+
+Record = dict[str, JSON]
+
+MAX_GROWTH = 1 << 26
+"""Most bytes that the rows of one conversation may have: each repeats all that was said before it."""
+
+COLUMNS = ("id", "conversation_id", "query", "answer", "tools")
+"""The columns of a row; others of the conversation follow."""
+
+
+class ConversationError(ValueError):
+    """A conversation that cannot be converted; the text is the reason."""
+
+
+class Turns:
+    """What was said so far, and the rows that came of it.
+
+    Args:
+        name: what the conversation is called, e.g. `openai-17`.
+        tools: OpenAI tools.
+        columns: what else each of its rows has.
+    """
+
+    def __init__(self, name: str, tools: list[JSON], columns: Mapping[str, JSON] | None = None) -> None:
+        self._name, self._tools = name, tools
+        self._columns = {key: value for key, value in (columns or {}).items() if key not in COLUMNS}
+        try:
+            self._definitions = ToolDefinitions.read(tools)
+        except ValueError as error:
+            raise ConversationError(str(error)) from None
+        self._messages: list[JSON] = []
+        self._rows: list[Record] = []
+        self._waiting: dict[str, str] = {}
+        self._asked = False
+        self._turn = self._calls = self._growth = 0
+        self._size = len(dumps(tools))
+
+    @property
+    def waiting(self) -> int:
+        """How many calls have no result yet."""
+        return len(self._waiting)
+
+    def rows(self) -> list[Record]:
+        """The rows of all turns.
+
+        Raises:
+            ConversationError: there are none.
+        """
+        if not self._turn:
+            raise ConversationError("holds no turn of the assistant that answers anything")
+        return self._rows
+
+    def say(self, message: Record) -> None:
+        """A message of anybody but the assistant and the functions."""
+        self._no_call_waits()
+        self._asked |= message.get("role") == "user"
+        self._add(message)
+
+    def result(self, content: JSON, call_id: JSON = None, name: JSON = None) -> None:
+        """What a function returned: to the call of this id, else the first that waits, where given of this name."""
+        if call_id is not None:
+            found = call_id if isinstance(call_id, str) and call_id in self._waiting else None
+        else:
+            found = next((key for key, called in self._waiting.items() if name in (None, called)), None)
+        if found is None:
+            raise self.error("is a function's response that no call asked for")
+        del self._waiting[found]
+        text = content if isinstance(content, str) or _are_parts(content) else dumps(content).decode()
+        self._add({"role": "tool", "tool_call_id": found, "content": "" if content is None else text})
+
+    def answer(
+        self, text: str, calls: Sequence[FunctionCall], message: Record | None = None, *, trained: bool = True
+    ) -> None:
+        """A turn of the assistant, which is a row if the model is trained on it and a question stands before it.
+
+        `message` holds what else the message has; where no calls are given, those in the text are read.
+        """
+        self._no_call_waits()
+        if not calls and text:
+            reading = read_calls(text, tools=self._definitions or None)
+            calls, text = (reading.calls, reading.text.strip()) if reading.calls else (calls, text)
+        if not calls and not text:
+            raise self.error("the assistant says nothing")
+        self._turn += self._asked
+        if trained and self._asked:
+            self._add_row(_answer(text, calls))
+        said: Record = {"role": "assistant", "content": text or None, **(message or {})}
+        self._add({**said, "tool_calls": [self._call(call) for call in calls]} if calls else said)
+
+    def no_call(self) -> None:
+        """A turn of which only is known that it calls nothing."""
+        self._turn += 1
+        self._add_row({"tool_uses": []})
+
+    def error(self, reason: str) -> ConversationError:
+        """The next message cannot be converted."""
+        return ConversationError(f"message {len(self._messages) + 1}: {reason}")
+
+    def _add_row(self, answer: JSON) -> None:
+        self._growth += self._size
+        if self._growth > MAX_GROWTH:
+            raise ConversationError(f"is too long: its rows would have more than {MAX_GROWTH >> 20} MiB")
+        ids: Record = {"id": f"{self._name}-{self._turn}", "conversation_id": self._name}
+        self._rows.append(ids | {"query": [*self._messages], "answer": answer, "tools": self._tools} | self._columns)
+
+    def _add(self, message: Record) -> None:
+        self._size += len(dumps(message))
+        self._messages.append(message)
+
+    def _call(self, call: FunctionCall) -> JSON:
+        name = call.id
+        while name is None or name in self._waiting:
+            self._calls += 1
+            name = f"call_{self._calls}"
+        self._waiting[name] = call.name
+        function: JSON = {"name": call.name, "arguments": dumps(call.arguments).decode()}
+        return {"id": name, "type": "function", "function": function}
+
+    def _no_call_waits(self) -> None:
+        if self._waiting:
+            name = next(iter(self._waiting.values()))
+            raise self.error(f"follows a call of {name[:100]!r} whose function's response is missing")
+
+
+def _answer(text: str, calls: Sequence[FunctionCall]) -> JSON:
+    if not calls:
+        return text
+    uses: list[JSON] = [{"recipient_name": f"functions.{call.name}", "parameters": call.arguments} for call in calls]
+    return {"tool_uses": uses, "content": text} if text else {"tool_uses": uses}
+
+
+def _are_parts(content: JSON) -> bool:
+    return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+
+
+def as_tools(value: JSON, what: str) -> list[JSON]:
+    """Definitions, also as JSON text or bare schemas of functions, as OpenAI tools; `what` names them in errors.
+
+    Raises:
+        ConversationError: they cannot be read, or are none.
+    """
+    return [_tool(item, what) for item in listed(value, what)]
+
+
+def listed(value: JSON, what: str) -> list[JSON]:
+    """A list of objects, one object, the JSON text of either, or nothing, as a list.
+
+    Raises:
+        ConversationError: it is something else.
+    """
+    if isinstance(value, str):
+        try:
+            value = loads(value) if value.strip() else []
+        except ValueError as error:
+            raise ConversationError(f"{what} are not JSON: {error}") from None
+    items: list[JSON] = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(item, dict) for item in items):
+        raise ConversationError(f"{what} must be a list of objects")
+    return items
+
+
+def _tool(value: JSON, what: str) -> JSON:
+    if isinstance(value, dict) and value.get("type") == "function" and isinstance(value.get("function"), dict):
+        value = value["function"]
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        raise ConversationError(f"a function in {what} has no name")
+    parameters = value.get("parameters") or {"type": "object", "properties": {}}
+    if not isinstance(parameters, dict):
+        raise ConversationError(f"the parameters of the function {value['name']!r} are not an object")
+    return {"type": "function", "function": {**value, "parameters": parameters}}

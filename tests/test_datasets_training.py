@@ -1,0 +1,391 @@
+"""Training files as rows: the forms of OpenAI, Azure OpenAI, TRL, ShareGPT and xLAM, converted or given as they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunecheck import evaluate
+from tunecheck._errors import DataError
+from tunecheck._targets import Row
+from tunecheck.datasets._reading import open_dataset
+from tunecheck.datasets._training.forms import FORMS
+from tunecheck.datasets._training.turns import ConversationError
+from tunecheck.endpoints._base import ChatRequest, Completion, Endpoint
+from tunecheck.endpoints._target import EndpointTarget
+from tunecheck.formats._reading import read_calls
+
+SYSTEM = {"role": "system", "content": "You plan trips."}
+ASK = {"role": "user", "content": "How far is Bergen, and does it rain there?"}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {"to": {}}}}}
+    for name in ("distance", "weather")
+]
+
+
+def called(name: str, call_id: str | None = None, *, to: str = "Bergen", as_text: bool = True) -> dict[str, Any]:
+    arguments = {"to": to}
+    function = {"name": name, "arguments": json.dumps(arguments) if as_text else arguments}
+    return {"type": "function", "function": function} | ({"id": call_id} if call_id else {})
+
+
+def rows_of(form: str, record: dict[str, Any]) -> list[dict[str, Any]]:
+    assert FORMS[form].fits(record)
+    return FORMS[form].rows(record, 7)
+
+
+def refusal(form: str, record: dict[str, Any]) -> str:
+    with pytest.raises(ConversationError) as caught:
+        FORMS[form].rows(record, 7)
+    return str(caught.value)
+
+
+def names(answer: object) -> list[str]:
+    return [call.name for call in read_calls(answer).calls]
+
+
+CHAT: dict[str, Any] = {
+    "messages": [
+        SYSTEM,
+        ASK,
+        {"role": "assistant", "tool_calls": [called("distance", "a1"), called("weather", "a2")]},
+        {"role": "tool", "tool_call_id": "a2", "content": "rain"},
+        {"role": "tool", "tool_call_id": "a1", "content": "460 km"},
+        {"role": "assistant", "content": "460 km, and it rains."},
+    ],
+    "tools": TOOLS,
+    "parallel_tool_calls": True,
+    "source": "trips",
+}
+
+
+# -- OpenAI, Azure OpenAI
+
+
+def test_each_turn_of_the_assistant_is_a_row_with_all_that_stood_before_it() -> None:
+    calls, text = rows_of("openai", CHAT)
+    assert calls == {
+        "id": "openai-7-1",
+        "conversation_id": "openai-7",
+        "query": [SYSTEM, ASK],
+        "answer": {
+            "tool_uses": [
+                {"recipient_name": "functions.distance", "parameters": {"to": "Bergen"}},
+                {"recipient_name": "functions.weather", "parameters": {"to": "Bergen"}},
+            ]
+        },
+        "tools": TOOLS,
+        "parallel_tool_calls": True,
+        "source": "trips",
+    }
+    assert (text["id"], text["answer"]) == ("openai-7-2", "460 km, and it rains.")
+    assert [message["role"] for message in text["query"]] == ["system", "user", "assistant", "tool", "tool"]
+    assert [call["id"] for call in text["query"][2]["tool_calls"]] == ["a1", "a2"]
+    assert [message["tool_call_id"] for message in text["query"][3:]] == ["a2", "a1"]
+
+
+def test_a_turn_of_weight_0_is_history_and_no_row() -> None:
+    said = [{"role": "assistant", "content": "Well.", "weight": 0}, ASK, {"role": "assistant", "content": "Far."}]
+    (row,) = rows_of("openai", {"messages": [ASK, *said]})
+    assert (row["id"], row["answer"]) == ("openai-7-2", "Far.")
+    assert row["query"] == [ASK, {"role": "assistant", "content": "Well."}, ASK]
+
+
+def test_functions_as_they_were_once_become_tools_with_ids() -> None:
+    record = {
+        "messages": [
+            ASK,
+            {"role": "assistant", "function_call": {"name": "weather", "arguments": '{"to": "Bergen"}'}},
+            {"role": "function", "name": "weather", "content": "rain"},
+            {"role": "assistant", "content": "It rains."},
+        ],
+        "functions": [tool["function"] for tool in TOOLS],
+    }
+    call, text = rows_of("openai", record)
+    assert (names(call["answer"]), call["tools"]) == (["weather"], TOOLS)
+    assert text["query"][1]["tool_calls"][0]["id"] == text["query"][2]["tool_call_id"] == "call_1"
+
+
+def test_parts_of_content_stay_and_the_answer_is_their_text() -> None:
+    picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "A "}, {"type": "text", "text": "fjord."}]}
+    (row,) = rows_of("openai", {"messages": [picture, answer]})
+    assert (row["query"], row["answer"]) == ([picture], "A fjord.")
+
+
+def test_text_beside_calls_and_reasoning_are_kept() -> None:
+    turn = {
+        "role": "assistant",
+        "content": "Let me see.",
+        "tool_calls": [called("weather")],
+        "reasoning_content": "Hm.",
+    }
+    result = {"role": "tool", "content": {"rain": 3}}
+    first, second = rows_of("openai", {"messages": [ASK, turn, result, {"role": "assistant", "content": "Yes."}]})
+    assert first["answer"]["content"] == "Let me see."
+    assert (second["query"][1]["content"], second["query"][1]["reasoning_content"]) == ("Let me see.", "Hm.")
+    assert json.loads(second["query"][2]["content"]) == {"rain": 3}
+
+
+def test_of_a_preference_the_preferred_answer_is_right() -> None:
+    record = {
+        "input": {"messages": [ASK], "tools": TOOLS, "parallel_tool_calls": False},
+        "preferred_output": [{"role": "assistant", "tool_calls": [called("weather", "x")]}],
+        "non_preferred_output": [{"role": "assistant", "content": "No idea."}],
+    }
+    (row,) = rows_of("openai", record)
+    assert (row["query"], names(row["answer"]), row["parallel_tool_calls"]) == ([ASK], ["weather"], False)
+    assert "non_preferred_output" not in row
+
+
+# -- TRL
+
+
+def test_arguments_may_be_an_object_and_results_go_by_the_functions_name() -> None:
+    record = {
+        "messages": [
+            ASK,
+            {"role": "assistant", "tool_calls": [called("distance", as_text=False), called("weather", as_text=False)]},
+            {"role": "tool", "name": "weather", "content": "rain"},
+            {"role": "tool", "name": "distance", "content": "460 km"},
+            {"role": "assistant", "content": "460 km, and it rains."},
+        ],
+        "tools": TOOLS,
+    }
+    _, text = rows_of("openai", record)
+    calls, rain, distance = text["query"][1:]
+    ids = {call["function"]["name"]: call["id"] for call in calls["tool_calls"]}
+    assert (rain["tool_call_id"], distance["tool_call_id"]) == (ids["weather"], ids["distance"])
+    assert json.loads(calls["tool_calls"][0]["function"]["arguments"]) == {"to": "Bergen"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"prompt": [ASK], "completion": [{"role": "assistant", "content": "Far."}]},
+        {"prompt": [ASK], "chosen": [{"role": "assistant", "content": "Far."}], "rejected": [{"role": "assistant"}]},
+        {
+            "chosen": [ASK, {"role": "assistant", "content": "Far."}],
+            "rejected": [ASK, {"role": "assistant", "content": "Near."}],
+        },
+    ],
+)
+def test_prompts_with_completions_and_preferences_are_rows(record: dict[str, Any]) -> None:
+    (row,) = rows_of("openai", record)
+    assert (row["query"], row["answer"]) == ([ASK], "Far.")
+
+
+def test_a_prompt_of_text_is_converted_but_not_recognised_since_any_columns_are_called_so() -> None:
+    record: dict[str, Any] = {"prompt": "How far?", "completion": "Far."}
+    assert not FORMS["openai"].fits(record)
+    (row,) = FORMS["openai"].rows(record, 1)
+    assert (row["query"], row["answer"]) == ([{"role": "user", "content": "How far?"}], "Far.")
+
+
+# -- ShareGPT
+
+
+def said(*turns: tuple[str, str], **beside: object) -> dict[str, Any]:
+    return {"conversations": [{"from": role, "value": value} for role, value in turns], **beside}
+
+
+def test_calls_and_observations_are_turns_and_tools_are_text() -> None:
+    record = said(
+        ("human", "Rain in Bergen?"),
+        ("function_call", '{"name": "weather", "arguments": {"to": "Bergen"}}'),
+        ("observation", "rain"),
+        ("gpt", "It rains."),
+        system="You plan trips.",
+        tools=json.dumps([tool["function"] for tool in TOOLS]),
+    )
+    call, text = rows_of("sharegpt", record)
+    assert (call["id"], names(call["answer"]), call["tools"]) == ("sharegpt-7-1", ["weather"], TOOLS)
+    assert text["query"][0] == SYSTEM
+    assert text["query"][3] == {"role": "tool", "tool_call_id": "call_1", "content": "rain"}
+    assert text["answer"] == "It rains."
+
+
+@pytest.mark.parametrize(
+    ("observed", "results"),
+    [
+        (["460 km", "rain"], ["460 km", "rain"]),
+        (['["460 km", "rain"]'], ["460 km", "rain"]),
+        (["<tool_response>460 km</tool_response>\n<tool_response>rain</tool_response>"], ["460 km", "rain"]),
+        (["460 km, rain"], ["460 km, rain", ""]),
+    ],
+)
+def test_results_of_several_calls_are_shared_out(observed: list[str], results: list[str]) -> None:
+    calls = json.dumps([{"name": name, "arguments": {"to": "Bergen"}} for name in ("distance", "weather")])
+    turns = [("human", "?"), ("function_call", calls), *(("observation", each) for each in observed), ("gpt", "So.")]
+    _, text = rows_of("sharegpt", said(*turns))
+    assert [message["content"] for message in text["query"][2:]] == results
+
+
+def test_a_call_in_a_familys_form_is_one() -> None:
+    turn = 'I look.\n<tool_call>\n{"name": "weather", "arguments": {"to": "Bergen"}}\n</tool_call>'
+    call, _ = rows_of("sharegpt", said(("human", "?"), ("gpt", turn), ("tool", "rain"), ("gpt", "It rains.")))
+    assert (names(call["answer"]), call["answer"]["content"]) == (["weather"], "I look.")
+
+
+def test_of_a_sharegpt_preference_only_the_chosen_turn_is_a_row() -> None:
+    record = said(("human", "Hi"), ("gpt", "Hello!"), ("human", "How far?"))
+    record |= {"chosen": {"from": "gpt", "value": "Far."}, "rejected": {"from": "gpt", "value": "Near."}}
+    (row,) = rows_of("sharegpt", record)
+    assert (row["answer"], len(row["query"])) == ("Far.", 3)
+
+
+# -- xLAM
+
+
+def test_a_question_of_xlam_has_its_calls_and_a_schema_of_each_tool() -> None:
+    tool = {
+        "name": "hotels",
+        "description": "Finds hotels",
+        "parameters": {
+            "city": {"description": "Where", "type": "str"},
+            "stars": {"description": "How good", "type": "List[int]", "default": "3"},
+            "budget": {"description": "At most", "type": "Union[int, Tuple[float, float]], optional"},
+        },
+    }
+    answers = [{"name": "hotels", "arguments": {"city": "Bergen", "stars": [4]}}] * 2
+    record = {"id": 3, "query": "Two hotels", "tools": json.dumps([tool]), "answers": json.dumps(answers)}
+    (row,) = rows_of("xlam", record)
+    assert (row["id"], row["query"]) == ("xlam-7-1", [{"role": "user", "content": "Two hotels"}])
+    assert [call.arguments for call in read_calls(row["answer"]).calls] == [{"city": "Bergen", "stars": [4]}] * 2
+    assert row["tools"][0]["function"]["parameters"] == {
+        "type": "object",
+        "properties": {
+            "city": {"description": "Where", "type": "string"},
+            "stars": {"description": "How good", "default": "3", "type": "array", "items": {"type": "integer"}},
+            "budget": {"description": "At most", "anyOf": [{"type": "integer"}, {"type": "array"}]},
+        },
+        "required": ["city"],
+    }
+
+
+def test_a_question_without_answers_asks_for_no_call() -> None:
+    (row,) = rows_of("xlam", {"query": "Hi", "tools": "[]", "answers": "[]"})
+    assert row["answer"] == {"tool_uses": []}
+
+
+# -- what cannot be read
+
+
+@pytest.mark.parametrize(
+    ("form", "record", "reason"),
+    [
+        ("openai", {"messages": [ASK]}, "holds no turn of the assistant"),
+        ("openai", {"messages": [SYSTEM, {"role": "assistant", "content": "Hi"}]}, "holds no turn of the assistant"),
+        ("openai", {"messages": [ASK, {"role": "assistent"}]}, "message 2: the role 'assistent' is unknown; did you"),
+        (
+            "openai",
+            {"messages": [ASK, {"role": "assistant", "content": None}]},
+            "message 2: the assistant says nothing",
+        ),
+        ("openai", {"messages": [ASK, {"role": "tool", "content": "x"}]}, "message 2: is a function's response that"),
+        (
+            "openai",
+            {"messages": [ASK, {"role": "assistant", "tool_calls": [called("weather", "a")]}, ASK]},
+            "message 3: follows a call of 'weather' whose function's response is missing",
+        ),
+        (
+            "openai",
+            {"messages": [ASK, {"role": "assistant", "function_call": {"name": "f", "arguments": '{"a": '}}]},
+            "message 2: call 1 ('f'): the arguments are not JSON",
+        ),
+        ("openai", {"messages": "Hi", "tools": "[{"}, "'tools' are not JSON"),
+        ("openai", {}, "'messages' is missing"),
+        ("sharegpt", said(("narrator", "Once")), "message 1: 'narrator' is nobody who speaks"),
+        ("sharegpt", said(("human", "Hi"), ("function_call", "weather!")), "message 2: holds no call that can be read"),
+        ("sharegpt", {}, "'conversations' is not a list"),
+        ("xlam", {"query": "Hi", "answers": "[1]"}, "'answers' must be a list of objects"),
+        ("xlam", {"answers": "[]"}, "'query' is not a text"),
+    ],
+)
+def test_a_conversation_that_cannot_be_read_says_where_and_why(form: str, record: dict[str, Any], reason: str) -> None:
+    assert refusal(form, record).startswith(reason)
+
+
+# -- a file as it is
+
+
+def written(folder: Path, *records: dict[str, Any]) -> Path:
+    path = folder / "train.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_a_training_file_is_a_data_set_as_it_is(tmp_path: Path) -> None:
+    path = written(tmp_path, CHAT, CHAT)
+    dataset = open_dataset(path)
+    assert [row.id for row in dataset.rows()] == ["openai-1-1", "openai-1-2", "openai-2-1", "openai-2-2"]
+    assert dataset.scan().sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert dataset.defaults.group_key == "conversation_id"
+    assert dataset.defaults.column_mapping["ground_truth"] == "${data.answer}"
+    assert dataset.note == "train.jsonl is a chat training file: each turn of the assistant is a row"
+
+
+def test_what_its_own_sidecar_declares_wins(tmp_path: Path) -> None:
+    path = written(tmp_path, CHAT)
+    path.with_suffix(".yaml").write_text("evaluators: [function_call_match]\n")
+    assert open_dataset(path).defaults.evaluators == ["function_call_match"]
+    path.with_suffix(".yaml").write_text("column_mapping: {response: '${data.messages}'}\n")
+    assert [row.id for row in open_dataset(path).rows()] == ["row-1"]
+
+
+def test_a_line_that_cannot_be_read_is_told_with_its_number(tmp_path: Path) -> None:
+    path = written(tmp_path, CHAT, {"messages": [ASK, {"role": "assistant", "content": ""}]})
+    with pytest.raises(DataError, match="line 2: message 2: the assistant says nothing; to leave such conversations"):
+        open_dataset(path).scan()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"messages": [ASK], "reference": "Far."},
+        {"messages": [ASK, {"role": "assistant", "content": "Far."}], "ground_truth": "Near."},
+        {"query": "Hi", "answer": "Hello", "tools": []},
+        {"prompt": "Hi", "completion": "Hello"},
+        {"conversations": ["Hi", "Hello"]},
+        {"system": "Be brief.", "chat": "a channel"},
+    ],
+)
+def test_rows_are_not_taken_for_a_training_file(tmp_path: Path, record: dict[str, Any]) -> None:
+    (row,) = open_dataset(written(tmp_path, record)).rows()
+    assert dict(row.values) == record
+
+
+class Trained(Endpoint):
+    """A model that says at each place of the conversation what it was trained to."""
+
+    name = "trained"
+
+    def __init__(self) -> None:
+        self.asked: list[ChatRequest] = []
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.asked.append(request)
+        turn = CHAT["messages"][len(request.messages)]
+        return Completion(text=turn.get("content"), tool_calls=tuple(turn.get("tool_calls", ())))
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+def test_a_training_file_is_evaluated_with_the_whole_conversation_as_messages(tmp_path: Path) -> None:
+    model = Trained()
+    result: Any = evaluate(data=written(tmp_path, CHAT), target=model, results_dir=tmp_path / "runs")
+    _, second = model.asked
+    assert [message["role"] for message in second.messages] == ["system", "user", "assistant", "tool", "tool"]
+    assert second.parameters == {"parallel_tool_calls": True}
+    assert result["metrics"]["function_call_match.binary_aggregate"] == 1
+    assert result.notes[0].startswith("train.jsonl is a chat training file")
+
+
+def test_whether_calls_may_be_parallel_is_not_said_to_a_model_without_tools() -> None:
+    values: dict[str, Any] = {"query": "Hi", "tools": [], "parallel_tool_calls": False}
+    assert EndpointTarget(Trained()).request(Row(0, "a", values, "")).parameters == {}
