@@ -123,6 +123,15 @@ async def test_a_server_that_echoes_the_key_in_an_error_does_not_spread_it(statu
     assert not shown("".join(traceback.format_exception(caught.value)))
 
 
+async def test_nor_does_one_that_repeats_the_path_of_a_secret_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer(lambda request, _: failing(400, f"no such {request.path}")) as server:
+        monkeypatch.setenv("TC_ADDRESS", f"{server.url}/hook-1a2b3c4d/v1")
+        endpoint = load_endpoint({"kind": "openai", "url": "${env:TC_ADDRESS}", "model": "m", "retries": 0}, name="e")
+        with pytest.raises(EndpointError, match=r"no such /\*\*\*/chat/completions"):
+            await endpoint.complete(HELLO)
+        await endpoint.close()
+
+
 @pytest.mark.parametrize("content_type", ["application/json", "text/html", "text/plain", "text/event-stream"])
 async def test_nor_in_a_body_that_is_not_json(content_type: str) -> None:
     step = raw(f"<title>{KEY}</title> {KEY}".encode(), content_type, 500)

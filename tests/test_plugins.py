@@ -197,6 +197,14 @@ def test_private_files_and_names_that_are_no_identifiers_are_left_alone(workspac
     assert not [plugin for plugin in discover(GROUP) if plugin.origin.startswith("evaluators")]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_is_no_evaluator_and_is_not_waited_for(workspace: Path) -> None:
+    (workspace / "prompty").mkdir()
+    for name in ("evaluators/pipe.py", "prompty/pipe.prompty"):
+        os.mkfifo(workspace / name)
+    assert "pipe" not in [plugin.name for plugin in discover(GROUP)]
+
+
 def test_an_unknown_name_says_what_was_probably_meant() -> None:
     with pytest.raises(
         PluginError, match="no plugin 'function_cal_match' among the evaluators; did you mean 'function_c"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
-from tests.prompts_parts import FRONT, make, messages
+from tests.prompts_parts import FRONT, make, messages, write
 
 from tunecheck._errors import PromptError, PromptRenderError
+from tunecheck.prompts._loading import load_prompt
 
 DOUBLING = "{% set ns = namespace(x=START) %}{% for i in range(64) %}{% set ns.x = STEP %}{% endfor %}{{ ns.x }}"
 
@@ -227,3 +229,15 @@ def test_rendering_opens_no_file_and_runs_no_code() -> None:
     code = AUDITED.format(bodies=bodies, front=front)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
     assert done.stdout.strip() == f"clean {len(bodies)}", done.stderr[-2000:]
+
+
+def test_a_prompt_reads_a_few_files_only_and_not_too_much_of_them(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("x")
+    references = "".join(f"  k{number}: '${{file:x.txt}}'\n" for number in range(21))
+    with pytest.raises(PromptError, match=r"sample\.k20: 'x\.txt' is one file too many: a prompt refers to at most 20"):
+        load_prompt(write(tmp_path, "p", "system:\n", f"sample:\n{references}"))
+    with (tmp_path / "x.png").open("wb") as file:
+        file.truncate(17 << 20)
+    images = "".join(f"![]({'./' * number}x.png)" for number in range(4))
+    with pytest.raises(PromptError, match=r"x\.png' is too much: a prompt's files have at most 64 MB in all"):
+        load_prompt(write(tmp_path, "p", f"system:\n{images}"))

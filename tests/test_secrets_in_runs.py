@@ -90,6 +90,16 @@ def test_a_prompts_parameters_are_sent_and_stand_in_no_file(tmp_path: Path) -> N
     assert '"user": "${env:TC_SECRET}"' in (only_run(tmp_path).folder / "run.json").read_text()
 
 
+def test_nor_does_what_an_input_is_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TC_DEFAULT", "by-default-7f3a")
+    prompt = PROMPT.replace("inputs: {", "inputs: {rules: {default: {by: ['${env:TC_DEFAULT}']}}, ")
+    with FaultServer(lambda request, _: chat(judgement(4, request.body.decode()))) as server:
+        polite = judge(tmp_path, server, prompt.replace("{{response}}", "{{response}} {{rules.by[0]}}"))
+        run(tmp_path, [{"response": "hi"}], evaluators={"polite": polite})
+    assert "hi by-default-7f3a" in json.loads(server.requests[0].body)["messages"][0]["content"]
+    assert "by-default-7f3a" not in everything(only_run(tmp_path))
+
+
 def test_nor_in_the_error_of_a_judge_that_is_refused_them(tmp_path: Path) -> None:
     def refuse(request: Request, _: int) -> Step:
         return failing(400, f"unknown user {json.loads(request.body)['user']}")

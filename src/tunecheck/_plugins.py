@@ -136,15 +136,19 @@ def _in_workspace(group: str, workspace: Path) -> Iterator[Plugin]:
     folder = GROUPS.get(group)
     if folder is None:
         return
-    for path in sorted((workspace / folder).glob("*.py")):
+    for path in _files(workspace / folder, "*.py"):
         if path.stem.isidentifier() and not path.stem.startswith("_"):
             yield Plugin(group, path.stem, str(path), functools.partial(_offered, path), path)
 
 
 def _prompts(group: str, workspace: Path) -> Iterator[Plugin]:
     if group == "tunecheck.evaluators":
-        for path in sorted((workspace / "prompty").glob(f"*{_PROMPTS}")):
+        for path in _files(workspace / "prompty", f"*{_PROMPTS}"):
             yield Plugin(group, path.stem, str(path), functools.partial(_judge, path), path)
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return [path for path in sorted(folder.glob(pattern)) if path.is_file()]  # opening a pipe would never end
 
 
 def _judge(path: Path) -> object:

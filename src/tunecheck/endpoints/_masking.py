@@ -47,7 +47,7 @@ _LOGIN = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 WRITTEN_OUT = "a secret is not written here: write ${env:NAME} and set that environment variable"
 
-_LEAST_ECHO = 8
+LEAST_ECHO = 8
 """Shorter secrets are not masked in answers, where they occur by chance; no real key is that short."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]+)?")
@@ -102,7 +102,7 @@ class Redactor:
         forms = {_lowered(form) for form in _forms(item.reveal())} - {""}
         self._forms |= forms
         if in_answers:
-            self._echoes |= {form for form in forms if len(form) >= _LEAST_ECHO}
+            self._echoes |= {form for form in forms if len(form) >= LEAST_ECHO}
 
     def learn(self, other: Redactor) -> None:
         """Mask from now on what another one masks."""

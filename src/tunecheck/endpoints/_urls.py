@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from tunecheck._errors import ConfigurationError
 from tunecheck.endpoints._config import Place
-from tunecheck.endpoints._masking import Redactor, Secret, environment, looks_secret
+from tunecheck.endpoints._masking import LEAST_ECHO, Redactor, Secret, environment, hides, looks_secret
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -26,7 +26,7 @@ def checked_url(text: str, place: Place, redactor: Redactor) -> str:
 
     An error shows its text only without credentials.
     """
-    text = environment(text, place, redactor).strip()
+    secretive, text = hides(text), environment(text, place, redactor).strip()
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname or "", parts.port
@@ -41,6 +41,10 @@ def checked_url(text: str, place: Place, redactor: Redactor) -> str:
             raise place.error(f"holds a secret, {name}=…; send it as a header: headers: {{…: ${{env:NAME}}}}")
     if parts.scheme == "http" and not is_loopback(host):
         raise place.error(f"plain http goes to this machine only, not to {redactor.text(host)}: use https")
+    if secretive:  # a server is told, and may repeat, no more than these of it
+        for part in (parts.path.strip("/"), parts.query):
+            if len(part) >= LEAST_ECHO:
+                redactor.add(Secret(part), in_answers=False)
     return urlunsplit(parts._replace(fragment=""))
 
 

@@ -14,7 +14,7 @@ from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, document
 from tunecheck.endpoints._config import Place
 from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
-from tunecheck.prompts._images import read_inside
+from tunecheck.prompts._folder import PromptFolder
 
 MAX_BYTES = 1 << 20
 """Largest prompt file, and largest file that one refers to."""
@@ -33,7 +33,7 @@ class Front:
 
     data: Mapping[str, JSON]
     document: Document
-    folder: Path | None
+    folder: PromptFolder
 
     def error(self, path: tuple[str | int, ...], problem: str) -> PromptError:
         label = ".".join(map(str, path))
@@ -95,7 +95,7 @@ class Front:
             raise PromptError(str(error)) from None
 
 
-def split(text: str, name: str, folder: Path | None) -> tuple[Front, str, int]:
+def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
     """The front matter, the body, and the line of the file before the body's first.
 
     Azure's loader takes the last `---` line for the end of the front matter and then refuses every file with one more;
@@ -131,7 +131,7 @@ def _with_files(value: JSON, path: tuple[str | int, ...], front: Front) -> JSON:
 def file_value(name: str, path: tuple[str | int, ...], front: Front) -> JSON:
     """What a file beside the prompt says: data of JSON or YAML, else its text."""
     try:
-        content = read_inside(front.folder, name, MAX_BYTES)
+        content = front.folder.read(name, MAX_BYTES)
         suffix = Path(name).suffix.lower()
         if suffix in (".yaml", ".yml"):
             return document(content, name).value

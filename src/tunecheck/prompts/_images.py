@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from tunecheck.prompts._folder import PromptFolder
+
 MAX_IMAGE_BYTES = 20 << 20
 """The largest image that OpenAI takes."""
 
@@ -52,25 +54,6 @@ def is_url(link: str) -> bool:
     return bool(_ADDRESS.match(link) or _DATA.match(link))
 
 
-def read_inside(folder: Path | None, name: str, most: int) -> bytes:
-    if folder is None:
-        raise ValueError(f"{name!r} has no folder to be looked for in: the prompt was given as text")
-    try:
-        base = folder.resolve(strict=True)
-        path = (base / name).resolve(strict=True)
-        if not path.is_relative_to(base):
-            raise ValueError(f"{name!r} is not in the prompt's folder")
-        if not path.is_file():
-            raise ValueError(f"{name!r} is not a file")
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except (OSError, RuntimeError) as error:
-        raise ValueError(f"{name!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(content) > most:
-        raise ValueError(f"{name!r} is larger than {most >> 10} KiB")
-    return content
-
-
 @dataclass(frozen=True, slots=True)
 class ImageFiles:
     """The files that a template shows, read when the prompt was: by link, each as a data URL."""
@@ -78,7 +61,7 @@ class ImageFiles:
     urls: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, texts: Iterable[str], folder: Path | None) -> ImageFiles:
+    def of(cls, texts: Iterable[str], folder: PromptFolder) -> ImageFiles:
         links = {link.strip() for text in texts for _, _, link in find_images(text)}
         files = {link: file for link in links if (file := _file_of(link)) is not None}
         return cls({link: _data_url(folder, name, kind) for link, (name, kind) in files.items()})
@@ -106,6 +89,6 @@ def _file_of(link: str) -> tuple[str, str] | None:
     return (link, _TYPES[suffix]) if suffix in _TYPES and ":" not in link else None
 
 
-def _data_url(folder: Path | None, name: str, kind: str) -> str:
-    content = read_inside(folder, name, MAX_IMAGE_BYTES)
+def _data_url(folder: PromptFolder, name: str, kind: str) -> str:
+    content = folder.read(name, MAX_IMAGE_BYTES)
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

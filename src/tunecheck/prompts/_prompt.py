@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
-from tunecheck.endpoints._masking import Redactor
+from tunecheck.endpoints._masking import Redactor, trace
 from tunecheck.prompts._front_matter import Front
 from tunecheck.prompts._images import ImageFiles
 
@@ -144,6 +144,12 @@ class Prompt:
         return self._file.reload, (self.source, self._file.text, self.path)
 
 
-def digest(dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles) -> str:
-    known: list[JSON] = [[item.name, item.required, item.default] for item in inputs.values()]
+def digest(
+    dialect: Dialect, body: str, inputs: Mapping[str, PromptInput], images: ImageFiles, secrets: Redactor
+) -> str:
+    """Of a default that is a secret it has a trace only: nobody is to find the secret by trying."""
+    known: list[JSON] = []
+    for item in inputs.values():
+        default = secrets.answer(item.default)
+        known.append([item.name, item.required, default, *([] if default == item.default else [trace(item.default)])])
     return content_hash([dialect, body, known, list(images.digest())])

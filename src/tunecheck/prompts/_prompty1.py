@@ -60,8 +60,8 @@ def read_prompty1(file: PromptFile) -> Prompt:
     ):
         raise front.error((), "the template has no role: write `system:` on a line of its own")
     sample = _sample(front)
-    inputs = _inputs(front, sample, template)
     secrets = Redactor()
+    inputs = _inputs(front, sample, template, secrets)
     parameters = _resolved(front, "model", "parameters", secrets=secrets)
     check_parameters(front, parameters, "model", "parameters")
     return Prompt(
@@ -77,7 +77,7 @@ def read_prompty1(file: PromptFile) -> Prompt:
         response=_response(front),
         sample=sample,
         extra=read_judge(front),
-        digest=digest("prompty1", body, inputs, images),
+        digest=digest("prompty1", body, inputs, images, secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
@@ -119,9 +119,9 @@ def _sample(front: Front) -> dict[str, JSON]:
     return value
 
 
-def _inputs(front: Front, sample: Mapping[str, JSON], template: Template) -> dict[str, PromptInput]:
+def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secrets: Redactor) -> dict[str, PromptInput]:
     """What `inputs:` declares, then what only the sample or the template names."""
-    declared = {name: _input(front, name, value, sample) for name, value in front.mapping("inputs").items()}
+    declared = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in declared:
         raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
     rest = dict.fromkeys([*sample, *sorted(template.names)])
@@ -133,7 +133,7 @@ def _inputs(front: Front, sample: Mapping[str, JSON], template: Template) -> dic
     return declared | undeclared
 
 
-def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON]) -> PromptInput:
+def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON], secrets: Redactor) -> PromptInput:
     if value is None or isinstance(value, str):
         return PromptInput(name, type=value, sample=sample.get(name))
     if not isinstance(value, dict):
@@ -142,7 +142,7 @@ def _input(front: Front, name: str, value: JSON, sample: Mapping[str, JSON]) -> 
         name,
         type=front.text("inputs", name, "type"),
         description=front.text("inputs", name, "description"),
-        default=front.from_environment(value.get("default"), ("inputs", name, "default")),
+        default=front.from_environment(value.get("default"), ("inputs", name, "default"), secrets),
         required="default" not in value,
         sample=sample.get(name, value.get("sample")),
     )

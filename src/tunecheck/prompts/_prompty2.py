@@ -91,9 +91,10 @@ def read_prompty2(file: PromptFile) -> Prompt:
     # The package drops the blanks before the template.
     blank = body[: len(body) - len(body.lstrip())].count("\n")
     template = Template(body.lstrip(), lambda line: file.where(line + blank), _split, trim_blocks=False)
-    inputs = _inputs(front, agent, template)
+    secrets = Redactor()
+    inputs = _inputs(front, agent, template, secrets)
     model = front.value("model")
-    written, secrets = _parameters(agent), Redactor()
+    written = _parameters(agent)
     resolved = front.from_environment(written, ("model", "options"), secrets)
     parameters = resolved if isinstance(resolved, dict) else {}
     check_parameters(front, parameters, "model", "options")
@@ -111,7 +112,7 @@ def read_prompty2(file: PromptFile) -> Prompt:
         response="first",
         sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
         extra=read_judge(front),
-        digest=digest("prompty2", body, inputs, ImageFiles()),
+        digest=digest("prompty2", body, inputs, ImageFiles(), secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
@@ -158,26 +159,26 @@ def _package(source: str) -> ModuleType:
     return package
 
 
-def _inputs(front: Front, agent: _Agent, template: Template) -> dict[str, PromptInput]:
+def _inputs(front: Front, agent: _Agent, template: Template, secrets: Redactor) -> dict[str, PromptInput]:
     declared: dict[str, PromptInput] = {}
     listed = isinstance(front.value("inputs"), list)
     for index, item in enumerate(agent.inputs or ()):
         if item.kind in _RICH:
             place = ("inputs", index if listed else item.name, "kind")
             raise front.error(place, f"inputs of kind {item.kind} are not supported: use a text")
-        declared[item.name] = _input(front, item)
+        declared[item.name] = _input(front, item, secrets)
     names = [name for name in sorted(template.names) if name not in declared]
     return declared | {name: PromptInput(name, required=not template.may_lack(name)) for name in names}
 
 
-def _input(front: Front, item: _Property) -> PromptInput:
+def _input(front: Front, item: _Property, secrets: Redactor) -> PromptInput:
     """An input; one that is `required: false` and has no default is empty where it is left out, as in the package."""
     default, optional = plain(item.default), item.required is False
     return PromptInput(
         item.name,
         type=item.kind or None,
         description=item.description,
-        default="" if default is None and optional else front.from_environment(default, ("inputs",)),
+        default="" if default is None and optional else front.from_environment(default, ("inputs",), secrets),
         required=default is None and not optional,
         sample=plain(item.example),
     )
