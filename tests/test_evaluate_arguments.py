@@ -191,6 +191,12 @@ def test_output_path_is_one_strict_json_file_of_azure_s_shape(tmp_path: Path) ->
     assert strict_json((tmp_path / "out.json").read_bytes()) == dict(result)
 
 
+def test_each_row_of_the_file_is_one_line_for_every_reader(tmp_path: Path) -> None:
+    rows = [{"response": "one\u2028two\u2029three\x85four"}] * 2
+    run(tmp_path, rows, evaluators={"e": length}, output_path=tmp_path / "out.json")
+    assert len((tmp_path / "out.json").read_text("utf-8").splitlines()) == len(rows) + 2
+
+
 def test_output_path_may_be_a_folder(tmp_path: Path) -> None:
     run(tmp_path, DATA, evaluators={"e": length}, output_path=tmp_path)
     assert strict_json((tmp_path / "evaluation_results.json").read_bytes())["metrics"]["e.length"] == 1.5

@@ -195,5 +195,11 @@ def test_a_hostile_object_is_refused_when_written_too() -> None:
         dumps([Hostile()])
 
 
+def test_a_record_is_one_line_for_readers_that_split_where_unicode_ends_lines() -> None:
+    record = {"a\u2028": "b\u2029c\x85d\r\ne"}
+    (line,) = dumps_line(record).decode().splitlines()
+    assert json.loads(line) == record
+
+
 def test_a_record_is_one_line() -> None:
     assert dumps_line({"a": "x\ny\r\u2028"}).count(b"\n") == 1

@@ -27,6 +27,8 @@ _MAX_BITS = 14_000
 
 _FLOAT_BITS = sys.float_info.max_exp
 
+_LINE_ENDS = tuple((end.encode(), b"\\u%04x" % ord(end)) for end in "\x85\u2028\u2029")
+
 _MAX_PATH = 200
 """Most characters of a path that an error shows."""
 
@@ -92,8 +94,14 @@ def content_hash(value: object) -> str:
 
 
 def dumps_line(value: object) -> bytes:
-    """`dumps` and a line feed: one record of a JSON Lines file."""
-    return dumps(value) + b"\n"
+    """`dumps` and a line feed: one record of a JSON Lines file, and one line for every reader.
+
+    Unicode has three more ends of a line that JSON allows in a text, and readers split there; they are escaped.
+    """
+    text = dumps(value)
+    for end, escaped in () if text.isascii() else _LINE_ENDS:
+        text = text.replace(end, escaped)
+    return text + b"\n"
 
 
 def _write(value: object, encode: Callable[[object], bytes], *, sort_keys: bool = False) -> bytes:

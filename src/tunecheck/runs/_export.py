@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tunecheck._errors import ConfigurationError
-from tunecheck._json import JSON, dumps
+from tunecheck._json import JSON, dumps, dumps_line
 from tunecheck._whole_files import replacing
 from tunecheck.pipeline._results import ResultRow
 
@@ -91,5 +91,5 @@ def write_azure_results(
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(b'{"rows": [')
         for number, row in enumerate(rows):
-            file.write((b",\n" if number else b"\n") + dumps(row))
+            file.write((b",\n" if number else b"\n") + dumps_line(row).rstrip())
         file.write(b'\n], "metrics": ' + dumps(dict(metrics)) + b', "studio_url": ' + dumps(studio_url) + b"}\n")
