@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tunecheck.endpoints._definition import load_endpoint
-from tunecheck.endpoints._doctor.checks import Verdict
+from tunecheck.endpoints._doctor.answers import Verdict
 from tunecheck.endpoints._doctor.examination import examine
 from tunecheck.endpoints._serving.script import ScriptSource, read_script
 

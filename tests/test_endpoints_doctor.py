@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,9 @@ from tests.doctor_parts import model, verdicts
 from tests.serve_parts import Starter, servers, serving
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
 from tunecheck.endpoints._definition import load_endpoint
+from tunecheck.endpoints._doctor.answers import Verdict
 from tunecheck.endpoints._doctor.changes import with_keys
 from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.examination import examine
@@ -34,6 +36,7 @@ async def test_a_healthy_server_passes_clean(tmp_path: Path, started: Starter) -
 ASKED = "when: {user: weather, last: user, tools: true}"
 ANOTHER_UNIT = f"- {{{ASKED}, calls: [{{name: get_weather, arguments: {{city: Lisbon, unit: C}}}}]}}"
 NO_CALL = f"- {{{ASKED}, answer: It is sunny there.}}"
+ENDLESS = f"- {{when: {{user: greet}}, answer: '{'no Brasil, ' * 100}'}}"
 HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: false}}}}"
 
 
@@ -45,7 +48,8 @@ HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: fals
         ("server: {usage: false}", "", "usage is reported", "warn", "no tokens are reported"),
         ("behaviour: {calls_in_text: hermes}", "", "calls are parsed", "fail", "in the text, as hermes writes it"),
         ("behaviour: {calls_in_text: llama}", "", "calls are parsed", "fail", "in the text, as llama writes it"),
-        ("", NO_CALL, "calls are parsed", "fail", "answered instead of calling: It is sunny there."),
+        ("", NO_CALL, "enums are obeyed", "fail", "get_weather was not called, but: It is sunny there."),
+        ("", NO_CALL, "calls are parsed", "pass", "create_event"),
         ("behaviour: {arguments: double_encoded}", "", "arguments are JSON", "fail", "are encoded twice"),
         ("behaviour: {arguments: python}", "", "arguments are JSON", "fail", "are no JSON object"),
         ("behaviour: {arguments: objects}", "", "arguments are JSON", "warn", "are an object, not JSON text"),
@@ -53,10 +57,12 @@ HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: fals
         ("behaviour: {names: underscored}", "", "names are kept", "warn", "calendar.find_slot was offered"),
         ("behaviour: {names: 'functions.{}'}", "", "names are kept", "fail", "and functions.get_weather called"),
         ("", ANOTHER_UNIT, "enums are obeyed", "fail", 'unit is "C"; allowed are'),
-        ("behaviour: {one_call: true}", "", "parallel calls", "warn", "1 of two calls came"),
+        ("behaviour: {one_call: true}", "", "parallel calls", "warn", "two cities were asked for; 1 came"),
         ("server: {tool_results: ignored}", "", "tool results are understood", "fail", "asks again for what it"),
         ("server: {tool_results: refused}", "", "tool results are understood", "fail", "roles must alternate"),
-        ("", "- {when: {user: Which word}, answer: 'Which?'}", "system prompt is obeyed", "fail", "HERON is not in"),
+        ("", "- {when: {user: Which word}, answer: 'Which?'}", "system prompt is obeyed", "warn", "is shown it"),
+        ("server: {system: ignored}", "- {when: {user: Which word}, answer: 'Which?'}",
+         "system prompt is obeyed", "fail", "HERON is not in"),
         ("", "- {when: {user: greet}, calls: [{name: get_weather}]}", "no needless calls", "fail", "with a call"),
         ("behaviour: {reasoning: text}", "- {answer: Hello., reasoning: Let me see., when: {user: greet}}",
          "reasoning is kept apart", "fail", "<think> Let me see. </think>"),
@@ -64,8 +70,12 @@ HIDDEN = f"- {{answer: No., reasoning: {'let me see ' * 30}, when: {{tools: fals
          "reasoning is kept apart", "fail", "Let me see. </think>"),
         ("behaviour: {reasoning: dropped}", HIDDEN,
          "reasoning is kept apart", "warn", "there is reasoning, and it is not given"),
+        ("", "- {answer: '', reasoning: Hello to you., when: {user: greet}}",
+         "reasoning is kept apart", "fail", "its text is empty: Hello to you."),
         ("behaviour: {cut_at_tokens: 50}", "", "nothing is cut off", "fail", "cut off after"),
         ("behaviour: {finish_reason: length}", "", "nothing is cut off", "fail", "cut off"),
+        ("behaviour: {cut_at_tokens: 200}", f"- {{when: {{user: greet}}, answer: '{'no Brasil, ' * 100}'}}",
+         "nothing is cut off", "fail", "repeats itself until it is cut off"),
         ("behaviour: {stop_token: <|im_end|>}", "", "stop tokens are taken away", "fail", "<|im_end|> is left"),
         ("behaviour: {varies: true}", "", "answers repeat", "warn", "two answers at temperature 0"),
         ("behaviour: {finish_reason: abort}", "", "finish reasons are true", "warn", "finish_reason abort"),
@@ -101,7 +111,9 @@ async def test_what_it_says_to_change_puts_it_right(tmp_path: Path, started: Sta
     changes = (await verdicts(url))["calls are parsed"].change
     found = await verdicts(url, **changes)
     assert changes == {"format": "hermes"}
-    assert [check for check, verdict in found.items() if verdict.status != "pass"] == []
+    assert {check: verdict.status for check, verdict in found.items() if verdict.status != "pass"} == {
+        "arguments are JSON": "skip"  # they are written by ourselves
+    }
 
 
 async def test_limits_that_the_service_tells_are_compared_with_the_definition(tmp_path: Path, started: Starter) -> None:
@@ -117,12 +129,69 @@ async def test_parameters_that_are_renamed_are_written_so(tmp_path: Path, starte
     assert (found.status, found.change) == ("warn", {"parameters": {"max_completion_tokens": 500}})
 
 
-async def test_a_template_without_tools_leaves_out_the_checks_of_calls(tmp_path: Path, started: Starter) -> None:
-    definition = {"kind": "azure_ml", "url": f"{await started(model(tmp_path))}/score", "response": "result"}
-    found = await examine(load_endpoint(definition), definition)
-    statuses = {finding.check: finding.verdict.status for finding in found.findings}
-    assert (statuses["tools are shown to the model"], "calls are parsed" in statuses) == ("warn", False)
-    assert statuses["system prompt is obeyed"] == "pass"
+def statuses(found: Mapping[str, Verdict], status: str) -> set[str]:
+    return {check for check, verdict in found.items() if verdict.status == status}
+
+
+OF_CALLS = {check.name for check in CHECKS if check.of == "calls"}
+
+
+async def test_a_model_that_never_calls_passes_no_check_of_calls(tmp_path: Path, started: Starter) -> None:
+    found = await verdicts(await started(model(tmp_path, rules="  - {when: {tools: true}, answer: It is 17 there.}\n")))
+    assert statuses(found, "fail") == {"calls are parsed"}
+    assert statuses(found, "skip") == {*OF_CALLS, "streams are the same"}
+    assert found["names are kept"].evidence == "no question was answered with a call"
+    assert found["finish reasons are true"].evidence == "no call was made, stop after a text"
+
+
+async def test_a_limit_that_is_too_low_is_one_failure(tmp_path: Path, started: Starter) -> None:
+    found = await verdicts(await started(model(tmp_path, "behaviour: {cut_at_tokens: 3}")))
+    assert statuses(found, "fail") == {"nothing is cut off"}
+    assert found["long lists of tools"].evidence == "the answer was cut off: archive_voucher {}"
+
+
+async def test_tools_that_are_not_shown_are_one_failure_and_told_in_the_prompt(
+    tmp_path: Path, started: Starter
+) -> None:
+    told = "system: [You can call functions], user: weather, last: user"
+    rules = f"""
+  - {{when: {{{told}}}, calls: [{{name: get_weather, arguments: {{city: Lisbon, unit: celsius}}}}]}}
+  - {{when: {{user: weather, last: user}}, answer: I cannot look that up.}}
+  - {{when: {{user: {{any: [Review, thermostat, Eva, calendar, voucher]}}}}, answer: I cannot do that.}}
+"""
+    url = await started(model(tmp_path, "server: {tools: ignored}\nbehaviour: {calls_in_text: hermes}", rules))
+    found = await verdicts(url)
+    assert statuses(found, "fail") == {"tools are shown to the model"}
+    changes = found["tools are shown to the model"].change
+    found = await verdicts(url, **changes)
+    assert changes == {"tools": "text", "format": "hermes"}
+    assert found["enums are obeyed"].status == "pass"
+
+
+async def test_a_limit_that_is_not_kept_is_told(tmp_path: Path, started: Starter) -> None:
+    found = await verdicts(await started(model(tmp_path)), parameters={"max_tokens": 100})
+    assert found["parameters are taken"].evidence == "the limit of 100 tokens is not kept: an answer has 173"
+
+
+async def test_what_changes_is_laid_over_the_parameters_that_are_taken(tmp_path: Path, started: Starter) -> None:
+    url = await started(
+        model(tmp_path, "server: {parameters: o_series}\nbehaviour: {cut_at_tokens: 50, stop_token: </s>}")
+    )
+    parameters: JSON = {"max_tokens": 50, "temperature": 0}
+    written: dict[str, JSON] = {"kind": "openai", "url": f"{url}/v1", "model": "m", "parameters": parameters}
+    found = await examine(load_endpoint(written), written)
+    assert found.changes == {"parameters": {"max_completion_tokens": 4096, "stop": ["</s>"]}}
+
+
+async def test_what_a_template_has_no_place_for_is_not_looked_at(tmp_path: Path, started: Starter) -> None:
+    url = f"{await started(model(tmp_path))}/score"
+    definition: dict[str, JSON] = {"kind": "azure_ml", "url": url, "response": "result"}
+    found = {each.check: each.verdict for each in (await examine(load_endpoint(definition), definition)).findings}
+    assert len(found) == len(CHECKS)
+    assert statuses(found, "skip") == {check.name for check in CHECKS if check.of != "answers"}
+    assert found["calls are parsed"].evidence == "requests hold no tools"
+    assert found["tools are shown to the model"].status == "warn"
+    assert found["system prompt is obeyed"].status == "pass"
 
 
 async def test_an_endpoint_that_answers_rows_is_not_asked() -> None:
@@ -184,4 +253,4 @@ def test_the_command_shows_what_to_change_and_writes_it(
     assert "a-key-of-mine" not in said.out
     found = json.loads(as_json.out)
     assert (found["changes"], found["fail"] > 0) == ({"parameters": {"max_tokens": 4096}}, True)
-    assert {check["status"] for check in found["checks"]} <= {"pass", "warn", "fail"}
+    assert {check["status"] for check in found["checks"]} <= {"pass", "warn", "fail", "skip"}

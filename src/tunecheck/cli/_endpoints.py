@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,14 +84,14 @@ def _lines(found: Examination, definition: Definition) -> Iterator[str]:
     from tunecheck.endpoints._doctor.changes import line_of
 
     counts = found.counts
-    failed = f"{counts['warn']} to look at, {counts['fail']} failed"
+    skipped = f", {counts['skip']} skipped" * bool(counts["skip"])
+    failed = f"{counts['warn']} to look at, {counts['fail']} failed{skipped}"
     yield f"{found.endpoint} ({found.kind}): {counts['pass']} checks passed, {failed}"
     if found.simulated:
         yield SIMULATED
     yield ""
-    for finding in found.findings:
-        verdict = finding.verdict
-        yield f"{verdict.status}  {finding.check}: {verdict.evidence}"
+    for verdict, same in groupby(found.findings, lambda finding: finding.verdict):
+        yield f"{verdict.status}  {', '.join(finding.check for finding in same)}: {verdict.evidence}"
         if verdict.advice:
             yield f"      {verdict.advice}"
     if found.changes:

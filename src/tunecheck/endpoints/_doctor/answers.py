@@ -1,16 +1,31 @@
-"""The answers to the doctor's questions, with the calls that stand in them wherever they stand."""
+"""The answers to the doctor's questions, with the calls wherever they stand in them, and verdicts on them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 from tunecheck._causes import CUT_OFF
 from tunecheck._json import JSON, dumps, value_of
 from tunecheck._messages import clean
 from tunecheck.calls._matching.names import plain_name
 from tunecheck.calls._model import FunctionCall, Reading
+from tunecheck.endpoints._api_facts import ApiFacts
 from tunecheck.endpoints._base import ChatRequest, Completion
 from tunecheck.formats._reading import read_calls
+
+Status: TypeAlias = Literal["pass", "warn", "fail", "skip"]
+"""`skip`: what the check looks at was not seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one check found: the evidence, what to do, and the keys of the definition to set."""
+
+    status: Status
+    evidence: str
+    advice: str = ""
+    change: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,15 @@ class Answer:
         return bool(self.completion.reasoning) and str(self.completion.reasoning) in (self.completion.raw_text or "")
 
     @property
+    def answers_something(self) -> bool:
+        return bool(self.raw_text or self.completion.reasoning or self.completion.tool_calls)
+
+    @property
+    def is_all_reasoning(self) -> bool:
+        """Whether it came to its end and says nothing but what was thought."""
+        return bool(self.completion.reasoning) and not (self.text or self.completion.tool_calls or self.ended_by_length)
+
+    @property
     def ended_by_length(self) -> bool:
         return self.completion.finish_reason in CUT_OFF
 
@@ -43,6 +67,12 @@ class Answer:
     def in_text(self) -> Reading:
         """The calls in its text."""
         return read_calls(self.text, tools=list(self.request.tools or ()))
+
+    @cached_property
+    def is_read_from_text(self) -> bool:
+        """Whether its `tool_calls` are what the definition's `format` read from its text."""
+        given = self.completion.raw_text if self.completion.tool_calls else None
+        return bool(given) and bool(read_calls(given, tools=list(self.request.tools or ())).calls)
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
@@ -67,6 +97,62 @@ class Answer:
         """The arguments of its first call of that name, however the name is altered; None where there is none."""
         last = plain_name(name)
         return next((call.arguments for call in self.calls if plain_name(call.name).endswith(last)), None)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers by question, with the definition, the headers of the last reply, and what the API was found to take.
+
+    `sends_tools`: whether requests hold the tools at all; `as_text`: whether calls are expected in the answer's text.
+    """
+
+    by_question: Mapping[str, Answer]
+    definition: Mapping[str, JSON]
+    headers: Mapping[str, str]
+    facts: ApiFacts
+    sends_tools: bool
+    as_text: bool
+
+    def __getitem__(self, question: str) -> Answer:
+        return self.by_question[question]
+
+    @property
+    def parameters(self) -> dict[str, JSON]:
+        """Those of the definition."""
+        given = self.definition.get("parameters")
+        return given if isinstance(given, dict) else {}
+
+    @property
+    def parameters_taken(self) -> dict[str, JSON]:
+        """Those of the definition as the API takes them: what changes to them are made to."""
+        return self.facts.parameters_of(self.parameters)
+
+    @property
+    def answered(self) -> list[Answer]:
+        return [answer for answer in self.by_question.values() if not answer.error]
+
+    @cached_property
+    def with_calls(self) -> list[Answer]:
+        """The answers that call one of the tools that were offered."""
+        return [answer for answer in self.answered if answer.request.tools and answer.calls]
+
+    @property
+    def left_in_text(self) -> list[Answer]:
+        """Those of them whose calls stand in the text alone."""
+        return [answer for answer in self.with_calls if not answer.completion.tool_calls]
+
+    @property
+    def without_tools(self) -> str | None:
+        """Why no request with tools was answered; None where one was."""
+        if not self.sends_tools:
+            return "requests hold no tools"
+        return None if self["call"].error is None else "requests with tools are refused"
+
+    @property
+    def prompt_tokens(self) -> tuple[int, int] | None:
+        """The tokens of the same question with a tool and without; None where the service does not report them."""
+        tokens = (self["call"].completion.usage.input_tokens, self["untooled"].completion.usage.input_tokens)
+        return None if None in tokens else tokens  # type: ignore[return-value]
 
 
 def decoded(arguments: JSON) -> JSON:

@@ -11,8 +11,8 @@ from tunecheck._messages import clean
 from tunecheck.endpoints._asking import ask
 from tunecheck.endpoints._base import ChatRequest, Endpoint, StatefulEndpoint
 from tunecheck.endpoints._check import advice_on
-from tunecheck.endpoints._doctor.answers import Answer
-from tunecheck.endpoints._doctor.checks import CHECKS, Answers, Status, Verdict
+from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict
+from tunecheck.endpoints._doctor.checks import CHECKS
 from tunecheck.endpoints._doctor.questions import QUESTIONS
 from tunecheck.endpoints._http_endpoint import HttpEndpoint
 
@@ -45,31 +45,22 @@ class Examination:
     endpoint: str
     kind: str
     findings: tuple[Finding, ...]
+    changes: Mapping[str, JSON]
+    """The keys of the definition to set, those of several findings laid over each other."""
     simulated: bool
 
     @property
     def counts(self) -> Mapping[Status, int]:
         return Counter(finding.verdict.status for finding in self.findings)
 
-    @property
-    def changes(self) -> dict[str, JSON]:
-        """The keys of the definition to set, those of several findings laid over each other."""
-        changes: dict[str, JSON] = {}
-        for finding in self.findings:
-            for key, value in finding.verdict.change.items():
-                before = changes.get(key)
-                both = isinstance(before, dict) and isinstance(value, dict)
-                changes[key] = {**before, **value} if both else value  # type: ignore[dict-item]
-        return changes
-
     def as_json(self) -> dict[str, JSON]:
         return {
             "endpoint": self.endpoint,
             "kind": self.kind,
             "simulated": self.simulated,
-            **{status: self.counts[status] for status in ("pass", "warn", "fail")},
+            **{status: self.counts[status] for status in ("pass", "warn", "fail", "skip")},
             "checks": [finding.as_json() for finding in self.findings],
-            "changes": self.changes,
+            "changes": dict(self.changes),
         }
 
 
@@ -86,7 +77,8 @@ async def examine(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Examina
     finally:
         await endpoint.close()
     simulated = any(answer.completion.simulated for answer in answers.by_question.values())
-    return Examination(endpoint.name, endpoint.kind, tuple(_findings(answers)), simulated)
+    findings = tuple(_findings(answers))
+    return Examination(endpoint.name, endpoint.kind, findings, _changes(findings, answers.parameters_taken), simulated)
 
 
 async def _asked(endpoint: Endpoint, definition: Mapping[str, JSON]) -> Answers:
@@ -121,10 +113,19 @@ def _findings(answers: Answers) -> Iterator[Finding]:
     if error is not None:
         yield Finding("it answers", Verdict("fail", clean(str(error), 300), advice_on(error)))
         return
-    with_tools = answers.sends_tools and answers["call"].error is None
-    for check in CHECKS:
-        if (with_tools or not check.of_calls) and not (answers.as_text and check.of_chat):
-            yield Finding(check.name, check.verdict(answers))
+    yield from (Finding(check.name, check.verdict(answers)) for check in CHECKS)
+
+
+def _changes(findings: Iterable[Finding], taken: Mapping[str, JSON]) -> dict[str, JSON]:
+    """All that is to be set; of parameters, what each finding changes in those that are taken."""
+    changes: dict[str, JSON] = {}
+    for finding in findings:
+        for key, value in finding.verdict.change.items():
+            before = changes.get(key)
+            if isinstance(before, dict) and isinstance(value, dict):
+                value = before | {name: value[name] for name in value if value[name] != taken.get(name)}
+            changes[key] = value
+    return changes
 
 
 async def _answer(endpoint: Endpoint, question: ChatRequest, free: asyncio.Semaphore) -> Answer:

@@ -60,6 +60,7 @@ _WEATHER_CALL: JSON = {
     "function": {"name": "get_weather", "arguments": '{"city":"Lisbon","unit":"celsius"}'},
 }
 
+_WHICH_WORD = "Which word did I give you?"
 _PRIMES = _asked(
     "Write the first ten prime numbers, separated by a comma and a blank, and nothing else.", temperature=0
 )
@@ -112,7 +113,8 @@ QUESTIONS: Mapping[str, ChatRequest] = MappingProxyType(
             TOOLS,
         ),
         "greeting": _asked("Hello! Please just greet me back.", *TOOLS),
-        "system": _asked("Which word did I give you?", system=f"Answer every question with the word {CODE_WORD}."),
+        "systemless": _asked(_WHICH_WORD),
+        "system": _asked(_WHICH_WORD, system=f"Answer every question with the word {CODE_WORD}."),
         "primes": _PRIMES,
         "primes again": _PRIMES,
         "count": _asked(f"Count from 1 to {LAST_NUMBER}, separated by blanks, without leaving any number out."),

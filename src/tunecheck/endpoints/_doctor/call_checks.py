@@ -1,0 +1,243 @@
+"""The doctor's checks of tools and calls: whether they reach the model, and come back from it as they were meant."""
+
+from collections.abc import Callable, Mapping
+
+from tunecheck._errors import PluginError
+from tunecheck._json import JSON, dumps
+from tunecheck._messages import clean
+from tunecheck.calls._matching.names import plain_name
+from tunecheck.endpoints._doctor import questions
+from tunecheck.endpoints._doctor.answers import Answer, Answers, Status, Verdict, decoded
+from tunecheck.formats._choosing import AUTO, chosen
+
+_FEWEST_TOKENS_OF_A_TOOL = 20
+_COMMON_FORM = "hermes"
+"""The form of calls that most models were shown, for one whose family is not known."""
+
+
+def tools_are_shown(answers: Answers) -> Verdict:
+    if not answers.sends_tools:
+        return Verdict(
+            "warn",
+            "the request template holds no ${tools}: the model knows of functions only what a row's messages say",
+            "put ${tools} where the service expects them, or, in the definition, tools: text and the family's format:",
+        )
+    error = answers["call"].error
+    if error is not None:
+        advice = "vLLM: --enable-auto-tool-choice --tool-call-parser NAME; llama.cpp: --jinja"
+        return _told_in_text(answers, f"requests with tools are refused: {clean(str(error), 200)}", advice)
+    tokens = answers.prompt_tokens
+    if tokens is None:
+        return Verdict("warn", "the service does not report prompt tokens, so that nobody can tell")
+    evidence = "{} prompt tokens with a tool, {} without".format(*tokens)
+    if _are_shown(answers):
+        return Verdict("pass", evidence)
+    advice = "use a chat template that shows tools (vLLM: --chat-template; llama.cpp: --chat-template-file)"
+    return _told_in_text(answers, evidence, advice)
+
+
+def _are_shown(answers: Answers) -> bool:
+    """Whether a tool makes the prompt longer, as far as the service says."""
+    with_tool, without = answers.prompt_tokens or (_FEWEST_TOKENS_OF_A_TOOL, 0)
+    return with_tool - without >= _FEWEST_TOKENS_OF_A_TOOL
+
+
+def _told_in_text(answers: Answers, evidence: str, advice: str) -> Verdict:
+    """What to do about tools that do not reach the model, where they are not told in text already."""
+    if answers.definition.get("tools") == "text":
+        return Verdict("fail", evidence)
+    form = str(answers.definition.get("format", AUTO))
+    if form == AUTO:
+        form = next((str(answer.in_text.format) for answer in answers.left_in_text), _COMMON_FORM)
+    profile = chosen(form)
+    change: dict[str, JSON] = {"tools": "text", "format": form} if profile and profile.prompt else {}
+    return Verdict("fail", evidence, f"{advice}; or tools: text, with the format: of the model's family", change)
+
+
+_TOOL_PARSERS: Mapping[str, tuple[str, str]] = {
+    "hermes": ("hermes", "qwen25"),
+    "mistral": ("mistral", "mistral"),
+    "llama": ("llama3_json", "llama3"),
+    "json": ("llama3_json or xlam", "llama3"),
+    "pythonic": ("pythonic or llama4_pythonic", "pythonic"),
+    "qwen3_coder": ("qwen3_coder", "qwen3_coder"),
+    "glm": ("glm45", "glm45"),
+    "deepseek_v3": ("deepseek_v3 or deepseek_v31", "deepseekv3 or deepseekv31"),
+    "deepseek_v32": ("deepseek_v32", "deepseekv32"),
+    "kimi_k2": ("kimi_k2", "kimi_k2"),
+    "kimi_k3": ("kimi_k3", "kimi_k3"),
+    "granite": ("granite", ""),
+    "granite_20b": ("granite-20b-fc", ""),
+    "phi4": ("phi4_mini_json", ""),
+    "jamba": ("jamba or hunyuan_a13b", ""),
+    "internlm": ("internlm", "interns1"),
+    "seed_oss": ("seed_oss", "seed_oss"),
+    "minimax_m2": ("minimax_m2", "minimax-m2"),
+    "minimax_m3": ("minimax_m3", "minimax-m3"),
+    "step_3": ("step3", "step3"),
+    "lfm2": ("lfm2", "lfm2"),
+    "olmo3": ("olmo3", ""),
+    "harmony": ("openai", "gpt-oss"),
+    "longcat": ("longcat", ""),
+    "command_r7b": ("cohere_command3", ""),
+    "apertus": ("apertus", "apertus2509"),
+    "gigachat": ("gigachat3", "gigachat3"),
+    "gemma4": ("gemma4", "gemma4"),
+    "functiongemma": ("functiongemma", ""),
+    "minicpm5": ("minicpm5", "minicpm5"),
+    "hunyuan_3": ("hy_v3", ""),
+}
+"""The tool parsers of vLLM and SGLang that read each family's calls, by the name of its format."""
+
+
+def calls_are_parsed(answers: Answers) -> Verdict:
+    called, left = answers.with_calls, answers.left_in_text
+    if left and not answers.as_text:
+        return _left_in_text(left[0])
+    if called:
+        first = called[0]
+        read = " (read from the text)" * (first.is_read_from_text or first in left)
+        return Verdict("pass", f"{first.shown()}{read}")
+    asked = [answer for answer in answers.answered if answer.request.tools]
+    broken = next((answer for answer in asked if answer.in_text.problem and not answer.ended_by_length), None)
+    if broken is not None:
+        evidence = f"there is a call that cannot be read: {broken.in_text.problem}: {clean(broken.text, 120)}"
+        return Verdict("fail", evidence)
+    evidence = f"none of {len(asked)} questions with tools was answered with a call: {answers['call'].shown()}"
+    if not _are_shown(answers):
+        return Verdict("skip", evidence)
+    return Verdict("fail", evidence, "was it trained to call functions? Is it the right chat template?")
+
+
+def _left_in_text(answer: Answer) -> Verdict:
+    family = str(answer.in_text.format)
+    of_vllm, of_sglang = _TOOL_PARSERS.get(family, ("NAME", ""))
+    advice = f"vLLM: --enable-auto-tool-choice --tool-call-parser {of_vllm}"
+    advice += f"; SGLang: --tool-call-parser {of_sglang}" * bool(of_sglang)
+    change: dict[str, JSON] = {"format": family} if _is_profile(family) else {}
+    evidence = f"the call is left in the text, as {family} writes it: {clean(answer.text, 120)}"
+    return Verdict("fail", evidence, advice, change)
+
+
+def _is_profile(name: str) -> bool:
+    try:
+        return chosen(name) is not None
+    except PluginError:
+        return False
+
+
+def arguments_are_json(answers: Answers) -> Verdict:
+    of_the_api = (answer for answer in answers.answered if not (answer.ended_by_length or answer.is_read_from_text))
+    written = [call for answer in of_the_api for call in answer.written]
+    for name, arguments in written:
+        found = _spelling(arguments)
+        if found is not None:
+            status, problem, advice = found
+            shown = clean(arguments if isinstance(arguments, str) else dumps(arguments).decode(), 100)
+            return Verdict(status, f"the arguments of {clean(name, 60)} {problem}: {shown}", advice)
+    return Verdict("pass", "JSON objects as text") if written else Verdict("skip", "no whole answer has tool_calls")
+
+
+def _spelling(arguments: JSON) -> tuple[Status, str, str] | None:
+    """What is wrong with how a call's arguments are written."""
+    if isinstance(arguments, dict):
+        return "warn", "are an object, not JSON text", "Tunecheck reads both; other clients of this server may not"
+    value = decoded(arguments)
+    if isinstance(value, dict):
+        return None
+    if isinstance(value, str) and isinstance(decoded(value), dict):
+        return "fail", "are encoded twice", "the server encodes what is JSON already: update it or its tool parser"
+    return "fail", "are no JSON object", "use the tool parser of the model's family, or guided decoding of arguments"
+
+
+def names_are_kept(answers: Answers) -> Verdict:
+    for answer in answers.with_calls:
+        offered = [str(function.get("name")) for function in _functions(answer)]
+        for call in answer.calls:
+            called = plain_name(call.name)
+            meant = next((name for name in offered if called.endswith(plain_name(name))), None)
+            if call.name in offered or meant is None:
+                continue
+            evidence = f"{meant} was offered, and {clean(call.name, 60)} called"
+            if call.name == meant.replace(".", "_"):
+                advice = "this API has no dots in names: such a call counts as one of the dotted function (names=auto)"
+                return Verdict("warn", evidence, advice)
+            return Verdict("fail", evidence, "use the tool parser of the model's family; it takes prefixes away")
+    dotted = answers["dotted"]
+    if dotted.error:
+        advice = "rename functions with dots in your data; BFCL's are asked for with underscores"
+        return Verdict("warn", f"a function name with a dot is refused: {clean(str(dotted.error), 160)}", advice)
+    dots = "with a dot, too" if dotted.calls else "the one with a dot was not called"
+    return Verdict("pass", f"names are called as they were offered; {dots}")
+
+
+def _functions(answer: Answer) -> list[Mapping[str, JSON]]:
+    functions = (tool.get("function") for tool in answer.request.tools or ())
+    return [function for function in functions if isinstance(function, dict)]
+
+
+_MODEL_OR_PARSER = "is the raw text right, the tool parser is wrong; else the prompt template, or the model"
+
+
+def calls_as(question: str, name: str, wanted: Mapping[str, JSON]) -> Callable[[Answers], Verdict]:
+    """A check that a question brings this call."""
+
+    def check(answers: Answers) -> Verdict:
+        answer = answers[question]
+        arguments = answer.call(name)
+        if arguments is None:
+            return Verdict("fail", f"{name} was not called, but: {answer.shown()}", _MODEL_OR_PARSER)
+        wrong = [key for key, value in wanted.items() if not _same(arguments.get(key), value)]
+        if wrong:
+            pairs = ", ".join(
+                f"{key} is {clean(dumps(arguments.get(key)).decode(), 80)}, not {dumps(wanted[key]).decode()}"
+                for key in wrong
+            )
+            return Verdict("fail", pairs, _MODEL_OR_PARSER)
+        return Verdict("pass", answer.shown())
+
+    return check
+
+
+def _same(value: JSON, wanted: JSON) -> bool:
+    """Equal as JSON: 1 is not true, and 20.0 is 20."""
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def enum_is_obeyed(answers: Answers) -> Verdict:
+    arguments = answers["call"].call("get_weather")
+    if arguments is None:
+        return Verdict("fail", f"get_weather was not called, but: {answers['call'].shown()}", _MODEL_OR_PARSER)
+    unit = arguments.get("unit")
+    if unit == "celsius":
+        return Verdict("pass", 'unit is "celsius", one of the two that are allowed')
+    shown = clean(dumps(unit).decode(), 60)
+    status: Status = "warn" if unit is None else "fail"
+    return Verdict(status, f'unit is {shown}; allowed are "celsius" and "fahrenheit"', _MODEL_OR_PARSER)
+
+
+def calls_in_parallel(answers: Answers) -> Verdict:
+    answer = answers["parallel"]
+    cities = {str(call.arguments.get("city")).lower() for call in answer.calls}
+    if all(any(wanted in city for city in cities) for wanted in ("lisbon", "oslo")):
+        return Verdict("pass", answer.shown())
+    evidence = f"calls for two cities were asked for; {len(answer.calls)} came: {answer.shown()}"
+    return Verdict("warn", evidence, "set parallel_tool_calls, or check that the parser reads more than one call")
+
+
+def results_are_understood(answers: Answers) -> Verdict:
+    answer = answers["result"]
+    if str(questions.TEMPERATURE) in answer.text:
+        return Verdict("pass", answer.shown())
+    if answer.calls:
+        advice = "the chat template leaves out messages of the role tool: the model does not see results"
+        return Verdict("fail", f"it asks again for what it was given: {answer.shown()}", advice)
+    return Verdict("fail", f"the result ({questions.TEMPERATURE}) is not in the answer: {answer.shown()}")
+
+
+def no_needless_call(answers: Answers) -> Verdict:
+    answer = answers["greeting"]
+    if answer.calls:
+        advice = 'is tool_choice set to "required"? Rows without a call can never pass then'
+        return Verdict("fail", f"a greeting was answered with a call: {answer.shown()}", advice)
+    return Verdict("pass", answer.shown())
