@@ -105,6 +105,17 @@ def test_logging_again_changes_nothing_and_adds_no_run(server: str, run: Run) ->
     assert len(history["metrics"]) == 1
 
 
+def test_a_run_that_was_deleted_on_the_server_is_noticed_and_made_anew_when_asked(server: str, run: Run) -> None:
+    first = MlflowUploader(server).upload(run)
+    body = json.dumps({"run_id": first.run_id}).encode()
+    urllib.request.urlopen(urllib.request.Request(f"{server}/api/2.0/mlflow/runs/delete", body, JSON)).close()
+    with pytest.raises(UploadError, match=f"{first.run_id} was deleted over there; make it anew with: .* --again"):
+        MlflowUploader(server).upload(run)
+    second = MlflowUploader(server).upload(run, again=True)
+    assert ask(server, "runs/get", run_id=second.run_id)["run"]["info"]["lifecycle_stage"] == "active"
+    assert MlflowUploader(server).upload(run, again=True).run_id == second.run_id != first.run_id
+
+
 def test_more_figures_than_one_request_takes_are_logged(server: str, tmp_path: Path) -> None:
     many = {f"m{index}": index / 7 for index in range(1200)}
     run = finished_run(tmp_path, evaluators={"many": lambda response: many})

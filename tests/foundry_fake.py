@@ -113,10 +113,12 @@ _STEPS = (
     ("create", "POST", rf"{PROJECT}/evaluations/runs:upload"),
     ("complete", "PATCH", rf"{PROJECT}/evaluations/runs:updateUpload/[^/]+"),
     ("list", "GET", rf"{PROJECT}/evaluations/runs"),
+    ("get", "GET", rf"{PROJECT}/evaluations/runs/[^/]+"),
     ("workspace", "GET", re.escape(SCOPE)),
     ("datastore", "GET", rf"{re.escape(SCOPE)}/datastores"),
     ("secrets", "POST", rf"{re.escape(SCOPE)}/datastores/workspaceblobstore/listSecrets"),
     ("create run", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/create"),
+    ("get run", "GET", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/get"),
     ("search", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/search"),
     ("metric", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/log-metric"),
     ("finish", "POST", rf"/mlflow/v2\.0{re.escape(SCOPE)}/api/2\.0/mlflow/runs/update"),
@@ -239,6 +241,7 @@ class Fake:
                 self.violations.append(f"a blob of type {kind}")
             return
         expected = {"reserve": FOUNDRY, "register": FOUNDRY, "create": FOUNDRY, "complete": FOUNDRY, "list": FOUNDRY}
+        expected |= {"get": FOUNDRY}
         expected |= {"workspace": HUB, "datastore": HUB, "secrets": HUB}
         if asked.query.get("api-version") != expected.get(asked.step):
             self.violations.append(f"{asked.step}: api-version {asked.query.get('api-version')}")
@@ -253,7 +256,7 @@ class Fake:
 
     def _check_token(self, asked: Asked) -> None:
         scopes = {SCOPES["foundry"]}
-        if asked.step not in ("reserve", "register", "create", "complete", "list"):
+        if asked.step not in ("reserve", "register", "create", "complete", "list", "get"):
             scopes = {"https://management.azure.com/.default", f"https://localhost:{self.port}/.default"}
         token = asked.headers.get("Authorization", "").removeprefix("Bearer ")
         if token not in {f"token for {scope}" for scope in scopes}:
@@ -350,6 +353,17 @@ class Fake:
         self.runs[id_] |= asked.json()
         page = {"AiStudioEvaluationUri": f"https://ai.azure.com/resource/build/evaluation/{id_}"}
         return web.json_response({**self.runs[id_], "properties": {**self.runs[id_]["properties"], **page}})
+
+    def _get(self, asked: Asked) -> web.Response:
+        return self._found(asked.path.rpartition("/")[2])
+
+    def _get_run(self, asked: Asked) -> web.Response:
+        return self._found(asked.query["run_id"])
+
+    def _found(self, id_: str) -> web.Response:
+        if id_ not in self.runs:
+            return web.json_response({"error": {"code": "NotFound", "message": "no such run"}}, status=404)
+        return web.json_response({"id": id_, "run": {"info": self.runs[id_].get("info", {})}})
 
     def _list(self, asked: Asked) -> web.Response:
         # Two pages, so that whoever looks for a run has to turn them.

@@ -179,14 +179,6 @@ def test_a_certificate_that_is_not_trusted_is_not_argued_with(
     assert clock.waits == []
 
 
-def test_a_run_deleted_over_there_is_explained(fake: Fake, run: Run) -> None:
-    uploader(fake.project).upload(run)
-    fake.runs.clear()
-    (run.folder / "report.html").write_text("new", "utf-8")
-    with pytest.raises(UploadError, match=r"no such run.*delete .*upload\.json and upload again"):
-        uploader(fake.project).upload(run)
-
-
 def test_a_damaged_record_is_said_instead_of_uploading_anew(fake: Fake, run: Run) -> None:
     (run.folder / "upload.json").write_text('{"uploads": [', "utf-8")
     with pytest.raises(Exception, match=r"upload\.json: cannot be read"):

@@ -14,6 +14,7 @@ from tests.foundry_parts import ROWS, blob_port, certificates, fake, finished_ru
 
 from tunecheck._errors import ConfigurationError, RunError
 from tunecheck.runs._store import Run
+from tunecheck.upload._calls import UploadError
 from tunecheck.upload._foundry import blobs as foundry_blobs
 from tunecheck.upload._foundry.upload import FoundryUploader
 
@@ -198,12 +199,26 @@ def test_a_large_file_goes_in_blocks_and_arrives_whole(
     assert len(fake.rows(name)) == 40
 
 
-def test_an_upload_of_what_is_there_already_sends_nothing(fake: Fake, project: Any, run: Run) -> None:
+def test_an_upload_of_what_is_there_already_changes_nothing(fake: Fake, project: Any, run: Run) -> None:
     first = uploader(project).upload(run)
     calls = len(fake.asked)
     second = uploader(project).upload(run)
-    assert len(fake.asked) == calls
+    assert {asked.method for asked in fake.asked[calls:]} == {"GET"}
     assert (second.unchanged, second.url, second.run_id) == (True, first.url, first.run_id)
+
+
+def test_a_run_that_was_deleted_over_there_is_noticed_and_made_anew_when_asked(
+    fake: Fake, project: Any, run: Run
+) -> None:
+    first = uploader(project).upload(run)
+    fake.runs.clear()
+    with pytest.raises(UploadError, match=rf"the run: {first.run_id} was deleted over there; make it anew .* --again"):
+        uploader(project).upload(run)
+    assert fake.runs == {}
+    second = uploader(project).upload(run, again=True)
+    assert list(fake.runs) == [second.run_id] != [first.run_id]
+    assert uploader(project).upload(run, again=True).unchanged
+    assert list(fake.runs) == [second.run_id]
 
 
 def test_a_report_made_later_is_added_to_the_same_run(fake: Fake, project: Any, run: Run) -> None:

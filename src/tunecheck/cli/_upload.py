@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from tunecheck._errors import ConfigurationError, TunecheckError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tunecheck.runs._store import Run
     from tunecheck.upload._uploader import Uploaded
 
-Upload: TypeAlias = "Callable[[Run], Uploaded]"
+Upload: TypeAlias = "Callable[..., Uploaded]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class DestinationOptions(CommandOptions):
 class UploadOptions(DestinationOptions, JsonOptions, ResultsOptions):
     run: str = argument("A finished run: its id, the beginning of it, its folder, or last.", "RUN")
     allow_simulated: bool = flag("Upload a run that no model answered; it is tagged as simulated.")
+    again: bool = flag("Make the run anew where it was deleted over there.")
 
 
 @command(UploadOptions)
@@ -59,7 +61,7 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
     run = find_run(options.run, options.folder)
     note_changed(run)
     uploads = prepare_uploads(options.project, options.mlflow, allow_simulated=options.allow_simulated)
-    done, failure = upload_all(uploads, run)
+    done, failure = upload_all([partial(upload, again=options.again) for upload in uploads], run)
     for each in done:
         if options.json:
             print_json(as_json(each))

@@ -69,8 +69,13 @@ class UploadRecord:
         self.path = run.folder / _FILE
         self._run = run
         self._file = _read(run, self.path)
-        fresh = Destination(str(uuid.uuid4()), complete=False, steps=[])
-        self.known = self._file.uploads.setdefault(destination, fresh)
+        self._destination = destination
+        self.known = self._file.uploads.setdefault(destination, _fresh())
+
+    def renew(self) -> None:
+        """Forget what was sent: it is no longer there."""
+        self.known = self._file.uploads[self._destination] = _fresh()
+        self.save()
 
     def save(self, step: Step | None = None) -> None:
         """Write the file, with the note that a step is done."""
@@ -89,6 +94,10 @@ class UploadRecord:
             self.known.moment_ms = time.time_ns() // 1_000_000
             self.save()
         return self.known.moment_ms
+
+
+def _fresh() -> Destination:
+    return Destination(str(uuid.uuid4()), complete=False, steps=[])
 
 
 def _read(run: Run, path: Path) -> UploadFile:

@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
 from tunecheck._messages import command_line
 from tunecheck.endpoints._auth import Auth
 from tunecheck.endpoints._limits import Clock
@@ -25,6 +25,7 @@ from tunecheck.upload._record import Destination, UploadRecord, one_at_a_time
 FIND = Step("look for the run")
 CREATE = Step("create the run", repeatable=False)
 FINISH = Step("finish the run")
+GONE = Step("the run")
 
 T = TypeVar("T")
 
@@ -80,27 +81,25 @@ class Uploader(abc.ABC):
                 "give an endpoint, or --allow-simulated (allow_simulated=True) to try the upload out"
             )
 
-    def upload(self, run: Run | str | os.PathLike[str]) -> Uploaded:
+    def upload(self, run: Run | str | os.PathLike[str], *, again: bool = False) -> Uploaded:
         """Upload a finished run (or the one in this folder), resume its upload, or update what is over there.
+
+        `again`: make the run anew if it was deleted over there.
 
         Raises:
             ConfigurationError: the run cannot be uploaded.
-            UploadError: a step failed; the run's folder is whole, and the upload can be repeated.
+            UploadError: a step failed, or the run was deleted over there; the run's folder is whole, and the upload can
+                be repeated.
         """
         run = run if isinstance(run, Run) else Run(Path(run))
         with one_at_a_time(run), tempfile.TemporaryDirectory(prefix="tunecheck-") as folder:
             contents = collect(run, self._artifacts(run, Path(folder)), allow_simulated=self._allow_simulated)
             record = UploadRecord(run, self._destination)
+            try:
+                unchanged = _run_in_loop(self._send(record, contents, again=again))
+            except UploadError as error:
+                raise self._explained(error, contents) from None
             known = record.known
-            unchanged = known.complete and known.fingerprint == contents.fingerprint
-            if not unchanged:
-                self._reopen(record)
-                try:
-                    known.url = _run_in_loop(self._send_with_calls(record, contents))
-                except UploadError as error:
-                    raise self._explained(error, contents, record) from None
-                known.complete, known.fingerprint = True, contents.fingerprint
-                record.save()
             return Uploaded(
                 to=self._to,
                 run_id=str(known.run_id),
@@ -116,8 +115,8 @@ class Uploader(abc.ABC):
         """The files to upload; those that are not in the run's folder are made in `folder`."""
 
     @abc.abstractmethod
-    async def _send(self, calls: Calls, record: UploadRecord, contents: Contents) -> str | None:
-        """Do the steps that are not done yet; gives the run's page, where the service names it."""
+    def _upload_of(self, calls: Calls, record: UploadRecord, contents: Contents) -> "RunUpload":
+        """The run on its way."""
 
     def _page(self, known: Destination) -> str | None:
         return known.url
@@ -127,21 +126,35 @@ class Uploader(abc.ABC):
             record.known.complete = False
             record.save()
 
-    async def _send_with_calls(self, record: UploadRecord, contents: Contents) -> str | None:
+    async def _send(self, record: UploadRecord, contents: Contents, *, again: bool) -> bool:
+        """Do the steps that are not done yet; gives whether there were none."""
         from tunecheck._version import __version__
 
         agent = " ".join(filter(None, [f"tunecheck/{__version__}", self._agent]))
         async with Calls(Redactor(), user_agent=agent, clock=self._clock, rng=self._rng) as calls:
-            return await self._send(calls, record, contents)
+            upload = self._upload_of(calls, record, contents)
+            if record.known.run_id is not None and not await upload.is_there():
+                if not again:
+                    raise GONE.failed(f"{record.known.run_id} was deleted over there")
+                record.renew()
+                upload = self._upload_of(calls, record, contents)
+            known = record.known
+            if known.complete and known.fingerprint == contents.fingerprint:
+                return True
+            self._reopen(record)
+            known.url = await upload.run()
+            known.complete, known.fingerprint = True, contents.fingerprint
+            record.save()
+            return False
 
-    def _explained(self, error: UploadError, contents: Contents, record: UploadRecord) -> UploadError:
-        if record.known.run_id is not None and error.status == HTTPStatus.NOT_FOUND:
-            advice = f"if the run was deleted over there, delete {record.path} and upload again"
+    def _explained(self, error: UploadError, contents: Contents) -> UploadError:
+        name, value = self._option
+        command = ["tunecheck", "upload", str(contents.run.folder), name, value]
+        command += ["--allow-simulated"] if contents.simulated else []
+        if error.step == GONE.words:
+            advice = f"make it anew with: {command_line([*command, '--again'])}"
         else:
-            name, value = self._option
-            again = ["tunecheck", "upload", str(contents.run.folder), name, value]
-            again += ["--allow-simulated"] if contents.simulated else []
-            advice = f"the run itself is whole; go on with: {command_line(again)}"
+            advice = f"the run itself is whole; go on with: {command_line(command)}"
         return UploadError(
             f"upload failed: {error}; {advice}",
             step=error.step,
@@ -160,6 +173,23 @@ class RunUpload(abc.ABC):
         self._record = record
         self._known = record.known
         self._contents = contents
+
+    @abc.abstractmethod
+    async def run(self) -> str | None:
+        """Do the steps that are not done yet; gives the run's page, where the service names it."""
+
+    @abc.abstractmethod
+    async def is_there(self) -> bool:
+        """Whether the run that was made is still there."""
+
+    async def _read(self, step: Step, url: str) -> JSON:
+        """What the service says of a thing; None where it has none of that name."""
+        try:
+            return (await self._calls.json(step, "GET", url, self._auth)).body
+        except UploadError as error:
+            if error.status != 404:
+                raise
+            return None
 
     @property
     def _run_id(self) -> str:

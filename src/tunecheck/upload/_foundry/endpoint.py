@@ -41,6 +41,9 @@ class FoundryUpload(RunUpload):
         await self._ensure_run()
         return await self._complete_run()
 
+    async def is_there(self) -> bool:
+        return await self._read(FIND, self._url(f"evaluations/runs/{quote(self._run_id, safe='')}")) is not None
+
     async def _send_results(self) -> None:
         if self._known.result_name is None:
             self._known.result_name = str(uuid.uuid4())

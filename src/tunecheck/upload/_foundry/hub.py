@@ -51,7 +51,7 @@ class HubUpload(MlflowRun):
         self._host = ""
 
     async def run(self) -> str:
-        self._host = await self._tracking_host()
+        self._host = self._host or await self._tracking_host()
         await self._ensure_run()
         unsent = self._unsent()
         if unsent:
@@ -61,6 +61,10 @@ class HubUpload(MlflowRun):
         await self._finish(run_uuid=self._run_id)
         portal = os.environ.get("AI_STUDIO_BASE_URL") or "https://ai.azure.com"
         return f"{portal.rstrip('/')}/build/evaluation/{self._run_id}?wsid={self._project.scope}"
+
+    async def is_there(self) -> bool:
+        self._host = await self._tracking_host()
+        return await super().is_there()
 
     async def _tracking_host(self) -> str:
         reply = await self._calls.json(WORKSPACE, "GET", self._managed(), self._auth)

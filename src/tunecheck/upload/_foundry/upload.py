@@ -21,7 +21,7 @@ from tunecheck.upload._foundry.hub import STORAGE_SCOPE, HubUpload
 from tunecheck.upload._foundry.portal import portal_artifacts
 from tunecheck.upload._foundry.projects import FoundryProject, Project, read_project
 from tunecheck.upload._record import UploadRecord
-from tunecheck.upload._uploader import Uploader
+from tunecheck.upload._uploader import RunUpload, Uploader
 
 
 class FoundryUploader(Uploader):
@@ -75,13 +75,13 @@ class FoundryUploader(Uploader):
             record.known.moment_ms = None  # a hub's metrics that are logged again get another time
         super()._reopen(record)
 
-    async def _send(self, calls: Calls, record: UploadRecord, contents: Contents) -> str | None:
+    def _upload_of(self, calls: Calls, record: UploadRecord, contents: Contents) -> RunUpload:
         if isinstance(self.project, FoundryProject):
             auth = self._auth(SCOPE, calls.redactor)
-            return await FoundryUpload(self.project.endpoint, calls, auth, record, contents).run()
+            return FoundryUpload(self.project.endpoint, calls, auth, record, contents)
         auth = self._auth(f"{self.project.resource_manager}/.default", calls.redactor)
         storage = self._auth(STORAGE_SCOPE, calls.redactor)
-        return await HubUpload(self.project, calls, auth, storage, record, contents).run()
+        return HubUpload(self.project, calls, auth, storage, record, contents)
 
     def _auth(self, scope: str, redactor: Redactor) -> EntraAuth:
         return EntraAuth(scope, redactor, credential=self._credential, clock=self._clock)

@@ -2,6 +2,7 @@
 
 import abc
 import time
+from urllib.parse import urlencode
 
 from tunecheck._json import JSON
 from tunecheck.upload._calls import ServiceReply, Step, value_at
@@ -16,6 +17,15 @@ class MlflowRun(RunUpload):
     @abc.abstractmethod
     def _url(self, path: str) -> str:
         """The address of a path such as `runs/create`."""
+
+    async def is_there(self) -> bool:
+        info = await self._info()
+        return info is not None and value_at(info, "lifecycle_stage") != "deleted"
+
+    async def _info(self) -> JSON:
+        """What the service says of the run; None where it has none of that id."""
+        reply = await self._read(FIND, self._url(f"runs/get?{urlencode({'run_id': self._run_id})}"))
+        return value_at(reply, "run", "info")
 
     async def _find_run(self) -> bool:
         body: JSON = {

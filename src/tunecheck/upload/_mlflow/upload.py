@@ -18,7 +18,7 @@ from tunecheck.upload._calls import Calls, Step, UploadError, value_at
 from tunecheck.upload._contents import Artifact, Contents, artifact, cell, common_artifacts, metric_keys, table_columns
 from tunecheck.upload._mlflow.run import MlflowRun
 from tunecheck.upload._record import Destination, UploadRecord
-from tunecheck.upload._uploader import Uploader
+from tunecheck.upload._uploader import RunUpload, Uploader
 
 # -- what is logged
 
@@ -74,7 +74,6 @@ DEFAULT_EXPERIMENT = "tunecheck"
 
 EXPERIMENT = Step("find the experiment")
 NEW_EXPERIMENT = Step("create the experiment")
-READ = Step("read the run")
 PARAMETERS = Step("log the parameters")
 METRICS = Step("log the metrics")
 TAGS = Step("write the tags")
@@ -119,12 +118,12 @@ class MlflowUploader(Uploader):
     def _artifacts(self, run: Run, folder: Path) -> Iterator[Artifact]:
         return mlflow_artifacts(run, folder)
 
-    async def _send(self, calls: Calls, record: UploadRecord, contents: Contents) -> None:
+    def _upload_of(self, calls: Calls, record: UploadRecord, contents: Contents) -> RunUpload:
         auth: Auth = NoAuth()
         if self._secret is not None:
             calls.redactor.add(Secret(self._secret.reveal().partition(" ")[2]))
             auth = KeyAuth(self._secret)
-        await _MlflowUpload(self.uri, self._experiment, calls, auth, record, contents).run()
+        return _MlflowUpload(self.uri, self._experiment, calls, auth, record, contents)
 
     def _page(self, known: Destination) -> str:
         return f"{self.uri}/#/experiments/{known.experiment_id}/runs/{known.run_id}"
@@ -166,13 +165,7 @@ class _MlflowUpload(MlflowRun):
 
     async def _known_experiment(self) -> JSON:
         url = self._url(f"experiments/get-by-name?{urlencode({'experiment_name': self._experiment_name})}")
-        try:
-            reply = await self._calls.json(EXPERIMENT, "GET", url, self._auth)
-        except UploadError as error:
-            if error.status != 404:
-                raise
-            return None
-        return value_at(reply.body, "experiment", "experiment_id")
+        return value_at(await self._read(EXPERIMENT, url), "experiment", "experiment_id")
 
     async def _create_run(self) -> None:
         await self._create({}, {})
@@ -200,9 +193,7 @@ class _MlflowUpload(MlflowRun):
         unsent = self._unsent()
         if not unsent:
             return
-        query = urlencode({"run_id": self._run_id})
-        reply = await self._calls.json(READ, "GET", self._url(f"runs/get?{query}"), self._auth)
-        address = value_at(reply.body, "run", "info", "artifact_uri")
+        address = value_at(await self._info(), "artifact_uri")
         address = address if isinstance(address, str) else ""
         for unsent_file in unsent:
             if address.startswith("mlflow-artifacts:/") and not address.startswith("mlflow-artifacts://"):
