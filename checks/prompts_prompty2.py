@@ -42,47 +42,5 @@ def _ours(path: str, values: dict[str, Any]) -> Any:
         return None
 
 
-def describe(path: str) -> None:
-    """Print what ours reads of a prompt."""
-    from tunecheck.prompts._loading import load_prompt
-
-    prompt = load_prompt(path)
-    inputs = {item.name: [item.type, item.required, item.default, item.sample] for item in prompt.inputs.values()}
-    told = {
-        "name": prompt.name,
-        "dialect": prompt.dialect,
-        "description": prompt.description,
-        "inputs": inputs,
-        "outputs": prompt.outputs,
-        "parameters": prompt.parameters,
-        "configuration": prompt.configuration,
-        "definition": prompt.model_definition(),
-        "extra": prompt.extra,
-        "repr": repr(prompt),
-    }
-    print(json.dumps(told))
-
-
-def refuse(paths: list[str]) -> None:
-    """Print the error that each of these prompts ends in."""
-    from tunecheck._errors import PromptError
-    from tunecheck.prompts._loading import load_prompt
-
-    errors = []
-    for path in paths:
-        try:
-            load_prompt(path).model_definition()
-        except PromptError as error:
-            errors.append(str(error))
-        else:
-            errors.append("")
-    print(json.dumps(errors))
-
-
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        main()
-    elif sys.argv[1] == "describe":
-        describe(sys.argv[2])
-    else:
-        refuse(sys.argv[2:])
+    main()

@@ -29,7 +29,7 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     prompt = load_prompt(path)
     assert prompt.path == path
     assert (prompt.name, prompt.description, prompt.dialect) == ("a test", "Says how good", "prompty1")
-    assert (prompt.parameters, prompt.response) == ({"temperature": 0}, "first")
+    assert prompt.parameters == {"temperature": 0}
     assert prompt.inputs == {"a": PromptInput("a")}
     assert prompt.outputs == {"score": {"type": "integer"}}
     assert (prompt.configuration, prompt.sample, prompt.extra) == ({}, {}, {})
@@ -121,6 +121,32 @@ def test_a_sample_may_stand_in_a_json_file(tmp_path: Path) -> None:
         assert prompt.inputs["more"].sample == [1]
 
 
+def test_a_sample_that_is_not_there_is_none(tmp_path: Path) -> None:
+    prompt = load_prompt(write(tmp_path, "p", BODY, "sample: sample.json\n"))
+    assert prompt.sample == {}
+
+
+def test_what_only_the_sample_names_may_be_left_out() -> None:
+    prompt = make(BODY, "sample: {a: x, more: 1}\n")
+    assert {name: item.required for name, item in prompt.inputs.items()} == {"a": True, "more": False}
+
+
+def test_an_answer_is_read_whole_whatever_the_file_says_of_streams() -> None:
+    text = "---\nmodel:\n  parameters: {stream: true, stream_options: {}, n: 3, seed: 1}\n---\nuser:\nhi\n"
+    assert load_prompt("p.prompty", text=text).parameters == {"seed": 1}
+
+
+@pytest.mark.parametrize(("response", "extra"), [("first", {}), ("all", {"samples": 3})])
+def test_several_answers_of_which_all_are_wanted_are_a_judges_samples(response: str, extra: dict[str, int]) -> None:
+    text = f"---\nmodel:\n  response: {response}\n  parameters: {{n: 3}}\n---\nuser:\nhi\n"
+    assert load_prompt("p.prompty", text=text).extra == extra
+
+
+def test_prompt_flows_connection_is_no_sign_of_the_newer_dialect() -> None:
+    text = "---\nmodel: {api: chat, connection: my_connection, parameters: {seed: 1}}\n---\nuser:\nhi\n"
+    assert load_prompt("p.prompty", text=text).dialect == "prompty1"
+
+
 def test_a_sample_is_never_used_as_a_value() -> None:
     with pytest.raises(PromptError, match="no value for the input a"):
         make(BODY, "sample: {a: x}\n").render({})
@@ -201,7 +227,6 @@ BROKEN = {
     "model: [": r"line \d, column \d+: ",
     "a: 1\na: 2": "line 3, column 1: the key 'a' is given twice",
     "- a": "line 2: the front matter is a mapping",
-    "": "line 2: the front matter is a mapping",
     "name: [1]": "line 2: name: must be a text, not a list",
     "model:\n  api: completion": "line 3: model.api: the completion API is not supported",
     "model:\n  api: chatt": "line 3: model.api: \"chatt\" is not supported; did you mean 'chat'?",
@@ -230,9 +255,8 @@ BROKEN = {
     "judge: {labels: {a: b}}": "line 2: judge.labels: must be a mapping from words to numbers",
     "judge: {labels: {'': 1}}": "line 2: judge.labels: must be a mapping from words to numbers",
     'judge: {metric: "a b"}': "line 2: judge.metric: must be a name of letters, digits and underscores",
-    "model: {parameters: {stream: true}}": "line 2: model.parameters.stream: streaming is not supported",
     "model: {parameters: {messages: []}}": "line 2: model.parameters.messages: the messages are what the template",
-    "model: {parameters: {n: 3}}": "line 2: model.parameters.n: one answer is read",
+    "model: {parameters: {n: 0}}": "line 2: model.parameters.n: must be a whole number from 1 on, not 0",
     "inputs: {self: {type: string}}": "line 2: inputs.self: this name belongs to Jinja",
     "judge: yes": 'line 2: judge: must be a mapping, not "yes"',
 }
@@ -261,13 +285,13 @@ BROKEN_BODIES = {
 
 @pytest.mark.parametrize(("body", "problem"), BROKEN_BODIES.items())
 def test_the_error_for_a_broken_template_names_its_line(body: str, problem: str) -> None:
-    error = _error("name: x\n\n\n", body)
+    error = _error("name: x\nmodel: {api: chat}\n\n", body)
     assert error.startswith("p.prompty, line ")
     assert problem in error
 
 
-@pytest.mark.parametrize("text", ["", "user:\nhi", "---\nname: x\n", "---\nname: x\n---", "--\na: 1\n--\nuser:\nx\n"])
-def test_a_file_without_front_matter_or_body_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "---\nname: x\n", "---\nname: x\n---", "--\na: 1\n--\nuser:\nx\n"])
+def test_a_front_matter_that_is_not_closed_and_a_file_without_body_are_refused(text: str) -> None:
     assert _broken(text) == "p.prompty, line 1: a prompt is YAML between two lines `---`, and a template below them"
 
 

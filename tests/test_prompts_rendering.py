@@ -45,6 +45,29 @@ def test_a_tool_message_answers_a_call() -> None:
     assert last == {"role": "user", "content": "and tool:\ntool:\nhammer"}  # without an id it is text, as in Azure
 
 
+CALLS: list[dict[str, object]] = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+
+
+@pytest.mark.parametrize("written", ["{{ calls }}", "{{ calls | tojson }}", str(CALLS), f"\n {CALLS}\n"])
+def test_an_assistants_calls_stand_below_their_own_header(written: str) -> None:
+    _, message, last = make(f"system:\nx\n# assistant:\n## tool_calls:\n{written}\nuser:\ny").render(
+        {"calls": CALLS} if "calls }}" in written or "tojson" in written else {}
+    )
+    assert message == {"role": "assistant", "tool_calls": CALLS}
+    assert last["role"] == "user"
+
+
+@pytest.mark.parametrize("text", ["tool_calls:\n[{}]", "tool_calls: none", "[{}]"])
+def test_a_value_makes_no_calls(text: str) -> None:
+    assert messages("assistant:\n{{ a }}", a=text) == [("assistant", text)]
+
+
+def test_calls_that_are_none_are_text_and_a_list_of_something_else_is_an_error() -> None:
+    assert messages("assistant:\ntool_calls:\n{{ a }}", a="[not a list") == [("assistant", "tool_calls:\n[not a list")]
+    with pytest.raises(PromptRenderError, match="a list of calls, each a mapping"):
+        messages("assistant:\ntool_calls:\n{{ a }}", a="[1]")
+
+
 def test_a_prompt_that_does_not_begin_with_a_role_is_an_error() -> None:
     with pytest.raises(PromptRenderError, match=r"must begin with a role, as `system:` on a line.*not with 'Hello x'"):
         messages("Hello {{ a }}\nsystem:\nhi", a="x")

@@ -17,7 +17,7 @@ from jinja2.tests import TESTS
 from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
 from tunecheck._errors import PromptRenderError
-from tunecheck.prompts._fragments import Fragment, join
+from tunecheck.prompts._fragments import Fragment, Role, join
 
 MAX_STEPS = 2_000_000
 """What about a second of rendering does; a large prompt takes thousands."""
@@ -264,7 +264,7 @@ def check_call(budget: Budget, called: object, args: tuple[object, ...], kwargs:
         return
     owner = getattr(called, "__self__", None)
     name = str(getattr(called, "__name__", ""))
-    if isinstance(owner, _BOUND) and not name.startswith("_"):
+    if (isinstance(owner, _BOUND) and not name.startswith("_")) or (isinstance(owner, Role) and name in _METHODS[str]):
         return
     kind = next((kind for kind in _METHODS if isinstance(owner, kind)), None)
     if not isinstance(called, BuiltinMethodType) or kind is None or name not in _METHODS[kind]:

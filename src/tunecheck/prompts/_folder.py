@@ -15,6 +15,10 @@ class PromptFolder:
         self._files_left = _MOST_FILES
         self._bytes_left = _MOST_BYTES
 
+    def lacks(self, name: str) -> bool:
+        """Whether there is a folder, and nothing of that name in it."""
+        return self._path is not None and not (self._path / name).exists()
+
     def read(self, name: str, most: int) -> bytes:
         """The content of a file of at most so many bytes.
 

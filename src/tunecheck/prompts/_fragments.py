@@ -1,7 +1,8 @@
 """Text that knows which of its parts stand in the template and which came from values.
 
 Only what the template's author wrote may open a message or an image. So a template renders to fragments; whatever a
-filter, a method or an operator makes of one is plain text again, and counts as a value.
+filter, a method or an operator makes of one is plain text again, and counts as a value. One thing more may open a
+message: the role of a message in a list of messages, which is data of its own sort and no text that looks like one.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from tunecheck._json import JSON
+
+ROLES = ("system", "developer", "user", "assistant", "function", "tool")
+
 
 class Fragment(str):
-    """A text in parts; `trusted` ones are the template's own."""
+    """A text in parts; `trusted` ones are the template's own. A part that is `Inserted` keeps apart from others."""
 
     __slots__ = ("_parts",)
     _parts: tuple[tuple[bool, str], ...]
@@ -34,6 +39,53 @@ def literal(text: str) -> Fragment:
     return Fragment.of([(True, text)])
 
 
+class Role(Fragment):
+    """The role of a message in a list of messages, in any case of letters."""
+
+    __slots__ = ()
+
+    def lower(self) -> Role:
+        return Role.of([(True, super().lower())])
+
+    def upper(self) -> Role:
+        return Role.of([(True, super().upper())])
+
+    def capitalize(self) -> Role:
+        return Role.of([(True, super().capitalize())])
+
+
+def with_roles(value: JSON) -> JSON:
+    """The value with the roles of messages marked as such, wherever in it a list of nothing but messages stands."""
+    if isinstance(value, dict):
+        return {key: with_roles(item) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    items = [with_roles(item) for item in value]
+    if not all(map(_is_message, items)):
+        return items
+    return [{**item, "role": Role.of([(True, str(item["role"]))])} for item in items if isinstance(item, dict)]
+
+
+def _is_message(value: JSON) -> bool:
+    role = value.get("role") if isinstance(value, dict) and "content" in value else None
+    return isinstance(role, str) and role.lower() in ROLES
+
+
+class Inserted(Fragment):
+    """A value that is not text and stands in the place of one: messages, or a part of a message such as an image."""
+
+    __slots__ = ("messages", "part")
+    messages: Sequence[dict[str, JSON]]
+    part: dict[str, JSON] | None
+
+    @classmethod
+    def instead(cls, kind: str, messages: Sequence[dict[str, JSON]] = (), part: dict[str, JSON] | None = None) -> Self:
+        made = cls(f"[{kind}]")
+        made._parts = ((False, made),)
+        made.messages, made.part = messages, part
+        return made
+
+
 def parts_of(text: str) -> Iterable[tuple[bool, str]]:
     """The parts of a text; plain text is one that came from a value."""
     return text.iter_parts() if isinstance(text, Fragment) else ((False, str.__str__(text)),)
@@ -47,10 +99,15 @@ def join(texts: Iterable[str]) -> Fragment:
     parts: list[tuple[bool, list[str]]] = []
     for text in texts:
         for trusted, part in parts_of(text):
-            if not parts or parts[-1][0] != trusted:
+            if (
+                not parts
+                or parts[-1][0] != trusted
+                or isinstance(part, Inserted)
+                or isinstance(parts[-1][1][0], Inserted)
+            ):
                 parts.append((trusted, []))
             parts[-1][1].append(part)
-    return Fragment.of([(trusted, "".join(pieces)) for trusted, pieces in parts])
+    return Fragment.of([(trusted, pieces[0] if len(pieces) == 1 else "".join(pieces)) for trusted, pieces in parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +146,19 @@ class Skeleton:
         for number, after in zip(rest[::2], rest[1::2], strict=True):
             filled += [self.values[int(number)], after]
         return "".join(filled)
+
+    def divided(self, piece: str) -> Iterator[str | Inserted]:
+        """The piece with its values filled in, divided where something is inserted."""
+        texts: list[str] = []
+        for index, part in enumerate(piece.split(self.mark)):
+            value = self.values[int(part)] if index % 2 else part
+            if not isinstance(value, Inserted):
+                texts.append(value)
+                continue
+            yield "".join(texts)
+            yield value
+            texts = []
+        yield "".join(texts)
 
     def is_own(self, piece: str) -> bool:
         return self.mark not in piece

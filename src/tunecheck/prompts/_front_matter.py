@@ -23,6 +23,9 @@ OPENAI_URL = "https://api.openai.com/v1"
 """Where a configuration of OpenAI's goes that names no address."""
 
 _RULE = re.compile(r"^-{3,}[ \t]*$", re.MULTILINE)
+_NEARLY_RULE = re.compile(r"\s*(?:-+|\++|={3,}|`{3,}.*)[ \t]*$", re.MULTILINE)
+"""A first line that is meant to open a front matter, and does not."""
+
 _FILE_REFERENCE = re.compile(r"\$\{file:([^{}]*)\}\Z")
 _MAX_DEPTH = 100
 
@@ -39,13 +42,16 @@ class Front:
         label = ".".join(map(str, path))
         return PromptError(f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}")
 
-    def value(self, *path: str) -> JSON:
+    def value(self, *path: str | int) -> JSON:
         value: JSON = dict(self.data)
         for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
+            if isinstance(value, list) and isinstance(key, int):
+                value = value[key]
+            else:
+                value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
         return value
 
-    def mapping(self, *path: str) -> dict[str, JSON]:
+    def mapping(self, *path: str | int) -> dict[str, JSON]:
         """A mapping, empty where the key is absent."""
         value = self.value(*path)
         if value is None:
@@ -54,7 +60,7 @@ class Front:
             raise self.error(path, f"must be a mapping, not {shown_value(value)}")
         return value
 
-    def text(self, *path: str) -> str | None:
+    def text(self, *path: str | int) -> str | None:
         """A text (a number counts as one), None where the key is absent."""
         value = self.value(*path)
         if value is None or isinstance(value, str):
@@ -63,12 +69,12 @@ class Front:
             return str(value)
         raise self.error(path, f"must be a text, not {shown_value(value)}")
 
-    def filled_text(self, *path: str) -> str | None:
+    def filled_text(self, *path: str | int) -> str | None:
         """A text, None where the key is absent or the text blank."""
         text = self.text(*path)
         return text if text and text.strip() else None
 
-    def required_text(self, *path: str) -> str:
+    def required_text(self, *path: str | int) -> str:
         text = self.filled_text(*path)
         if text is None:
             raise self.error(path, "is missing")
@@ -99,10 +105,12 @@ def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
     """The front matter, the body, and the line of the file before the body's first.
 
     Azure's loader takes the last `---` line for the end of the front matter and then refuses every file with one more;
-    here the first one ends it.
+    here the first one ends it. A file without such lines is all body, and its front matter empty.
     """
     rules = _RULE.finditer(text)
     opening, closing = next(rules, None), next(rules, None)
+    if opening is None and text.strip() and not _NEARLY_RULE.match(text):
+        return Front({}, Document(name, None, {}), folder), text, 0
     if opening is None or closing is None or closing.end() == len(text):
         lacking = "a prompt is YAML between two lines `---`, and a template below them"
         raise PromptError(f"{name}, line 1: {lacking}")
@@ -112,10 +120,11 @@ def split(text: str, name: str, folder: PromptFolder) -> tuple[Front, str, int]:
         read = document("\n" * above + text[opening.end() + 1 : closing.start()], name)
     except ConfigurationError as error:
         raise PromptError(str(error)) from None
-    if not isinstance(read.value, dict):
+    data = {} if read.value is None else read.value
+    if not isinstance(data, dict):
         raise PromptError(f"{name}, line {above + 1}: the front matter is a mapping with `model:`, `inputs:` and more")
-    bare = Front(read.value, read, folder)
-    resolved = {key: _with_files(value, (key,), bare) for key, value in read.value.items()}
+    bare = Front(data, read, folder)
+    resolved = {key: _with_files(value, (key,), bare) for key, value in data.items()}
     return Front(resolved, read, folder), text[closing.end() + 1 :], text.count("\n", 0, closing.start()) + 1
 
 
@@ -159,13 +168,18 @@ def _check_depth(value: JSON, depth: int = 0) -> None:
         _check_depth(item, depth + 1)
 
 
-def check_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> None:
+_OF_THE_REPLY = ("stream", "stream_options", "n")
+"""Parameters that say how a reply comes, and how many at once; what it says is the same without them."""
+
+
+def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str) -> dict[str, JSON]:
+    """The parameters that go beside the messages: answers are read whole, one a request."""
     if "messages" in parameters:
         raise front.error((*path, "messages"), "the messages are what the template renders to; leave it out")
-    if parameters.get("stream"):
-        raise front.error((*path, "stream"), "streaming is not supported: answers are read whole")
-    if parameters.get("n", 1) not in (1, None):
-        raise front.error((*path, "n"), "one answer is read; to ask several times, write judge: {samples: …}")
+    number = parameters.get("n")
+    if number is not None and (type(number) is not int or number < 1):
+        raise front.error((*path, "n"), f"must be a whole number from 1 on, not {shown_value(number)}")
+    return {key: value for key, value in parameters.items() if key not in _OF_THE_REPLY}
 
 
 def check_secrets(front: Front, *path: str, references: bool) -> None:

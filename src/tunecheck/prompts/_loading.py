@@ -27,7 +27,6 @@ def load_prompt(source: str | os.PathLike[str], *, text: str | None = None) -> P
 
     Raises:
         PromptError: it cannot be read or is wrong; names file, line and key.
-        MissingExtraError: it is of the second dialect, and the package `prompty` is not installed.
     """
     path = Path(source)
     if text is None:

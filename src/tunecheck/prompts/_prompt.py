@@ -11,6 +11,7 @@ from tunecheck._errors import PromptError, PromptRenderError
 from tunecheck._json import JSON, content_hash, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor, trace
+from tunecheck.prompts._fragments import Inserted, with_roles
 from tunecheck.prompts._front_matter import Front
 from tunecheck.prompts._images import ImageFiles
 
@@ -48,7 +49,7 @@ class PromptInput:
 
     `type` is as the file has it (Azure never checks it either). `default` counts where `required` is false; an input
     that is not required and has no default of its own may be left out. `sample` is the value that the file shows as an
-    example; it is never used in a judgement.
+    example; it is never used in a judgement. `insert` makes of a value what is no text: messages, an image.
     """
 
     name: str
@@ -57,6 +58,7 @@ class PromptInput:
     default: JSON = None
     required: bool = True
     sample: JSON = None
+    insert: Callable[[JSON], Inserted] | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,7 +68,7 @@ class Prompt:
     `inputs`: by name, in the file's order, then what only the template names. `outputs`: each property's JSON schema,
     empty where the file declares none. `parameters`: what goes beside the messages in a request;
     `written_parameters`: the same with its references to the environment, whose values `secrets` masks.
-    `configuration`: the model configuration as written. `response`: whether the first choice or all are wanted.
+    `configuration`: the model configuration as written.
     `extra`: the checked `judge:` section. `digest`: equal for prompts that render alike.
     """
 
@@ -79,7 +81,6 @@ class Prompt:
     written_parameters: Mapping[str, JSON]
     secrets: Redactor
     configuration: Mapping[str, JSON]
-    response: Literal["first", "all"]
     sample: Mapping[str, JSON]
     extra: Mapping[str, JSON]
     digest: str
@@ -100,8 +101,9 @@ class Prompt:
     def render(self, values: Mapping[str, object]) -> list[dict[str, JSON]]:
         """The chat messages, in OpenAI's form, for these values of the inputs.
 
-        A value is text within the message that the template puts it in, whatever stands in it. Values are plain data:
-        text, numbers, lists and mappings.
+        A value is text within the message that the template puts it in, whatever stands in it; but a template can make
+        messages of a list of messages, `[{"role": "user", "content": "Hi"}, …]`, by writing `{{ item.role }}:` on a
+        line of its own. Values are plain data: text, numbers, lists and mappings.
 
         Raises:
             PromptError: a value has no such input, or a required input has no value.
@@ -130,12 +132,20 @@ class Prompt:
         for name, known in self.inputs.items():
             if name in values:
                 try:
-                    bound[name] = plain(values[name], path=name)
+                    bound[name] = self._insertable(known, plain(values[name], path=name))
                 except TypeError as error:
                     raise PromptRenderError(f"{self.source}: the input {error}") from None
             elif not self._template.may_lack(name):
-                bound[name] = known.default
+                bound[name] = self._insertable(known, known.default)
         return bound
+
+    def _insertable(self, known: PromptInput, value: JSON) -> JSON:
+        if known.insert is None:
+            return with_roles(value)
+        try:
+            return known.insert(value)
+        except TypeError as error:
+            raise PromptRenderError(f"{self.source}: the input {known.name} {error}") from None
 
     def __repr__(self) -> str:
         return f"Prompt({self.name!r}, inputs={list(self.inputs)!r}, digest={self.digest!r})"

@@ -2,23 +2,24 @@
 
 A role header is `system:`, `user:`, `assistant:` or `function:` on a line of its own, in any case, with a `#` before it
 or not. Azure's loader looks for headers in the rendered text; here they are looked for in the text without the values,
-and in time that grows with the text only. Also read is prompt flow's `tool:`, where `tool_call_id:` follows. Unlike
-Azure's loader, this one takes an image for one where nothing else stands in its message.
+and in time that grows with the text only. Also read are prompt flow's `tool:`, where `tool_call_id:` follows, and
+`assistant:` with `tool_calls:`. Unlike Azure's loader, this one takes an image for one where nothing else stands in its
+message.
 """
 
+import ast
 import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 from tunecheck._describe import shown_value
-from tunecheck._json import JSON
+from tunecheck._json import JSON, loads, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets, file_value
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_secrets, file_value, request_parameters
 from tunecheck.prompts._images import ImageFiles, find_images
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
@@ -31,6 +32,10 @@ _NAMED = re.compile(r"name\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s
 _TOOL = re.compile(
     r"\s*+#{0,2}+\s*+tool_call_id\s*+:(?=[^\S\n]*+\n)\s*+(\S++)\s*+#{0,2}+\s*+content\s*+:(.*)", re.DOTALL
 )
+
+_CALLS = re.compile(r"\s*+#{0,2}+\s*+tool_calls\s*+:(?=[^\S\n]*+\n)\s*+(.*)", re.DOTALL)
+_MOST_CALLS = 1 << 17
+"""Characters of a list of calls; Python takes a thousand times as much memory to read it."""
 
 _TYPES: Mapping[str, str] = MappingProxyType({
     "str": "string", "string": "string", "text": "string",
@@ -52,18 +57,19 @@ def read_prompty1(file: PromptFile) -> Prompt:
         images = ImageFiles.of([body], front.folder)
     except ValueError as error:
         raise front.error((), f"the image {error}") from None
-    template = Template(body, file.where, _Splitter(images), trim_blocks=True)
+    template = Template(body, file.where, _Splitter(images), "jinja2 trimmed")
     # A header, or the word that one is made with.
     if not any(
-        text.strip().lower() in _ROLES or any("\n" in match.group(2) for match in _HEADER.finditer(text))
+        text.strip().lower() in ("role", *_ROLES) or any("\n" in match.group(2) for match in _HEADER.finditer(text))
         for text in template.own_text
     ):
         raise front.error((), "the template has no role: write `system:` on a line of its own")
     sample = _sample(front)
     secrets = Redactor()
     inputs = _inputs(front, sample, template, secrets)
-    parameters = _resolved(front, "model", "parameters", secrets=secrets)
-    check_parameters(front, parameters, "model", "parameters")
+    resolved = _resolved(front, "model", "parameters", secrets=secrets)
+    parameters = request_parameters(front, resolved, "model", "parameters")
+    written = front.mapping("model", "parameters")
     return Prompt(
         name=front.text("name") or file.stem,
         description=front.text("description"),
@@ -71,12 +77,11 @@ def read_prompty1(file: PromptFile) -> Prompt:
         inputs=inputs,
         outputs=_outputs(front),
         parameters=parameters,
-        written_parameters=front.mapping("model", "parameters"),
+        written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
         configuration=front.mapping("model", "configuration"),
-        response=_response(front),
         sample=sample,
-        extra=read_judge(front),
+        extra={**_samples(front, resolved.get("n")), **read_judge(front)},
         digest=digest("prompty1", body, inputs, images, secrets),
         _file=file,
         _template=template,
@@ -92,12 +97,13 @@ def _check_api(front: Front) -> None:
         raise front.error(("model", "api"), f"{shown_value(api)} is not supported{did_you_mean(api, ['chat'])}")
 
 
-def _response(front: Front) -> Literal["first", "all"]:
+def _samples(front: Front, number: JSON) -> dict[str, JSON]:
+    """Where all of `n` answers are wanted, a judge asks so often; of `first` the others count for nothing."""
     text = (front.text("model", "response") or "first").lower()
-    if text in ("first", "all"):
-        return "all" if text == "all" else "first"
-    hint = did_you_mean(text, ("first", "all"))
-    raise front.error(("model", "response"), f"{shown_value(text)} is neither first nor all{hint}")
+    if text not in ("first", "all"):
+        hint = did_you_mean(text, ("first", "all"))
+        raise front.error(("model", "response"), f"{shown_value(text)} is neither first nor all{hint}")
+    return {"samples": number} if text == "all" and number is not None else {}
 
 
 def _resolved(front: Front, *path: str, secrets: Redactor | None = None) -> dict[str, JSON]:
@@ -113,6 +119,8 @@ def _sample(front: Front) -> dict[str, JSON]:
     name = given.removeprefix("file:")
     if not name.lower().endswith((".json", ".yaml", ".yml")):
         raise front.error(("sample",), "must be a mapping, or the name of a JSON file")
+    if front.folder.lacks(name):
+        return {}  # the values are only an example: Azure and prompt flow take the file without them
     value = file_value(name, ("sample",), front)
     if not isinstance(value, dict):
         raise front.error(("sample",), f"{name} must hold an object, not {shown_value(value)}")
@@ -120,13 +128,15 @@ def _sample(front: Front) -> dict[str, JSON]:
 
 
 def _inputs(front: Front, sample: Mapping[str, JSON], template: Template, secrets: Redactor) -> dict[str, PromptInput]:
-    """What `inputs:` declares, then what only the sample or the template names."""
+    """What `inputs:` declares, then what only the sample or the template names; what the template needs is required."""
     declared = {name: _input(front, name, value, sample, secrets) for name, value in front.mapping("inputs").items()}
     if "self" in declared:
         raise front.error(("inputs", "self"), "this name belongs to Jinja; give the input another one")
     rest = dict.fromkeys([*sample, *sorted(template.names)])
     undeclared = {
-        name: PromptInput(name, required=not template.may_lack(name), sample=sample.get(name))
+        name: PromptInput(
+            name, required=name in template.names and not template.may_lack(name), sample=sample.get(name)
+        )
         for name in rest
         if name not in declared
     }
@@ -259,6 +269,9 @@ class _Splitter:
             assert call is not None  # else it would be no header
             content = self._content(call.group(2), skeleton)
             return {"role": role, "tool_call_id": skeleton.filled(call.group(1)), "content": content}
+        calls = _calls(chunk, skeleton) if role == "assistant" else None
+        if calls is not None:
+            return {"role": role, "tool_calls": calls}
         named = _NAMED.search(chunk)
         if named is not None:
             content = self._content(named.group(2), skeleton)
@@ -279,6 +292,26 @@ class _Splitter:
         if not seen:
             return skeleton.filled(chunk).strip()
         return [*parts, *_text_part(skeleton.filled(chunk[position:]))]
+
+
+def _calls(chunk: str, skeleton: Skeleton) -> JSON:
+    """The calls below `tool_calls:`, a list as JSON or Python writes it, None where there is none."""
+    match = _CALLS.match(chunk)
+    written = skeleton.filled(match.group(1)).strip() if match is not None else ""
+    if not written.startswith("["):
+        return None
+    if len(written) > _MOST_CALLS:
+        raise ValueError(f"the list below `tool_calls:` is longer than {_MOST_CALLS >> 10} K characters")
+    try:
+        calls: JSON = plain(ast.literal_eval(written))
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        try:
+            calls = loads(written)
+        except ValueError:
+            return None
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        raise ValueError("`tool_calls:` is followed by a list of calls, each a mapping")
+    return calls
 
 
 @functools.lru_cache(maxsize=64)

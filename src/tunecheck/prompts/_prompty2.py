@@ -1,215 +1,161 @@
-"""The newer prompty dialect ("prompty 2"), read with the package `prompty` (2.x), and the splitting of a rendering.
+"""The newer prompty dialect ("prompty 2"): reading a file, and splitting a rendering into messages.
 
-The package's own model of a prompt says what the front matter means. Its loader is not used: it puts secrets from the
-environment into that model. Nor is its renderer: there a value that looks like a role header ends the rendering. A
-header is a line such as `user:`, `# system:` or `user[name="Ann"]:`. What stands before the first is a system message.
+It is rendered to what the package `prompty` renders, with one difference: there a value that looks like a role header
+ends the rendering or opens a message. A header is a line such as `user:` or `# system:`; what stands before the first
+is a system message. An input of kind thread, image, audio or file stands for messages or a part of one.
 """
 
-import copy
 import functools
-import importlib
+import os
 import re
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType, ModuleType
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from tunecheck._describe import shown_value
-from tunecheck._errors import MissingExtraError
-from tunecheck._json import JSON, parse_path, plain
+from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
-from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_parameters, check_secrets
-from tunecheck.prompts._images import ImageFiles
+from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_secrets, request_parameters
+from tunecheck.prompts._images import ImageFiles, is_url
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
-from tunecheck.prompts._template import Template
+from tunecheck.prompts._properties import Property, read_properties, read_tools
+from tunecheck.prompts._template import LanguageName, Template
 
 _HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r'\s*+(\w++)\s*+=\s*+(?:"([^"]*+)"|([^",\]]*+))\s*+(?:,|\Z)')
+_WITH_DEFAULT = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*):(?!plain\})(.+)\}\Z", re.DOTALL)
 
-_MODEL_KEYS = ("id", "provider", "apiType", "connection", "options")
+_MODEL_KEYS = ("id", "provider", "apiType", "options")
 _PROMPTY1_MODEL_KEYS = ("api", "configuration", "parameters", "response")
-_RICH = ("thread", "image", "file", "audio")
-_TYPES: Mapping[str, str] = MappingProxyType(
-    {"float": "number", **{name: name for name in ("string", "integer", "number", "boolean", "array", "object")}}
+_PROMPTY1_KEYS = ("inputs", "outputs", "sample", "judge")
+
+_LANGUAGES: Mapping[str, LanguageName] = MappingProxyType(
+    {"jinja2": "jinja2", "jinja": "jinja2", "*": "jinja2", "nunjucks": "nunjucks", "mustache": "mustache"}
 )
+_OPTIONS: Mapping[str, str] = MappingProxyType({
+    "frequencyPenalty": "frequency_penalty", "presencePenalty": "presence_penalty", "temperature": "temperature",
+    "maxOutputTokens": "max_completion_tokens", "reasoningEffort": "reasoning_effort", "seed": "seed",
+    "topK": "top_k", "topP": "top_p", "stopSequences": "stop", "allowMultipleToolCalls": "parallel_tool_calls",
+})  # fmt: skip
+"""Options of a model by their names in OpenAI's API."""
 
-
-class _Property(Protocol):
-    name: str
-    kind: str
-    description: str | None
-    required: bool | None
-    default: object
-    example: object
-    enum_values: list[object] | None
-
-
-class _Options(Protocol):
-    additional_properties: dict[str, object] | None
-
-    def to_wire(self, provider: str) -> dict[str, object]: ...
-
-
-class _Model(Protocol):
-    options: _Options | None
-
-
-class _Agent(Protocol):
-    name: str
-    description: str | None
-    inputs: Sequence[_Property] | None
-    outputs: Sequence[_Property] | None
-    model: _Model | None
-    tools: Sequence[object] | None
+_RICH = ("thread", "image", "audio", "file")
 
 
 def is_prompty2(front: Front) -> bool:
-    model = front.value("model")
+    model, inputs = front.value("model"), front.value("inputs")
     keys = model if isinstance(model, dict) else {}
-    newer = next((key for key in _MODEL_KEYS if key in keys), None)
     older = next((key for key in _PROMPTY1_MODEL_KEYS if key in keys), None)
-    marked = "kind" in front.data or isinstance(model, str) or isinstance(front.value("inputs"), list)
+    # Prompt flow's samples have a `connection` of the older dialect in that place, too.
+    newer = next((key for key in (*_MODEL_KEYS, *(() if older else ("connection",))) if key in keys), None)
+    described = inputs.values() if isinstance(inputs, dict) else ()
+    kinds = any("kind" in item for item in described if isinstance(item, dict))
+    marked = "kind" in front.data or isinstance(model, str) or isinstance(inputs, list) or kinds
     if older is not None and (marked or newer is not None):
         other = f"model.{newer}" if newer else "the rest"
         raise front.error(("model", older), f"belongs to the older dialect of prompts, {other} to the newer one")
-    return marked or newer is not None
+    # A file that says nothing of either is none that the older dialect's readers take.
+    return marked or newer is not None or (model is None and not any(key in front.data for key in _PROMPTY1_KEYS))
 
 
 def read_prompty2(file: PromptFile) -> Prompt:
-    front, body = file.front, file.body
-    _check_template(front)
-    if isinstance(front.value("model"), dict):
+    front = replace(file.front, data={key: _with_defaults(value) for key, value in file.front.data.items()})
+    language, strict = _template_settings(front)
+    model = front.value("model")
+    configuration = model if isinstance(model, dict) else {"id": model} if model else {}
+    if isinstance(model, dict):
         check_secrets(front, "model", "connection", references=True)
         check_secrets(front, "model", "options", references=False)
-    agent = _agent(front, file.source)
-    if agent.tools:
-        raise front.error(("tools",), "tools are not supported: a judge answers, it calls nothing")
-    if not body.strip():
+    if not file.body.strip():
         raise front.error((), "there is no template below the front matter")
-    # The package drops the blanks before the template.
-    blank = body[: len(body) - len(body.lstrip())].count("\n")
-    template = Template(body.lstrip(), lambda line: file.where(line + blank), _split, trim_blocks=False)
+    properties = read_properties(front, "inputs")
+    # The blanks before the template are no part of it.
+    blank = file.body[: len(file.body) - len(file.body.lstrip())].count("\n")
+    body = file.body.lstrip()
+    template = Template(body, lambda line: file.where(line + blank), _Splitter(strict), language)
+    threads = [each.name for each in properties if each.kind == "thread"]
+    if threads and not any(each.name in template.names for each in properties if each.kind in _RICH):
+        # A conversation that the template does not place comes last.
+        body = "\n".join([body, *(f"{{{{{name}}}}}" for name in threads)])
+        template = Template(body, lambda line: file.where(line + blank), _Splitter(strict), language)
     secrets = Redactor()
-    inputs = _inputs(front, agent, template, secrets)
-    model = front.value("model")
-    written = _parameters(agent)
+    declared = {each.name: _input(front, each, secrets) for each in properties}
+    names = [name for name in sorted(template.names) if name not in declared]
+    inputs = declared | {name: PromptInput(name, required=not template.may_lack(name)) for name in names}
+    written = _parameters(front)
     resolved = front.from_environment(written, ("model", "options"), secrets)
-    parameters = resolved if isinstance(resolved, dict) else {}
-    check_parameters(front, parameters, "model", "options")
-    configuration = model if isinstance(model, dict) else {"id": model} if model else {}
+    parameters = request_parameters(front, resolved if isinstance(resolved, dict) else {}, "model", "options")
     return Prompt(
-        name=agent.name or file.stem,
-        description=agent.description,
+        name=front.text("name") or file.stem,
+        description=front.text("description"),
         dialect="prompty2",
         inputs=inputs,
-        outputs={item.name: _schema(item) for item in agent.outputs or ()},
+        outputs={each.name: each.schema() for each in read_properties(front, "outputs")},
         parameters=parameters,
-        written_parameters=written,
+        written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
         configuration={key: value for key, value in configuration.items() if key != "options"},
-        response="first",
         sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
         extra=read_judge(front),
-        digest=digest("prompty2", body, inputs, ImageFiles(), secrets),
+        digest=digest("prompty2", file.body, inputs, ImageFiles(), secrets),
         _file=file,
         _template=template,
         _definition=functools.partial(_definition, front),
     )
 
 
-def _check_template(front: Front) -> None:
-    for key, known in (("format", ("jinja2", "*")), ("parser", ("prompty", "*"))):
+def _with_defaults(value: JSON) -> JSON:
+    """The value with each `${env:NAME:default}` made the default, or a plain reference where the variable is set."""
+    if isinstance(value, list):
+        return [_with_defaults(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_defaults(item) for key, item in value.items()}
+    match = _WITH_DEFAULT.match(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    return f"${{env:{match[1]}}}" if os.environ.get(match[1]) else match[2]
+
+
+def _template_settings(front: Front) -> tuple[LanguageName, bool]:
+    """The template's language, and whether headers lose what stands in brackets, as the package's strict ones do."""
+    kinds = {"format": "jinja2", "parser": "prompty"}
+    for key, known in (("format", tuple(_LANGUAGES)), ("parser", ("prompty", "*"))):
         given = front.mapping("template").get(key)
         path = ("template", key, "kind") if isinstance(given, dict) else ("template", key)
-        kind = front.text(*path)
-        if kind is not None and kind not in known:
-            raise front.error(path, f"{shown_value(kind)} is not supported: write {known[0]}")
+        kinds[key] = front.filled_text(*path) or kinds[key]
+        if kinds[key] not in known:
+            raise front.error(path, f"{shown_value(kinds[key])} is not supported: write {known[0]}")
+    settings = front.value("template", "format")
+    return _LANGUAGES[kinds["format"]], not isinstance(settings, dict) or settings.get("strict") is not False
 
 
-def _agent(front: Front, source: str) -> _Agent:
-    package = _package(source)
-    try:
-        agent: _Agent = package.Agent.load(copy.deepcopy(dict(front.data)), package.LoadContext())
-    except Exception as error:  # noqa: BLE001 - the package raises many sorts of error on a wrong file, none its own
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise front.error(_place(reason), f"the package prompty does not take it: {reason}") from None
-    return agent
-
-
-def _place(reason: str) -> tuple[str | int, ...]:
-    """The path that an error of the package begins with, as in `inputs[1].items: missing required field`."""
-    place, colon, _ = reason.partition(": ")
-    try:
-        return parse_path(place) if colon else ()
-    except ValueError:
-        return ()
-
-
-def _package(source: str) -> ModuleType:
-    try:
-        package = importlib.import_module("prompty")
-    except ImportError:
-        package = None
-    # A workspace has a folder of that name, which Python takes for a package where there is no other.
-    if not hasattr(package, "Agent"):
-        raise MissingExtraError(f"{source}: a prompt of the newer dialect (model.id, kind)", "prompty")
-    assert package is not None
-    return package
-
-
-def _inputs(front: Front, agent: _Agent, template: Template, secrets: Redactor) -> dict[str, PromptInput]:
-    declared: dict[str, PromptInput] = {}
-    listed = isinstance(front.value("inputs"), list)
-    for index, item in enumerate(agent.inputs or ()):
-        if item.kind in _RICH:
-            place = ("inputs", index if listed else item.name, "kind")
-            raise front.error(place, f"inputs of kind {item.kind} are not supported: use a text")
-        declared[item.name] = _input(front, item, secrets)
-    names = [name for name in sorted(template.names) if name not in declared]
-    return declared | {name: PromptInput(name, required=not template.may_lack(name)) for name in names}
-
-
-def _input(front: Front, item: _Property, secrets: Redactor) -> PromptInput:
+def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
     """An input; one that is `required: false` and has no default is empty where it is left out, as in the package."""
-    default, optional = plain(item.default), item.required is False
+    optional = item.required is False or (item.kind == "thread" and not item.required)
+    default = "" if item.default is None and optional else front.from_environment(item.default, ("inputs",), secrets)
     return PromptInput(
         item.name,
-        type=item.kind or None,
+        type=item.kind,
         description=item.description,
-        default="" if default is None and optional else front.from_environment(default, ("inputs",), secrets),
-        required=default is None and not optional,
-        sample=plain(item.example),
+        default=default,
+        required=item.default is None and not optional,
+        sample=item.example,
+        insert=functools.partial(_inserted, item.kind) if item.kind in _RICH else None,
     )
 
 
-def _schema(item: _Property) -> dict[str, JSON]:
-    schema: dict[str, JSON] = {"type": _TYPES[item.kind]} if item.kind in _TYPES else {}
-    if item.description:
-        schema["description"] = item.description
-    if item.enum_values:
-        schema["enum"] = plain(item.enum_values)
-    inner = getattr(item, "items", None)
-    if item.kind == "array" and inner is not None and inner.kind:
-        schema["items"] = _schema(inner)
-    properties: Sequence[_Property] = getattr(item, "properties", None) or ()
-    if item.kind == "object" and properties:
-        schema["properties"] = {prop.name: _schema(prop) for prop in properties}
-        schema["required"] = [prop.name for prop in properties if prop.required]
-    return schema
-
-
-def _parameters(agent: _Agent) -> dict[str, JSON]:
-    """`model.options` under the names of OpenAI's API, further ones as they are."""
-    options = agent.model.options if agent.model is not None else None
-    if options is None:
-        return {}
-    named = {**(options.additional_properties or {}), **options.to_wire("openai")}
+def _parameters(front: Front) -> dict[str, JSON]:
+    """`model.options` under the names of OpenAI's API, further ones as they are, and the functions to offer."""
+    options = front.mapping("model", "options") if isinstance(front.value("model"), dict) else {}
+    named = {name: options[key] for key, name in _OPTIONS.items() if options.get(key) is not None}
     if not named.get("stop"):
         named.pop("stop", None)
-    written = plain(named)
-    return written if isinstance(written, dict) else {}
+    tools = read_tools(front)
+    further = front.mapping("model", "options", "additionalProperties") if options else {}
+    return {**further, **named, **({"tools": tools} if tools else {})}
 
 
 # -- the model configuration: `model.provider`, `model.id` and `model.connection`, as the package has them
@@ -256,29 +202,36 @@ def _key(front: Front) -> dict[str, JSON]:
 # -- from a rendered template to messages
 
 
-def _split(skeleton: Skeleton) -> list[dict[str, JSON]]:
-    messages: list[dict[str, JSON]] = []
-    head: dict[str, JSON] = {"role": "system"}
-    lines: list[str] = []
-    for line in skeleton.text.splitlines():
-        header = _header(line.strip(), skeleton)
-        if header is None:
-            lines.append(line)
-            continue
-        messages += _message(head, lines, skeleton)
-        head, lines = header, []
-    return messages + _message(head, lines, skeleton)
+@dataclass(frozen=True, slots=True)
+class _Splitter:
+    """Splits into messages; in a `strict` prompt headers say nothing but the role."""
 
+    strict: bool
 
-def _header(line: str, skeleton: Skeleton) -> dict[str, JSON] | None:
-    match = _HEADER.fullmatch(line)
-    if match is None:
-        return None
-    attributes = {} if match.group(2) is None else _attributes(match.group(2))
-    if attributes is None:
-        return None
-    named = {name: skeleton.filled(value) for name, value in attributes.items() if name not in ("role", "content")}
-    return {"role": match.group(1).lower(), **named}
+    def __call__(self, skeleton: Skeleton) -> list[dict[str, JSON]]:
+        messages: list[dict[str, JSON]] = []
+        head: dict[str, JSON] = {"role": "system"}
+        lines: list[str] = []
+        for line in skeleton.text.splitlines():
+            header = self._header(line.strip(), skeleton)
+            if header is None:
+                lines.append(line)
+                continue
+            _add_message(messages, head, lines, skeleton)
+            head, lines = header, []
+        _add_message(messages, head, lines, skeleton)
+        return messages
+
+    def _header(self, line: str, skeleton: Skeleton) -> dict[str, JSON] | None:
+        match = _HEADER.fullmatch(line)
+        if match is None:
+            return None
+        attributes = {} if match.group(2) is None else _attributes(match.group(2))
+        if attributes is None:
+            return None
+        kept = {} if self.strict else attributes
+        named = {name: _read(skeleton.filled(text)) for name, text in kept.items() if name not in ("role", "content")}
+        return {"role": match.group(1).lower(), **named}
 
 
 def _attributes(text: str) -> dict[str, str] | None:
@@ -294,7 +247,70 @@ def _attributes(text: str) -> dict[str, str] | None:
     return attributes or None
 
 
-def _message(head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> list[dict[str, JSON]]:
+def _read(text: str) -> JSON:
+    """The value of an attribute: true, false, a number, or else a text."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _add_message(messages: list[dict[str, JSON]], head: dict[str, JSON], lines: list[str], skeleton: Skeleton) -> None:
     if not lines:
-        return []
-    return [{**head, "content": skeleton.filled("\n".join(lines)).strip("\n")}]
+        return
+    pieces = list(skeleton.divided("\n".join(lines)))
+    if len(pieces) == 1:
+        messages.append({**head, "content": str(pieces[0]).strip("\n")})
+        return
+    for piece in pieces:
+        if isinstance(piece, Inserted):
+            messages += [dict(message) for message in piece.messages]
+            if piece.part is not None:
+                _add_part(messages, piece.part)
+        elif piece.strip():
+            messages.append({**head, "content": piece.strip()})
+
+
+def _add_part(messages: list[dict[str, JSON]], part: dict[str, JSON]) -> None:
+    """An image and the like belongs to the user's message before it, or is one of its own."""
+    if not messages or messages[-1]["role"] != "user":
+        messages.append({"role": "user", "content": [part]})
+        return
+    content = messages[-1]["content"]
+    messages[-1]["content"] = [*(content if isinstance(content, list) else [{"type": "text", "text": content}]), part]
+
+
+# -- inputs that are not text
+
+
+def _inserted(kind: str, value: JSON) -> Inserted:
+    """What stands in the place of such an input.
+
+    Raises:
+        TypeError: the value is not of that kind.
+    """
+    if not value:
+        return Inserted.instead(kind)
+    if kind == "thread":
+        return Inserted.instead(kind, messages=list(_thread(value)))
+    if not isinstance(value, str):
+        raise TypeError(f"must be a text that says where the {kind} is, not {shown_value(value)}")
+    if kind == "image":
+        if not is_url(value):
+            raise TypeError(f"must be an image's address or data, not {shown_value(value)}")
+        return Inserted.instead(kind, part={"type": "image_url", "image_url": {"url": value}})
+    if kind == "audio":
+        return Inserted.instead(kind, part={"type": "input_audio", "input_audio": {"data": value, "format": "wav"}})
+    return Inserted.instead(kind, part={"type": "file", "file": {"url": value}})
+
+
+def _thread(value: JSON) -> Iterator[dict[str, JSON]]:
+    for message in value if isinstance(value, list) else [value]:
+        role = message.get("role", "user") if isinstance(message, dict) else None
+        if not isinstance(message, dict) or not isinstance(role, str) or role.lower() not in ROLES:
+            raise TypeError(f"must be a list of messages, each with a role, not {shown_value(message)}")
+        yield {"role": role.lower(), **{key: item for key, item in message.items() if key != "role"}}
