@@ -87,6 +87,11 @@ TABLE: list[tuple[str, dict[str, Any], Any, str | None]] = [
     ("looping", called(*[call("set_alarm", {}) for _ in range(4)]), TRUTH, "loop"),
     ("asked back", said("Sure! For which city?"), TRUTH, "asked_back"),
     ("asked back politely", said("Shall I book it? Which city do you want?"), TRUTH, "asked_back"),
+    ("sorry, and helpful", said("I'm sorry for your loss. I'm happy to help with that."), TRUTH,
+     "answered_instead_of_calling"),
+    ("refused late", said("I'm sorry for your loss, but as a travel assistant, I specialize in planning journeys. "
+                          "I'm unable to book. If you have any plans, please let me know."), TRUTH, "refusal"),
+    ("says the same until it is cut off", said("No, no card is blocked there. " * 20, "length"), TRUTH, "cut_off"),
     ("asked back sorrily", said("I'm sorry, I can't book without a date. Which day?"), TRUTH, "asked_back"),
     ("answered", said("The table is booked."), TRUTH, "answered_instead_of_calling"),
     ("said nothing", said(""), TRUTH, "answered_instead_of_calling"),
@@ -156,6 +161,7 @@ def test_each_cause_has_its_share_of_all_rows_as_a_metric(result: Any, rows: dic
     [
         ("right", None),
         ("cut off in prose", {"message": "finish_reason length"}),
+        ("says the same until it is cut off", {"message": "finish_reason length, and it repeats itself"}),
         ("another case", {"call": "book_table", "path": "city", "expected": "Paris", "actual": "PARIS"}),
         ("encoded twice", {"call": "book_table", "actual": TWICE}),
         (

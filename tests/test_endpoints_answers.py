@@ -106,6 +106,40 @@ def test_an_answer_that_the_content_filter_stopped_is_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reply", "text", "reason"),
+    [
+        ({"role": "assistant", "content": [{"type": "text", "text": "hi"}], "stop_reason": "max_tokens"},
+         "hi", "max_tokens"),
+        ({"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "MAX_TOKENS"}]}, "hi", "MAX_TOKENS"),
+        ({"candidates": [{"finishReason": "SAFETY"}]}, "", "SAFETY"),
+        ({"output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}}, "stopReason": "max_tokens"},
+         "hi", "max_tokens"),
+        ({"role": "assistant", "content": "hi", "stop_reason": ["long"]}, "hi", None),
+    ],
+    ids=["anthropic", "gemini", "gemini without an answer", "bedrock", "no word"],
+)  # fmt: skip
+def test_why_an_answer_of_another_api_ended_is_kept(reply: Any, text: str, reason: str | None) -> None:
+    answer = read_answer(reply)
+    assert (answer.text, answer.finish_reason) == (text, reason)
+
+
+GEMINI_COUNTS = {"promptTokenCount": 9, "candidatesTokenCount": 5, "thoughtsTokenCount": 20, "totalTokenCount": 34,
+                 "cachedContentTokenCount": 4}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ({"usageMetadata": GEMINI_COUNTS}, Usage(9, 25, 4, 20)),
+        ({"usage": {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}}, Usage(9, 5)),
+    ],
+    ids=["gemini", "bedrock"],
+)
+def test_tokens_of_other_apis_are_counted(reply: Any, expected: Usage) -> None:
+    assert read_usage(reply) == expected
+
+
+@pytest.mark.parametrize(
     ("usage", "expected"),
     [
         ({"prompt_tokens": 3, "completion_tokens": 4}, Usage(3, 4)),

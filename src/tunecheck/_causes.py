@@ -98,6 +98,14 @@ CAUSES: dict[str, Cause] = {cause.code: cause for cause in _ALL}
 CUT_OFF = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "token_limit"})
 """The `finish_reason`s that say that an answer was cut off at the token limit, in the words of any service."""
 
+_LOOP = 40
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether a text ends in what it said twice before: a model that finds no end, which more tokens do not help."""
+    return len(text) > _LOOP and text.count(text[-_LOOP:]) > 2
+
+
 METRIC = "cause."
 """How the metrics begin that say which share of all rows has which cause."""
 

@@ -16,6 +16,7 @@ from tunecheck.formats._api_shapes import (
     content_of,
     is_call_part,
     message_of,
+    reason_of_end,
     take_part,
     take_thoughts_of,
 )
@@ -83,9 +84,9 @@ def read_answer(value: JSON) -> Completion:
             return read_chat(value)
         named = "content" in value or "tool_calls" in value or "function_call" in value
         if isinstance(value.get("tool_calls"), list) or ("role" in value and named):
-            return _read_message(value, None)
+            return _read_message(value, _short(reason_of_end(value)))
         if isinstance(message := message_of(value), dict):
-            return _read_message(message, None)
+            return _read_message(message, _short(reason_of_end(value)))
     if isinstance(value, list) and value and all(_is_call(item) for item in value):
         return Completion(None, tuple(item for item in value if isinstance(item, dict)))
     try:
@@ -102,8 +103,7 @@ def read_chat(reply: JSON) -> Completion:
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise UnreadableReplyError(f"the reply has no choices{_error_text(reply)}")
     choice = choices[0]
-    reason = choice.get("finish_reason")
-    finish_reason = reason if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
+    finish_reason = _short(choice.get("finish_reason"))
     if finish_reason == "content_filter":
         raise FilteredError("content filter stopped the answer")
     if finish_reason == "error" or choice.get("error"):
@@ -114,20 +114,29 @@ def read_chat(reply: JSON) -> Completion:
     return _read_message(message, finish_reason)
 
 
+def _short(reason: JSON) -> str | None:
+    """A word that says why an answer ended; None for what is none."""
+    return reason if isinstance(reason, str) and len(reason) <= _LONGEST_REASON else None
+
+
 def read_usage(reply: JSON) -> Usage:
-    """The `usage` of a reply, by OpenAI's older and newer names; what is not a token count is None."""
-    usage = reply.get("usage") if isinstance(reply, dict) else None
-    if not isinstance(usage, dict):
+    """The token counts of a reply, by OpenAI's older and newer names, Bedrock's or Gemini's; what is none is None."""
+    told = [reply.get(key) for key in ("usage", "usageMetadata")] if isinstance(reply, dict) else []
+    usage = next((each for each in told if isinstance(each, dict)), None)
+    if usage is None:
         return Usage()
     details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
     cached = _tokens(details, "cached_tokens") if isinstance(details, dict) else None
-    details = usage.get("completion_tokens_details", usage.get("output_tokens_details"))
-    thought = _tokens(details, "reasoning_tokens") if isinstance(details, dict) else None
-    given = _tokens(usage, "prompt_tokens", "input_tokens")
-    answered = _tokens(usage, "completion_tokens", "output_tokens")
-    if thought and answered is not None and _tokens(usage, "total_tokens") == (given or 0) + answered + thought:
+    details = usage.get("completion_tokens_details", usage.get("output_tokens_details", usage))
+    thought = _tokens(details, "reasoning_tokens", "thoughtsTokenCount") if isinstance(details, dict) else None
+    given = _tokens(usage, "prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount")
+    answered = _tokens(usage, "completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount")
+    total = _tokens(usage, "total_tokens", "totalTokenCount")
+    if thought and answered is not None and total == (given or 0) + answered + thought:
         answered += thought  # some services count the reasoning beside the answer; it is paid for like it
-    return Usage(given, answered, _tokens(usage, "prompt_cache_hit_tokens") if cached is None else cached, thought)
+    if cached is None:
+        cached = _tokens(usage, "prompt_cache_hit_tokens", "cachedContentTokenCount")
+    return Usage(given, answered, cached, thought)
 
 
 def content_parts(message: Mapping[str, JSON]) -> list[JSON]:

@@ -52,15 +52,26 @@ def is_call_part(part: Mapping[str, Any]) -> bool:
     return any(isinstance(part.get(key), dict) and "name" in part[key] for key in ("functionCall", "toolUse"))
 
 
+_REASONS = ("stop_reason", "stopReason", "finish_reason")
+
+
 def message_of(reply: Mapping[str, Any]) -> object:
     """The message in Gemini's (`candidates`) or Bedrock's (`output`) reply, as one of the assistant; None without."""
     candidates, output = reply.get("candidates"), reply.get("output")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
-    content = first.get("content") if isinstance(first, dict) else None
+    content = first.get("content", {} if "finishReason" in first else None) if isinstance(first, dict) else None
     if isinstance(content, dict):
         return {"role": "model", **content}
     message = output.get("message") if isinstance(output, dict) else None
     return {"role": "assistant", **message} if isinstance(message, dict) and "content" in message else None
+
+
+def reason_of_end(reply: Mapping[str, Any]) -> str | None:
+    """Why the answer in a reply of Anthropic, Bedrock, Gemini or Cohere ended, in the service's word; None unsaid."""
+    candidates = reply.get("candidates")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    told = (*(reply.get(key) for key in _REASONS), first.get("finishReason") if isinstance(first, dict) else None)
+    return next((reason for reason in told if isinstance(reason, str)), None)
 
 
 def _texts(items: Iterable[object], *, nested: bool = True) -> list[str]:

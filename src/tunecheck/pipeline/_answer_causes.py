@@ -9,7 +9,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from tunecheck._causes import CUT_OFF, error_cause
+from tunecheck._causes import CUT_OFF, error_cause, repeats_itself
 from tunecheck._faults import Fault
 from tunecheck._json import JSON, canonical, value_of
 from tunecheck.calls._matching.names import plain_name
@@ -167,7 +167,8 @@ def _of_ending(answer: Answer) -> Iterator[Fault]:
     elif reason in CUT_OFF or (reason is None and _ends_inside(answer)):
         unanswered = not (answer.reading.calls or answer.reading.problem or answer.said.strip())
         code = "thinking_used_budget" if answer.thought and unanswered else "cut_off"
-        yield Fault(code=code, message=_tokens(answer, reason))
+        words = _tokens(answer, reason)
+        yield Fault(code=code, message=f"{words}, and it repeats itself" if repeats_itself(answer.said) else words)
 
 
 def _tokens(answer: Answer, reason: JSON) -> str:

@@ -5,9 +5,14 @@ import re
 _BEGINNING = 300  # characters: refusals begin with what they are
 _END = 4_000
 
+_ARE = r"(?:i['’]?m |i am |we['’]?re |we are )"
+_CANNOT = (
+    r"(?:can(?:['’]t|not)|unable|not able|won['’]t|don['’]t have|do not have"
+    r"|not (?:equipped|designed|programmed|authori[sz]ed) to)"
+)
 _REFUSALS = (
-    r"(?:i['’]?m |i am |we['’]?re |we are )?(?:very |really |so )?(?:sorry|afraid|unable|not able)\b"
-    r".{0,80}\b(?:can(?:['’]t|not)|unable|not able|won['’]t|don['’]t have|do not have|to )",
+    rf"{_ARE}?(?:very |really |so )?(?:sorry|afraid)\b(?:.{{0,80}}\b|.{{0,160}}\b(?:{_ARE}|i |we )){_CANNOT}",
+    rf"{_ARE}?(?:unable|not able) to\b",
     r"(?:i |we )(?:can(?:['’]t|not| not)|won['’]t|will not|am unable to|am not able to|must decline)\b",
     r"(?:i |we )do(?:n['’]t| not) have (?:the ability|access|any tools?)\b",
     r"(?:i )?apologi[sz]e,? .{0,60}\b(?:can(?:['’]t|not)|unable|not able)",
@@ -35,6 +40,7 @@ _REFUSALS = (
 _OFFERS = (
     r"(?:anything|something) else|else i can|(?:can|may) i (?:help|assist)|shall i|should i",
     r"(?:would you like|do you want) (?:me|to (?:know|see|hear))",
+    r"if you (?:have|need|want) (?:any|more|further|other|help)",
     r"sonst noch|kann ich (?:dir|ihnen)|autre chose|puis-je|algo más|puedo ayudar|altro|posso ajudar|mais alguma",
 )
 """In questions that offer more, as polite answers end, and ask for nothing."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tunecheck._causes import CAUSES
+from tunecheck._causes import CAUSES, repeats_itself
 from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck.endpoints._base import output_limit
@@ -58,12 +58,10 @@ def _reasoning_is_kept_apart(answers: Answers) -> Verdict:
     return Verdict("pass", f"none is seen in {len(answers.answered)} answers")
 
 
-_LOOP = 40
-"""So many characters come again and again at the end of an answer that finds no end."""
-
-
 def _nothing_is_cut_off(answers: Answers) -> Verdict:
-    cut = sorted((answer for answer in answers.answered if answer.ended_by_length), key=_repeats_itself)
+    cut = sorted(
+        (answer for answer in answers.answered if answer.ended_by_length), key=lambda each: repeats_itself(each.text)
+    )
     if cut:
         return _cut_off(answers, cut[0])
     text = answers["count"].text
@@ -79,7 +77,7 @@ def _cut_off(answers: Answers, cut: Answer) -> Verdict:
     limit = output_limit(answers.parameters)
     evidence = f"cut off after {'?' if tokens is None else tokens} tokens: …{clean(cut.text[-60:])}"
     evidence += f" (the definition allows {limit})" * (limit is not None)
-    if _repeats_itself(cut):
+    if repeats_itself(cut.text):
         return Verdict("fail", f"an answer repeats itself until it is {evidence}", CAUSES["loop"].advice)
     sent = answers.parameters_taken
     key = next((name for name in sent if output_limit({name: sent[name]})), "max_tokens")
@@ -87,8 +85,8 @@ def _cut_off(answers: Answers, cut: Answer) -> Verdict:
     return Verdict("fail", evidence, "raise the server's own limit as well, where it has one", change)
 
 
-def _repeats_itself(answer: Answer) -> bool:
-    return len(answer.text) > _LOOP and answer.text.count(answer.text[-_LOOP:]) > 2
+_ENDS = frozenset({"stop", "end_turn", "eos", "eos_token", "complete"})
+_ENDS_OF_CALLS = frozenset({"tool_calls", "function_call", "tool_use", "tool_call"})
 
 
 def _finish_reasons_are_true(answers: Answers) -> Verdict:
@@ -98,9 +96,9 @@ def _finish_reasons_are_true(answers: Answers) -> Verdict:
         if answers.as_text:
             return Verdict("skip", "this kind of endpoint gives none")
         return Verdict("warn", "no finish_reason is given: cut-off answers look whole")
-    if called is not None and called.finish_reason not in ("tool_calls", "function_call", "stop"):
+    if called is not None and str(called.finish_reason).lower() not in _ENDS | _ENDS_OF_CALLS:
         return Verdict("warn", f"a whole call ends with finish_reason {clean(called.finish_reason)}")
-    if said not in ("stop", "end_turn", "eos", "eos_token"):
+    if said.lower() not in _ENDS:
         return Verdict("warn", f"a whole answer ends with finish_reason {clean(said)}")
     of_call = "no call was made" if called is None else f"{clean(called.finish_reason)} after a call"
     return Verdict("pass", f"{of_call}, {clean(said)} after a text")
