@@ -98,6 +98,8 @@ class PythonScanner:
 
     def sees(self, token: str) -> bool:
         """Whether this token comes next."""
+        if self.text.startswith(token, self.position):
+            return True
         self._skip()
         return self.text.startswith(token, self.position)
 
@@ -132,10 +134,9 @@ class PythonScanner:
 
     def _argument(self, arguments: dict[str, JSON], positions: list[int]) -> None:
         self._skip()
-        keyword = _KEYWORD.match(self.text, self.position)
-        if self.sees("**"):
+        if self.text.startswith("**", self.position):
             return self._unpacked(arguments, positions)
-        if keyword:
+        if keyword := _KEYWORD.match(self.text, self.position):
             self.position = keyword.end()
             name = keyword[1]
             positions[0] = -1

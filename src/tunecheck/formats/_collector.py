@@ -31,10 +31,9 @@ def without_end_marks(text: str) -> str:
     while True:
         while end and text[end - 1].isspace():
             end -= 1
-        mark = next((mark for mark in _END_MARKS if text.endswith(mark, 0, end)), None)
-        if not mark:
+        if not text.endswith(_END_MARKS, 0, end):  # nearly all texts
             return text[:end]
-        end -= len(mark)
+        end -= next(len(mark) for mark in _END_MARKS if text.endswith(mark, 0, end))
 
 
 _MAX_PROBLEM = 400  # characters: a problem is one line of a table or a log

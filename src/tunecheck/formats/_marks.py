@@ -22,7 +22,7 @@ class Marks:
                 self.profiles[mark] = (*self.profiles.get(mark, ()), profile)
         self.openings = {thought.opens: thought for thought in known if not thought.leading}
         self.leading = {thought.opens: thought for thought in known}
-        self._bare = tuple(mark for mark in self.leading if "<" not in mark and "[" not in mark)
+        self.beginnings = tuple(self.leading)
         self.endings = {close: thought for thought in known if thought.lone for close in thought.closes}
         self.all = (*self.profiles, *self.leading, *self.endings)
         self._bare = tuple(mark for mark in self.all if "<" not in mark and "[" not in mark)
@@ -73,6 +73,8 @@ class _Looking:
 
     def after(self, position: int) -> tuple[int, str] | None:
         """The first mark from a position on; of several there, the longest."""
+        if not self._next:
+            return None
         for mark, start in list(self._next.items()):
             if start < position:
                 following = self._text.find(mark, position)
@@ -147,8 +149,10 @@ def take_thoughts(
     finds where the calls of a text stand.
     """
     for _ in range(_MOST_LEADING):
-        thought = next((marks.leading[mark] for mark in marks.leading if body.startswith(mark)), None)
-        if thought is None or (thought.leading and not any(close in body for close in thought.closes)):
+        if not body.startswith(marks.beginnings):  # nearly all texts
+            break
+        thought = next(marks.leading[mark] for mark in marks.leading if body.startswith(mark))
+        if thought.leading and not any(close in body for close in thought.closes):
             break
         body = body[_take_thought(body, 0, thought, collector) :].lstrip()
     ending = _Looking(body, marks.endings)
