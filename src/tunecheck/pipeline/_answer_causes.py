@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import islice
 
 from msgspec.structs import replace
@@ -41,19 +42,19 @@ _TAG = re.compile(r"<(/?)(\w+)[=>\s]")
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+("|\\?\Z)', re.DOTALL)  # the last one may be left open
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """The answer of a row that failed, as its failing evaluators saw it.
 
     `response` is what was answered, `reading` the calls in it; of a conversation it is the last step of the turn that
-    failed. `wanted` is what the ground truth holds.
+    failed.
     """
 
     columns: Mapping[str, JSON]
     response: object
     reading: Reading
     tools: ToolDefinitions
-    wanted: Reading
+    ground_truth: object
     expects_call: bool
     expects_text: bool
     codes: frozenset[str]
@@ -78,11 +79,16 @@ class Answer:
             response=response,
             reading=_read(response, tools, expects_call=expects_call),
             tools=tools,
-            wanted=read_calls(arguments.get("ground_truth"), tools=tools),
+            ground_truth=arguments.get("ground_truth"),
             expects_call=expects_call,
             expects_text=kind == "answer" and turns is None,
             codes=codes,
         )
+
+    @cached_property
+    def wanted(self) -> Reading:
+        """What the ground truth holds."""
+        return read_calls(self.ground_truth, tools=self.tools)
 
     @property
     def is_text(self) -> bool:
@@ -226,10 +232,10 @@ def _written_arguments(response: object) -> Iterator[tuple[str | None, str]]:
 
 def encoded_twice(fault: Fault, tools: ToolDefinitions) -> bool:
     """Whether a value is the JSON text of a list or object that was expected as itself."""
-    read = value_of(fault.actual) if isinstance(fault.actual, str) else None
-    if not isinstance(read, (list, dict)) or not fault.code.startswith("wrong_argument") or is_text(fault, tools):
+    wanted = {type(each) for each in _accepted(fault)} & {list, dict}
+    if not wanted or not isinstance(fault.actual, str) or not fault.code.startswith("wrong_argument"):
         return False
-    return any(type(each) is type(read) for each in _accepted(fault))
+    return type(value_of(fault.actual)) in wanted and not is_text(fault, tools)
 
 
 def _accepted(fault: Fault) -> Sequence[object]:
@@ -290,6 +296,8 @@ def _of_name(name: str, tools: ToolDefinitions) -> Fault:
 
 
 def _of_repetition(answer: Answer) -> Iterator[Fault]:
+    if len(answer.reading.calls) < _TIMES:
+        return
     made = Counter((call.name, canonical(call.arguments)) for call in answer.reading.calls)
     asked = Counter(call.name for call in answer.wanted.calls)
     for call in answer.reading.calls:
