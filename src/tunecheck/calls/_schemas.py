@@ -88,9 +88,10 @@ class ToolDefinitions:
     def first_of(cls, values: Iterable[object]) -> ToolDefinitions:
         """The first of these values that are definitions; none where there are none that can be read."""
         for value in values:
-            with suppress(ValueError):
-                if tools := cls.read(value):
-                    return tools
+            if value is not None:
+                with suppress(ValueError):
+                    if tools := cls.read(value):
+                        return tools
         return _NONE
 
     def __bool__(self) -> bool:

@@ -1,8 +1,7 @@
 """What a reply answers: chat completions, messages, calls or plain text, read without trusting any field."""
 
 import codecs
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import cast
 
 import msgspec
@@ -76,7 +75,7 @@ def read_answer(value: JSON) -> Completion:
         FilteredError: the content was declined.
     """
     if isinstance(value, str):
-        return _answered(value, ())
+        return _read_message({"content": value}, None)
     if value is None:
         return Completion("")
     if isinstance(value, dict):
@@ -181,17 +180,15 @@ def _read_message(message: Mapping[str, JSON], finish_reason: str | None) -> Com
     if text is None:
         refusal = message.get("refusal")
         text = refusal if isinstance(refusal, str) else None if calls else ""
-    answer = _answered(text, held.thoughts)
-    return replace(answer, tool_calls=calls, finish_reason=finish_reason, reasoning_fields=fields)
-
-
-def _answered(text: str | None, thoughts: Iterable[str]) -> Completion:
-    """The answer in a text that may begin with what the model thought; `thoughts` are those that stand elsewhere."""
     thought, answer = without_thoughts(text or "")
-    reasoning = "\n".join([*thoughts, *([thought] if thought else [])])
-    if answer == (text or ""):
-        return Completion(text, reasoning=reasoning or None)
-    return Completion(answer, reasoning=reasoning or None, raw_text=text)
+    return Completion(
+        text if answer == (text or "") else answer,
+        calls,
+        finish_reason=finish_reason,
+        reasoning="\n".join([*held.thoughts, *([thought] if thought else [])]) or None,
+        raw_text=None if answer == (text or "") else text,
+        reasoning_fields=fields,
+    )
 
 
 def _calls(message: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], ...]:

@@ -168,7 +168,7 @@ class Client:
             live.attempts += 1
             with live.gate.attempt() as sent:
                 outcome = await self._attempt(live, call, {**self.headers, **identity, **call.headers})
-            live.use(_used(outcome, call.tokens) - call.tokens)
+            live.settle(outcome, call.tokens)
             if isinstance(outcome, Exchange):
                 live.gate.succeeded()
                 live.refusals = 0
@@ -283,9 +283,10 @@ class _Live:
         if self._tokens:
             await self._tokens.take(tokens)
 
-    def use(self, more: int) -> None:
+    def settle(self, outcome: Exchange[A] | Failure, expected: int) -> None:
+        """Count what an attempt used in place of what was expected."""
         if self._tokens:
-            self._tokens.give_back(-more)
+            self._tokens.give_back(expected - _used(outcome, expected))
 
     def check(self) -> None:
         if self._stop is not None:

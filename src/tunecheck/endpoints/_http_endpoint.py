@@ -210,8 +210,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     async def complete(self, request: ChatRequest) -> Completion:
         parameters = {**self._parameters, **request.parameters}
-        async with self._scouting.turn(_kind_of(request, parameters)):
-            return await self._completed(request, parameters)
+        return await self._scouting.in_turn(_kind_of(request, parameters), lambda: self._completed(request, parameters))
 
     async def _completed(self, request: ChatRequest, parameters: Mapping[str, JSON]) -> Completion:
         """The answer to a request in the form that this API takes, which is found out where it is refused."""
@@ -220,14 +219,15 @@ class HttpEndpoint(Endpoint, Generic[C]):
         while True:
             facts = self.facts
             sent = facts.parameters_of(self._streaming(parameters), roomy=request.roomy)
-            asked = replace(request, messages=facts.messages_of(request.messages))
+            messages = facts.messages_of(request.messages)
+            asked = request if messages is request.messages else replace(request, messages=messages)
             body = self._body(asked, sent)
             # A service may refuse another body under the same key; a run that goes on sends the same under the same.
             own_key = key if facts == ApiFacts() else f"{key}-{content_hash(body)[:8]}"
             try:
                 latest = (await self._asked(body, own_key, request.sent_at, sent))[0]
             except EndpointError as error:
-                learned = facts.learned(error, asked.messages, sent, chat=self.is_chat)
+                learned = facts.learned(error, messages, sent, chat=self.is_chat)
                 if learned is None and completion is not None:
                     return completion  # with less room than it wants
                 if learned is None:
@@ -259,13 +259,17 @@ class HttpEndpoint(Endpoint, Generic[C]):
             headers=time_header(sent_at),
             text_answers=self.text_answers,
         )
+        reply = exchange.reply
         completion = replace(
             exchange.answer,
+            usage=read_usage(reply),
+            # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
+            simulated=isinstance(reply, dict) and reply.get("simulated") is True,
             latency_ms=exchange.latency_ms,
             request_id=exchange.request_id,
             first_token_ms=exchange.first_token_ms,
         )
-        return completion, exchange.reply
+        return completion, reply
 
     def settings(self) -> dict[str, JSON]:
         """The definition as it was written (references to the environment, not their values), and the address."""
@@ -340,12 +344,7 @@ class HttpEndpoint(Endpoint, Generic[C]):
 
     def _completion(self, reply: JSON) -> Completion:
         """The answer in a reply; a service may echo a secret, and what is nested too deeply to be stored is refused."""
-        return replace(
-            masked(self._answer(reply), self._redactor),
-            usage=read_usage(reply),
-            # `tunecheck serve` says so where its model is simulated: a gate must not take it for a real one.
-            simulated=isinstance(reply, dict) and reply.get("simulated") is True,
-        )
+        return masked(self._answer(reply), self._redactor)
 
 
 def cut_off_thinking(completion: Completion) -> bool:

@@ -1,10 +1,12 @@
 """What was found out about one API, for all who ask it; the first request of a kind goes alone, and the others wait."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from typing import TypeVar
 
 from tunecheck.endpoints._api_facts import ApiFacts
+
+_Answer = TypeVar("_Answer")
 
 _MOST_WAIT_S = 10.0
 """How long others wait for the first: refusals come at once, a long answer is not worth standing still for."""
@@ -18,20 +20,17 @@ class Scouting:
         self._known: set[Hashable] = set()
         self._first: dict[Hashable, asyncio.Future[None]] = {}
 
-    @contextlib.asynccontextmanager
-    async def turn(self, kind: Hashable) -> AsyncIterator[None]:
-        """Around a request: waits where another of this kind is the first to be sent."""
+    async def in_turn(self, kind: Hashable, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """What `ask` gives; it waits where another request of this kind is the first to be sent."""
         first = self._first.get(kind)
-        if kind in self._known or (first is not None and first.get_loop() is not asyncio.get_running_loop()):
-            yield
-        elif first is not None:
-            await asyncio.wait([first], timeout=_MOST_WAIT_S)
-            yield
-        else:
+        if first is None and kind not in self._known:
             self._first[kind] = ended = asyncio.get_running_loop().create_future()
             try:
-                yield
+                return await ask()
             finally:
                 self._known.add(kind)
                 del self._first[kind]
                 ended.set_result(None)
+        if first is not None and first.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([first], timeout=_MOST_WAIT_S)
+        return await ask()

@@ -108,20 +108,23 @@ class RunCalls:
                 self.masked += completion.masked
                 self._recorded_calls.add(key, self._journal.call(None, key, None, None, columns))
             return completion
-        asked = len(dumps([list(request.messages), list(request.tools or ())]))
-        limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
-        expected = cost_of(expected_usage(asked, limit), endpoint.price) if endpoint.price else 0.0
+        price, asked, limit = endpoint.price, 0, None
+        if price is not None:
+            asked = len(dumps([list(request.messages), list(request.tools or ())]))
+            limit = output_limit(dict(request.parameters), endpoint.settings().get("parameters"))
+        expected = expected_usage(asked, limit)
         # A key that is the same each time this run asks for it.
         text = f"{self._run_id}\0{key}"
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        async with self._budget.reserved(evaluator, expected) as reservation:
+        async with self._budget.reserved(evaluator, cost_of(expected, price) if price else 0.0) as reservation:
             try:
                 completion = await endpoint.complete(replace(request, idempotency_key=digest))
             except ReplyError:
-                reservation.cost = self._charge_unread(evaluator, endpoint.price, expected_usage(asked, limit))
+                reservation.cost = self._charge_unread(evaluator, price, expected)
                 raise
             columns = completion.columns()
-            cost, currency = _cost(completion.usage, endpoint.price, expected_usage(asked, limit, _length(columns)))
+            estimate = expected_usage(asked, limit, _length(columns)) if price else expected
+            cost, currency = _cost(completion.usage, price, estimate)
             self._recorded_calls.add(key, self._journal.call(evaluator, key, cost, currency, columns))
             self._count(evaluator, completion.usage, cost, currency)
             self.masked += completion.masked

@@ -9,20 +9,22 @@ from typing import ClassVar, Literal
 from tunecheck._faults import Fault, sentence, to_json
 from tunecheck._json import JSON
 from tunecheck.calls._matching.faults import schema_faults
+from tunecheck.calls._matching.values import MatchPolicy
 from tunecheck.calls._model import Reading
 from tunecheck.calls._schemas import ToolDefinitions
 from tunecheck.calls._writing import canonical_text
 from tunecheck.evaluators._base import Verdict, verdict
-from tunecheck.evaluators._calls.comparison import CallComparison
-from tunecheck.evaluators._calls.evaluators import CallEvaluator
+from tunecheck.evaluators._calls.comparison import CallComparison, compare_calls
 from tunecheck.evaluators._judges.model import ModelConfig
 from tunecheck.evaluators._judges.prompty import PromptyEvaluator, Settled
 from tunecheck.evaluators._judges.texts import defined_tools, shown
+from tunecheck.formats._choosing import AUTO
 from tunecheck.prompts._loading import shipped_prompt
 
 KINDS = ("function", "argument", "number conversion", "date format", "missing", "extra", "wording")
 """What a difference can be."""
 
+_STRICT = MatchPolicy()
 _KEYS = ("expected", "actual", "kind", "where")
 _MOST_DIFFERENCES = 50
 _NOTHING_DIFFERS_FROM = 0.8
@@ -145,7 +147,7 @@ class _CallsJudge(ShippedJudge, abc.ABC):
         query: object = None,
         **more: object,
     ) -> Mapping[str, object] | Settled:
-        comparison = CallEvaluator().compare(response, ground_truth, tool_definitions)
+        comparison = compare_calls(response, ground_truth, tool_definitions, policy=_STRICT, format=AUTO)
         settled = self._without_model(comparison)
         if settled is not None:
             return settled

@@ -30,9 +30,10 @@ def shown(value: object, tool_definitions: object = None) -> str:
     A text stands as it is; calls (of these tools, where it cannot be told otherwise) in their canonical form, messages
     as `role: content`; other data as its JSON.
     """
-    value, tools = given(value), ToolDefinitions.first_of([tool_definitions])
+    value = given(value)
     if value is None:
         return ""
+    tools = ToolDefinitions.first_of([tool_definitions])
     if isinstance(value, str):
         reading = read_calls(value, tools=tools)
         return canonical_text(reading.calls) if reading.calls else value
