@@ -9,38 +9,34 @@ from pathlib import Path
 _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 
-def write_file(path: Path, content: bytes, *, synced: bool = True) -> None:
-    """Write a whole file so that no reader ever sees half of it.
-
-    Not `synced`, it is as safe from a killed process, and not from a power cut: for many files that can be made again.
-    """
-    with replacing(path, synced=synced) as temporary:
+def write_file(path: Path, content: bytes) -> None:
+    """Write a whole file so that no reader ever sees half of it."""
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, synced: bool = True) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """A temporary name to write to; it is synced and takes the file's place at the end, or goes if writing fails."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.unlink(missing_ok=True)  # in a folder of somebody else's, it may be a second name of another file
     try:
         yield temporary
-        put_in_place(temporary, path, synced=synced)
+        put_in_place(temporary, path)
     except BaseException:  # noqa: BLE001 - whatever ends the writing, its file goes
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
 
 
-def put_in_place(temporary: Path, path: Path, *, synced: bool = True) -> None:
-    """Rename a finished file to the name it is meant to have; `synced`, it is on the disk before.
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Rename a finished file to the name it is meant to have; it is on the disk before.
 
     Raises:
         OSError: it cannot be renamed.
     """
-    if synced:
-        with temporary.open("r+b") as file:  # Windows syncs only what is open for writing
-            os.fsync(file.fileno())
+    with temporary.open("r+b") as file:  # Windows syncs only what is open for writing
+        os.fsync(file.fileno())
     for pause_s in _PAUSES_S if os.name == "nt" else ():
         try:
             temporary.replace(path)

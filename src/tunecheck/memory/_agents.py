@@ -1,10 +1,10 @@
 """Who is tested: an agent that is told one message at a time, and how much of the conversation its prompts hold."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tunecheck._errors import ConfigurationError, ContentFilterError, ReplyError, TunecheckError
 from tunecheck._json import JSON, dumps
@@ -194,11 +194,10 @@ class EndpointAgent:
             reply = AgentReply(suggested, adopted=True, simulated=self.simulated)
         else:
             request = ChatRequest(self._window.prompt(message), idempotency_key=key, sent_at=_moment(at_us))
-            asked = len(dumps(list(request.messages)))
             try:
-                reply = _agent_reply(await self._endpoint.complete(request), self.name, asked)
+                reply = _agent_reply(await self._endpoint.complete(request), self.name, request.messages)
             except ContentFilterError:
-                reply = AgentReply("", simulated=self.simulated, declined=True, asked=asked)
+                reply = AgentReply("", simulated=self.simulated, declined=True, asked=_size(request.messages))
             except TunecheckError:
                 raise
             except ValueError as error:  # a request that cannot be made: a template that names a row's column
@@ -237,7 +236,7 @@ class RememberingAgent:
             )
         except ContentFilterError:
             return AgentReply("", simulated=self.simulated, declined=True, asked=len(message))
-        return _agent_reply(remembered.completion, self.name, len(message), adopted=remembered.adopted)
+        return _agent_reply(remembered.completion, self.name, message, adopted=remembered.adopted)
 
     async def reset(self, key: str, at_us: int) -> None:
         await self._endpoint.reset(conversation=self._conversation, key=key, sent_at=_moment(at_us))
@@ -253,7 +252,14 @@ class RememberingAgent:
     def resize(self, max_prompt_size: int | None) -> None: ...
 
 
-def _agent_reply(completion: Completion, name: str, asked: int, *, adopted: bool = False) -> AgentReply:
+_Asked: TypeAlias = str | Sequence[Mapping[str, JSON]]
+
+
+def _size(asked: _Asked) -> int:
+    return len(asked) if isinstance(asked, str) else len(dumps(asked))
+
+
+def _agent_reply(completion: Completion, name: str, asked: _Asked, *, adopted: bool = False) -> AgentReply:
     text = completion.text or ""
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ReplyError(
@@ -269,7 +275,7 @@ def _agent_reply(completion: Completion, name: str, asked: int, *, adopted: bool
         adopted,
         completion.simulated,
         cached_input_tokens=usage.cached_input_tokens,
-        asked=asked if usage.input_tokens is None else 0,
+        asked=_size(asked) if usage.input_tokens is None else 0,
         masked=completion.masked,
         reasoning=_whole(completion.reasoning) if completion.reasoning else None,
     )

@@ -116,12 +116,11 @@ def default_waits(lines: int) -> tuple[Wait, ...]:
 
 
 def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> list[Path]:
-    """Write each to its file below the folder; gives the files.
+    """Write each to its file below a folder in which nobody reads yet; gives the files.
 
     Raises:
         DataError: a title or an example's name cannot be a file's name, or a file cannot be written.
     """
-    from tunecheck._whole_files import write_file
     from tunecheck.runs._store import dumps_readably
 
     paths = []
@@ -129,7 +128,7 @@ def write_definitions(definitions: Iterable[Definition], folder: Path | str) -> 
         path = definition_path(folder, definition)
         with told_as(DataError, path, "cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, dumps_readably(definition_data(definition)), synced=False)
+            path.write_bytes(dumps_readably(definition_data(definition)))
         paths.append(path)
     return paths
 

@@ -149,7 +149,7 @@ def write_run_files(
     """Write the figures and results of a finished run; gives the figures, and the folders of its repetitions."""
     rows = [*run.rows()]
     events = {trial: read_events(event_log_path(run.folder, trial)) for trial in range(1, repeat + 1)}
-    states = {trial: target.state_of(each) for trial, each in events.items()}
+    states = {trial: target.final_state(trial, each) for trial, each in events.items()}
     figures = structs.replace(
         run_figures(read_scored(rows, _SCORE), states.values()),
         usage=dict(usage),

@@ -13,21 +13,19 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from tunecheck._errors import ConfigurationError, EndpointError, RunError, TunecheckError
 from tunecheck._json import JSON, whole_number
 from tunecheck._targets import CallsMade, CostTracker
 from tunecheck.endpoints._base import Completion
+from tunecheck.memory._agents import Agent, AgentReply
 from tunecheck.memory._clock import Clock
 from tunecheck.memory._effects import Consult, Effect, Jump, Outcome, ResetAgent, Schedule, Send, to_data
 from tunecheck.memory._event_log import PROMPT_SIZE, Event, EventLog
 from tunecheck.memory._model import AskJudge
 from tunecheck.memory._session_state import SessionState, TestState
-
-if TYPE_CHECKING:
-    from tunecheck.memory._agents import Agent
 
 _YIELD_EVERY = 64
 """Events after which the event loop gets a turn: an agent in the same process never waits for anything."""
@@ -179,9 +177,8 @@ class Session:
             if isinstance(effect, Send):
                 async with _one_call(self.costs) as count:
                     reply = await self.agent.reply(effect.message, key=key, at_us=at_us, suggested=effect.suggested)
-                    outcome = Outcome(
-                        self.clock.exchanged(), **{each.name: getattr(reply, each.name) for each in fields(reply)}
-                    )
+                    told = {name: getattr(reply, name) for name in AgentReply.__slots__}
+                    outcome = Outcome(self.clock.exchanged(), **told)
                     if _was_asked(outcome):
                         count(outcome.made)
                 return outcome

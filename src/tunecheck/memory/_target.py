@@ -142,6 +142,11 @@ class MemoryTarget(AskingTarget):
         """What the tests of a session came to, by its events."""
         return SessionState.of(events, self._settings.tokenizer.count)
 
+    def final_state(self, trial: int, events: Iterable[Event]) -> SessionState:
+        """The state of a session that is over, worked out from its events only where another process had it."""
+        running = self._running.get(trial)
+        return self.state_of(events) if running is None else running.session.state
+
     def group_key(self, row: Row) -> str | None:
         return session_name(row.values.get(TRIAL, 1))
 
