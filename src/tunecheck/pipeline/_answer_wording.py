@@ -55,18 +55,19 @@ _REQUESTS = (
     r"请(?:提供|告诉|告知|问|输入)|請(?:提供|告訴)|教えて(?:ください|いただ)|알려\s?주",
 )
 
-_REFUSAL = re.compile(rf"(?:unfortunately,? |很|非常)?(?:{'|'.join(_REFUSALS)})", re.IGNORECASE | re.DOTALL)
-_OFFER = re.compile(rf"\b(?:{'|'.join(_OFFERS)})\b", re.IGNORECASE)
-_REQUEST = re.compile(rf"[?？]|\b(?:{'|'.join(_REQUESTS)})", re.IGNORECASE)
-_SENTENCE = re.compile(r"[^.!?。！？\n]*+[.!?。！？\n]?")
+# Compiled when they are first used: most runs meet no such text.
+_REFUSAL = rf"(?is)(?:unfortunately,? |很|非常)?(?:{'|'.join(_REFUSALS)})"
+_OFFER = rf"(?i)\b(?:{'|'.join(_OFFERS)})\b"
+_REQUEST = rf"(?i)[?？]|\b(?:{'|'.join(_REQUESTS)})"
+_SENTENCE = r"[^.!?。！？\n]*+[.!?。！？\n]?"
 
 
 def refuses(text: str) -> bool:
     """Whether a text begins as refusals do. Services do not mark them reliably."""
-    return _REFUSAL.match(text.lstrip()[:_BEGINNING]) is not None
+    return re.match(_REFUSAL, text.lstrip()[:_BEGINNING]) is not None
 
 
 def asks_back(text: str) -> bool:
     """Whether a text asks the user for something, beyond whether there is more to do."""
-    sentences = _SENTENCE.findall(text[-_END:])
-    return any(_REQUEST.search(sentence) and not _OFFER.search(sentence) for sentence in sentences)
+    sentences = re.findall(_SENTENCE, text[-_END:])
+    return any(re.search(_REQUEST, sentence) and not re.search(_OFFER, sentence) for sentence in sentences)
