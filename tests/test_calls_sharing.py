@@ -9,7 +9,7 @@ import pytest
 
 from tunecheck import ArgumentMatchEvaluator, FunctionCallMatchEvaluator, MatchEvaluator, evaluate
 from tunecheck.calls._matching.match import match_calls
-from tunecheck.formats._reading import once, one_row
+from tunecheck.formats._reading import OneRow, once
 
 
 def counting(counts: list[int]) -> int:
@@ -20,18 +20,18 @@ def counting(counts: list[int]) -> int:
 def test_what_is_made_of_a_rows_values_is_made_once() -> None:
     made: list[int] = []
     value, other = ["a"], ["a"]
-    with one_row([value, other]):
+    with OneRow([value, other]):
         assert once("task", (value, None), lambda: counting(made)) == 1
         assert once("task", (value, None), lambda: counting(made)) == 1
         assert once("task", (other, None), lambda: counting(made)) == 2
         assert once("another task", (value, None), lambda: counting(made)) == 3
-    with one_row([value]):
+    with OneRow([value]):
         assert once("task", (value, None), lambda: counting(made)) == 4
 
 
 def test_a_value_that_is_not_the_rows_is_looked_at_each_time() -> None:
     made: list[int] = []
-    with one_row(["row"]):
+    with OneRow(["row"]):
         own = ["x"]
         assert [once("task", (own,), lambda: counting(made)) for _ in range(2)] == [1, 2]
     assert [once("task", ("row",), lambda: counting(made)) for _ in range(2)] == [3, 4]

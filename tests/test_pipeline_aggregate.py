@@ -149,7 +149,7 @@ def aggregated(states: Sequence[RowState], *columns: str) -> tuple[dict[str, Any
     for each in states:
         aggregator.add(each)
     rows = RowsView(Path(__file__))
-    return aggregator.metrics(rows), aggregator.by_group(rows)
+    return aggregator.metrics(rows)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1, max_size=60), st.randoms())

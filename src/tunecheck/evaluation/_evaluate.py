@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 
 TargetLike: TypeAlias = "Target | Endpoint | Callable[..., object] | str | os.PathLike[str]"
 
-ROWS_IN_MEMORY = 100_000
-"""Up to so many rows `result["rows"]` is a plain list; above, a sequence that reads the run folder."""
-
-BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
-"""Of rows longer than that on average, only so many bytes: a conversation's row holds its whole log."""
-
 
 class EvaluationResult(dict[str, object]):
     """`{"rows", "metrics", "studio_url"}`, as Azure AI Evaluation returns it, and where the rest is.
@@ -58,9 +52,7 @@ class EvaluationResult(dict[str, object]):
     """
 
     def __init__(self, finished: Finished) -> None:
-        rows = finished.rows
-        few = len(rows) <= ROWS_IN_MEMORY and rows.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(rows))
-        super().__init__(rows=list(rows) if few else rows, metrics=finished.metrics, studio_url=None)
+        super().__init__(rows=finished.loaded, metrics=finished.metrics, studio_url=None)
         self.run_dir: Path = finished.run.folder
         self.by_group = finished.by_group
         self.usage = finished.usage

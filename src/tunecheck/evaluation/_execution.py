@@ -36,7 +36,7 @@ from tunecheck.pipeline._mapping import MappingLayers, check_binding, row_kind_r
 from tunecheck.pipeline._model_calls import RunCalls
 from tunecheck.pipeline._own_aggregates import Metrics
 from tunecheck.pipeline._plan import Pace, Plan, Tally
-from tunecheck.pipeline._results import ResultsWriter, RowsView
+from tunecheck.pipeline._results import ResultRow, ResultsWriter, RowsView
 from tunecheck.pipeline._scoring import BoundEvaluator
 from tunecheck.runs._authorship import began_here, signed
 from tunecheck.runs._export import MAX_COLUMNS, write_azure_results, write_table
@@ -63,6 +63,8 @@ class Finished:
 
     run: Run
     rows: RowsView
+    loaded: Sequence[ResultRow]
+    """The same, in memory where they are few."""
     metrics: Metrics
     by_group: dict[str, dict[str, Metrics]]
     usage: dict[str, JSON]
@@ -363,12 +365,13 @@ class Execution:
         simulated = self._simulated or tally.simulated
         columns = results.columns
         rows = results.finish()
-        metrics, by_group = aggregator.metrics(rows), aggregator.by_group(rows)
+        metrics, by_group = aggregator.metrics(rows)
         if isinstance(self.dataset, RepeatedDataset):
             metrics |= trial_metrics(rows, self.evaluators, self.dataset.times, f"inputs.{SOURCE_ID}")
         errors = aggregator.errors
         tally.notes += [f"evaluator {n!r}: its __aggregate__ failed: {e.type}: {e.message}" for n, e in errors.items()]
-        write_table(run.table, columns, rows)
+        loaded = rows.loaded()
+        write_table(run.table, columns, loaded)
         if len(columns) > MAX_COLUMNS:
             tally.notes.append(f"{run.table.name} has the first {MAX_COLUMNS:,} of {len(columns):,} columns")
         summary = MetricsFile(
@@ -390,6 +393,7 @@ class Execution:
         return Finished(
             run=run,
             rows=rows,
+            loaded=loaded,
             metrics=metrics,
             by_group=by_group,
             usage=usage,

@@ -14,8 +14,7 @@ A text is looked at in this order, and the first that fits decides:
 Where tools are known, bare JSON and bare calls count only with the name of one of them. Everything else is prose.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable
 from contextvars import ContextVar
 from typing import TypeVar, cast
 
@@ -146,25 +145,23 @@ _Made = TypeVar("_Made")
 _NOTHING = object()
 
 
-class _Row:
-    __slots__ = ("made", "values")
+class OneRow:
+    """Within, evaluators that change none of these values share what they work out from them."""
+
+    __slots__ = ("_token", "made", "values")
 
     def __init__(self, values: Iterable[object]) -> None:
         self.values = {id(value): value for value in values}  # held, so that no other object gets their ids
         self.made: dict[Hashable, object] = {}
 
+    def __enter__(self) -> None:
+        self._token = _row.set(self)
 
-_row: ContextVar[_Row | None] = ContextVar("row", default=None)
+    def __exit__(self, *_: object) -> None:
+        _row.reset(self._token)
 
 
-@contextmanager
-def one_row(values: Iterable[object]) -> Iterator[None]:
-    """Within, evaluators that change none of these values share what they work out from them."""
-    token = _row.set(_Row(values))
-    try:
-        yield
-    finally:
-        _row.reset(token)
+_row: ContextVar[OneRow | None] = ContextVar("row", default=None)
 
 
 def once(task: Hashable, values: tuple[object, ...], make: Callable[[], _Made]) -> _Made:

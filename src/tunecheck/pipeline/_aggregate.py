@@ -224,7 +224,7 @@ class Aggregator:
         self.rows += 1
         self.failed_rows += bool(state.errors)
         index = state.row.index
-        cell = self._cell(index, tuple(_group_value(state, column) for column in self._columns))
+        cell = self._cell(index, tuple([_group_value(state, column) for column in self._columns]))
         cell.first = min(cell.first, index)
         cell.count += 1
         if state.cause is not None:
@@ -258,26 +258,35 @@ class Aggregator:
                 f"{', '.join(self._columns)} make more than {MAX_COMBINATIONS:,} groups together: choose fewer columns"
             )
 
-    def metrics(self, rows: RowsView) -> Metrics:
-        """The metrics over all rows; `rows` are read again only for evaluators with an `__aggregate__` of their own."""
-        return self._metrics(list(self._cells.values()), rows, self._counted())
+    def metrics(self, rows: RowsView) -> tuple[Metrics, dict[str, dict[str, Metrics]]]:
+        """The metrics over all rows, and by each grouping column's values (as text): `{column: {value: metrics}}`.
 
-    def by_group(self, rows: RowsView) -> dict[str, dict[str, Metrics]]:
-        """The metrics by each grouping column's values: `{column: {value: metrics}}`; values as text."""
+        `rows` are read again only for evaluators with an `__aggregate__` of their own.
+        """
         counted = self._counted()
-        return {column: self._by_column(position, rows, counted) for position, column in enumerate(self._columns)}
+        overall = self._metrics(list(self._cells.values()), rows, counted)
+        by_group = {
+            column: self._by_column(position, rows, counted, overall) for position, column in enumerate(self._columns)
+        }
+        return overall, by_group
 
-    def _by_column(self, position: int, rows: RowsView, counted: Sequence[str | None]) -> dict[str, Metrics]:
+    def _by_column(
+        self, position: int, rows: RowsView, counted: Sequence[str | None], overall: Metrics
+    ) -> dict[str, Metrics]:
         by_value: dict[str, list[_Cell]] = {}
         for group, cell in sorted(self._cells.items(), key=lambda item: item[1].first):
             value = group[position]
             if value is not None:
                 by_value.setdefault(value, []).append(cell)
+        counts = {value: sum(cell.count for cell in cells) for value, cells in by_value.items()}
         return {
-            value: self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))), counted)
-            | {"row_count": sum(cell.count for cell in cells)}
+            value: (overall if counts[value] == self.rows else self._of_group(cells, rows, counted))
+            | {"row_count": counts[value]}
             for value, cells in by_value.items()
         }
+
+    def _of_group(self, cells: Sequence[_Cell], rows: RowsView, counted: Sequence[str | None]) -> Metrics:
+        return self._metrics(cells, rows.only(sorted(chain.from_iterable(cell.rows for cell in cells))), counted)
 
     def _metrics(
         self, cells: Sequence[_Cell], rows: RowsView | RowsSelection, counted: Sequence[str | None]

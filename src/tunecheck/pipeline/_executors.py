@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tunecheck._files import Failure
 from tunecheck._threads import LateError, Threads
-from tunecheck.formats._reading import one_row
+from tunecheck.formats._reading import OneRow
 from tunecheck.pipeline._scoring import Outcome, Scorer, call, call_async, end_if_forked
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run_batch(
     for row in batch:
         outcomes: list[Outcome] = []
         under_way.outcomes.append(outcomes)
-        with one_row(value for arguments in row if arguments for value in arguments.values()):
+        with OneRow(value for arguments in row if arguments for value in arguments.values()):
             for evaluator, arguments in zip(evaluators, row, strict=True):
                 under_way.begun = time.monotonic()
                 outcomes.append(None if arguments is None else call(evaluator, arguments))

@@ -333,7 +333,8 @@ def row_kind_reader(
         value = truth(data, target)
         if value is None:
             return None
-        tools = ToolDefinitions.first_of([definitions(data, target)])
+        given = definitions(data, target)
+        tools = None if given is None else ToolDefinitions.first_of([given])
         return "call" if _asks_for_call(value, tools) or _turns_ask(value) else "answer"
 
     return kind
@@ -348,6 +349,8 @@ def value_reader(
     """
     mapped = [layers["default"].get(parameter), *(layer.get(parameter) for layer in layers.values())]
     chosen = next((candidate for candidate in mapped if candidate is not None), None)
+    if chosen is None and not columns:
+        return lambda data, target: data.get(parameter)
     if chosen is None:
         names = (parameter, *columns)
         return lambda data, target: next((data[name] for name in names if data.get(name) is not None), None)

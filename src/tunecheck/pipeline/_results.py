@@ -23,6 +23,12 @@ from tunecheck.pipeline._scoring import Output
 
 ResultRow = dict[str, JSON]
 
+ROWS_IN_MEMORY = 100_000
+"""Up to so many rows a finished run is held in memory, for the table and for `result["rows"]`."""
+
+BYTES_IN_MEMORY, LONG_ROW = 64 << 20, 4_096
+"""Of rows longer than that on average, only so many bytes: a conversation's row holds its whole log."""
+
 _COPY_BLOCK = 1 << 20
 _PICKED_BLOCK = 1 << 16  # rows are mostly picked in order
 
@@ -196,6 +202,11 @@ class RowsView(Sequence[ResultRow]):
 
     def _at(self, file: BinaryIO, number: int) -> ResultRow:
         return _row_at(file, self._starts[number], self.path, number)
+
+    def loaded(self) -> Sequence[ResultRow]:
+        """The rows as a plain list where they are few, so that they are read once; else this view of them."""
+        few = len(self) <= ROWS_IN_MEMORY and self.path.stat().st_size <= max(BYTES_IN_MEMORY, LONG_ROW * len(self))
+        return list(self) if few else self
 
     def only(self, positions: Sequence[int]) -> RowsSelection:
         """Some of the rows, read each time they are asked for."""

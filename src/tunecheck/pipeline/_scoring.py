@@ -274,7 +274,7 @@ def as_output(result: object, name: str) -> Output | Partial:
     """
     output: Output = {}
     odd: dict[str, object] = {}
-    given = cast("Output", result if isinstance(result, Mapping) else {name: _number(result)})
+    given = cast("Output", result if isinstance(result, (dict, Mapping)) else {name: _number(result)})
     for key, value in given.items():
         if type(key) is str and (type(value) in _ALWAYS_PLAIN or _is_plain(value)):
             output[key] = value

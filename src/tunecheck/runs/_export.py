@@ -38,22 +38,23 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[ResultRow]) -
     ):
         writer = csv.writer(file)
         writer.writerow([_cell(column) for column in columns])
-        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+        for row in rows:
+            values = map(row.get, columns)
+            writer.writerow([value if type(value) in _WRITTEN_AS_THEY_ARE else _cell(value) for value in values])
 
 
-def _cell(value: JSON) -> str | int | float:
+_WRITTEN_AS_THEY_ARE = frozenset({int, float, type(None)})
+
+
+def _cell(value: JSON) -> JSON:
     if isinstance(value, str):
-        if value.isalnum():  # a quick way past the expression for most texts
+        if value[:1].isalnum() and value.isprintable():  # as most texts: no formula, no controls
             return value
         shown = _without_controls(value)
         return f"'{shown}" if _FORMULA.match(shown) else shown
-    if value is None:
-        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (list, dict)):
-        return _without_controls(dumps(value).decode("utf-8"))
-    return value
+    return _without_controls(dumps(value).decode("utf-8"))
 
 
 def _without_controls(text: str) -> str:

@@ -38,7 +38,7 @@ class CallComparison:
         """Whether a call was made, readable or not."""
         return bool(self.response.calls) or self.response.problem is not None
 
-    @property
+    @cached_property
     def functions_match(self) -> bool:
         """Whether the right functions were called: all, in order and nothing else where the policy wants that."""
         if self.has_call != self.expects_call or self.response.problem is not None:
@@ -47,7 +47,7 @@ class CallComparison:
             return False
         return self.match.complete and not (self.policy.validate_schema and self.match.unknown)
 
-    @property
+    @cached_property
     def arguments_match(self) -> bool:
         """Whether each call has a partner whose arguments are right."""
         if self.policy.validate_schema and self.match.violations:
