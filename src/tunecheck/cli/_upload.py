@@ -34,6 +34,13 @@ class DestinationOptions(CommandOptions):
         recorded=False,
         acts="sends",
     )
+    foundry: str | None = option(
+        "evals: a run of the project's evals API, beside those made in the portal, instead of a result of its own.",
+        "API",
+        RUNNING,
+        recorded=False,
+        acts="sends",
+    )
     mlflow: str | None = option("An MLflow server's address.", "URL", RUNNING, recorded=False, acts="sends")
 
 
@@ -60,7 +67,7 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
         raise ConfigurationError("no destination: give --project PROJECT of Azure AI Foundry, or --mlflow URL")
     run = find_run(options.run, options.folder)
     note_changed(run)
-    uploads = prepare_uploads(options.project, options.mlflow, allow_simulated=options.allow_simulated)
+    uploads = prepare_uploads(options, options.project, allow_simulated=options.allow_simulated)
     done, failure = upload_all([partial(upload, again=options.again) for upload in uploads], run)
     for each in done:
         if options.json:
@@ -73,20 +80,24 @@ def upload(options: UploadOptions, invocation: Invocation) -> int:
 
 
 def prepare_uploads(
-    project: str | None, mlflow: str | None, *, allow_simulated: bool, simulated: bool = False
+    options: DestinationOptions, project: str | None, *, allow_simulated: bool, simulated: bool = False
 ) -> list[Upload]:
-    """What uploads to the destinations that are given, checked as far as that goes before there is a run."""
+    """What uploads to this project and to what else the options name, checked as far as that goes before a run."""
+    if options.foundry is not None and project is None:
+        raise ConfigurationError(
+            "--foundry says which API of a project of Azure AI Foundry: give --project PROJECT, too"
+        )
     uploads: list[Upload] = []
     if project is not None:
         from tunecheck.upload._foundry.upload import FoundryUploader
 
-        foundry = FoundryUploader(project, allow_simulated=allow_simulated)
+        foundry = FoundryUploader(project, api=options.foundry, allow_simulated=allow_simulated)
         foundry.check(simulated=simulated)
         uploads.append(foundry.upload)
-    if mlflow is not None:
+    if options.mlflow is not None:
         from tunecheck.upload._mlflow.upload import MlflowUploader
 
-        server = MlflowUploader(mlflow, allow_simulated=allow_simulated)
+        server = MlflowUploader(options.mlflow, allow_simulated=allow_simulated)
         server.check(simulated=simulated)
         uploads.append(server.upload)
     return uploads

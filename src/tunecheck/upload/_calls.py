@@ -159,6 +159,10 @@ class Calls:
         assert self._session is not None
         return self._session
 
+    async def pause(self, seconds: float) -> None:
+        """Wait for something over there."""
+        await self._clock.sleep(seconds)
+
     async def json(
         self, step: Step, method: str, url: str, auth: Auth, body: JSON = None, *, kind: str = "application/json"
     ) -> ServiceReply:

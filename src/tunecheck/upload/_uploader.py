@@ -57,7 +57,7 @@ class Uploader(abc.ABC):
     def __init__(
         self,
         destination: str,
-        option: tuple[str, str],
+        option: tuple[str, ...],
         *,
         to: str | None = None,
         allow_simulated: bool = False,
@@ -105,7 +105,7 @@ class Uploader(abc.ABC):
                 run_id=str(known.run_id),
                 url=self._page(known),
                 files=tuple(artifact.name for artifact in contents.artifacts),
-                metrics=len(contents.metrics),
+                metrics=self._metric_count(contents),
                 left_out=contents.left_out,
                 unchanged=unchanged,
             )
@@ -117,6 +117,9 @@ class Uploader(abc.ABC):
     @abc.abstractmethod
     def _upload_of(self, calls: Calls, record: UploadRecord, contents: Contents) -> "RunUpload":
         """The run on its way."""
+
+    def _metric_count(self, contents: Contents) -> int:
+        return len(contents.metrics)
 
     def _page(self, known: Destination) -> str | None:
         return known.url
@@ -148,8 +151,7 @@ class Uploader(abc.ABC):
             return False
 
     def _explained(self, error: UploadError, contents: Contents) -> UploadError:
-        name, value = self._option
-        command = ["tunecheck", "upload", str(contents.run.folder), name, value]
+        command = ["tunecheck", "upload", str(contents.run.folder), *self._option]
         command += ["--allow-simulated"] if contents.simulated else []
         if error.step == GONE.words:
             advice = f"make it anew with: {command_line([*command, '--again'])}"

@@ -67,7 +67,7 @@ def _uploads(job: Job) -> list[Upload]:
     if options.upload and options.project is None:
         raise ConfigurationError("--upload needs a destination: give --project PROJECT of Azure AI Foundry")
     project = options.project if options.upload else None
-    return prepare_uploads(project, options.mlflow, allow_simulated=options.allow_simulated, simulated=job.simulated)
+    return prepare_uploads(options, project, allow_simulated=options.allow_simulated, simulated=job.simulated)
 
 
 def _show_estimate(job: Job, estimated: Estimate) -> None:

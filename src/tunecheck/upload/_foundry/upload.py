@@ -17,11 +17,15 @@ from tunecheck.runs._store import Run
 from tunecheck.upload._calls import Calls
 from tunecheck.upload._contents import Artifact, Contents
 from tunecheck.upload._foundry.endpoint import SCOPE, FoundryUpload
+from tunecheck.upload._foundry.evals import EvalsUpload
+from tunecheck.upload._foundry.evaluation import evaluation_artifacts, read_definition
 from tunecheck.upload._foundry.hub import STORAGE_SCOPE, HubUpload
 from tunecheck.upload._foundry.portal import portal_artifacts
 from tunecheck.upload._foundry.projects import FoundryProject, Project, read_project
 from tunecheck.upload._record import UploadRecord
 from tunecheck.upload._uploader import RunUpload, Uploader
+
+EVALS = "evals"
 
 
 class FoundryUploader(Uploader):
@@ -29,6 +33,7 @@ class FoundryUploader(Uploader):
 
     Args:
         project: see `read_project`.
+        api: "evals" for a run of the project's evals API, instead of a result as azure-ai-evaluation uploads it.
         credential: any object with `get_token`, of azure-identity or not; by default `DefaultAzureCredential`.
         allow_simulated: upload runs that no model answered; they are tagged as such.
         user_agent: appended to ours.
@@ -43,6 +48,7 @@ class FoundryUploader(Uploader):
         self,
         project: object,
         *,
+        api: str | None = None,
         credential: object = None,
         allow_simulated: bool = False,
         user_agent: str | None = None,
@@ -50,9 +56,14 @@ class FoundryUploader(Uploader):
         rng: random.Random | None = None,
     ) -> None:
         self.project: Project = read_project(project)
+        if api not in (None, EVALS):
+            raise ConfigurationError(f"there is no API {api!r} of Foundry to upload to; there is {EVALS!r}")
+        if api is not None and not isinstance(self.project, FoundryProject):
+            raise ConfigurationError("a project in a hub has no evals API: give a Foundry project's endpoint")
+        self._evals = api == EVALS
         super().__init__(
-            str(self.project),
-            ("--project", self.project.text),
+            f"{self.project} {EVALS}" if self._evals else str(self.project),
+            ("--project", self.project.text, *(("--foundry", EVALS) if self._evals else ())),
             allow_simulated=allow_simulated,
             user_agent=user_agent,
             clock=clock,
@@ -68,7 +79,13 @@ class FoundryUploader(Uploader):
         self._credential = cast("TokenCredential | None", credential)
 
     def _artifacts(self, run: Run, folder: Path) -> Iterator[Artifact]:
-        return portal_artifacts(run, folder)
+        return (evaluation_artifacts if self._evals else portal_artifacts)(run, folder)
+
+    def _metric_count(self, contents: Contents) -> int:
+        if not self._evals:
+            return super()._metric_count(contents)
+        criteria = read_definition(contents.artifacts[0].path)["testing_criteria"]
+        return len(criteria) if isinstance(criteria, list) else 0
 
     def _reopen(self, record: UploadRecord) -> None:
         if record.known.complete:
@@ -78,7 +95,8 @@ class FoundryUploader(Uploader):
     def _upload_of(self, calls: Calls, record: UploadRecord, contents: Contents) -> RunUpload:
         if isinstance(self.project, FoundryProject):
             auth = self._auth(SCOPE, calls.redactor)
-            return FoundryUpload(self.project.endpoint, calls, auth, record, contents)
+            kind = EvalsUpload if self._evals else FoundryUpload
+            return kind(self.project.endpoint, calls, auth, record, contents)
         auth = self._auth(f"{self.project.resource_manager}/.default", calls.redactor)
         storage = self._auth(STORAGE_SCOPE, calls.redactor)
         return HubUpload(self.project, calls, auth, storage, record, contents)
