@@ -143,13 +143,13 @@ def evaluate(
         RunError, UploadError: it was stopped, or finished and not uploaded; the text says how to go on.
     """
     _refuse_unknown(arguments)
-    uploader = _uploader(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
+    uploader = uploader_to(azure_ai_project, credential, user_agent, allow_simulated=allow_simulated)
     pace = pace_of(arguments, fail_on_evaluator_errors=fail_on_evaluator_errors)
     keeping = Keeping.of(arguments, name=evaluation_name, tags=tags)
     rows = _rows(data, arguments)
     trust = arguments.get("trust") or Trust()
     execution = _prepared(rows, target, evaluators, evaluator_config, user_agent, pace, keeping, trust)
-    return _run(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
+    return run_execution(execution, uploader, output_path, resume=arguments.get("resume"), reuse=arguments.get("reuse"))
 
 
 _P = ParamSpec("_P")
@@ -243,7 +243,7 @@ def _prepared(
     return Execution(dataset, answering, bound, layers, pace, keeping)
 
 
-def _run(
+def run_execution(
     execution: Execution,
     uploader: FoundryUploader | None,
     output_path: str | os.PathLike[str] | None,
@@ -274,7 +274,7 @@ def _refuse_unknown(arguments: Mapping[str, object]) -> None:
         raise ConfigurationError(f"evaluate() has no argument {name!r}{did_you_mean(name, [*named, *known])}")
 
 
-def _uploader(
+def uploader_to(
     project: object, credential: object, user_agent: str | None, *, allow_simulated: bool
 ) -> FoundryUploader | None:
     """What uploads the results, checked before anything is asked."""

@@ -87,6 +87,8 @@ class Execution:
     layers: MappingLayers
     pace: Pace
     keeping: Keeping
+    gaps_are_errors: bool = True
+    """Whether what some parameter needs and no row has is an error before anything runs; else it is one of the row."""
 
     @property
     def name(self) -> str:
@@ -146,7 +148,7 @@ class Execution:
 
     def _check(self, scan: Scan) -> None:
         target_columns = self.target.columns if self.target is not None else None
-        for evaluator in self.evaluators:
+        for evaluator in self.evaluators if self.gaps_are_errors else ():
             check_binding(
                 evaluator.signature,
                 self.layers[evaluator.name],

@@ -282,7 +282,7 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
     Raises:
         ConfigurationError: it has parameters that cannot be given by name, or none can be found.
     """
-    overloads = _overloads(function)
+    overloads = _declared(function) or _overloads(function)
     if overloads:
         return Signature([_parameters(overload, what)[0] for overload in overloads])
     try:
@@ -291,6 +291,12 @@ def read_signature(function: Callable[..., object], what: str) -> Signature:
         raise ConfigurationError(f"{what}: its parameters cannot be read; wrap it in a function with names") from None
     choice, takes_any = _parameters(signature, what)
     return Signature([choice], takes_any)
+
+
+def _declared(function: Callable[..., object]) -> list[inspect.Signature]:
+    """The ways of calling it that an instance lists as its `signatures`."""
+    listed = getattr(function, "signatures", None)
+    return [each for each in listed if isinstance(each, inspect.Signature)] if isinstance(listed, list) else []
 
 
 def _overloads(function: Callable[..., object]) -> list[inspect.Signature]:

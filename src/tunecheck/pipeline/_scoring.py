@@ -108,11 +108,17 @@ class BoundEvaluator(Scorer):
 
 
 def bind_evaluator(
-    name: str, evaluator: object, mapping: Mapping[str, Mapped], target_columns: frozenset[str] | None = None
+    name: str,
+    evaluator: object,
+    mapping: Mapping[str, Mapped],
+    target_columns: frozenset[str] | None = None,
+    *,
+    only_mapped: bool = False,
 ) -> BoundEvaluator:
     """Make an evaluator ready to run; a class is used as an instance.
 
-    `target_columns` are the target's, where they are known; empty where there is no target.
+    `target_columns` are the target's, where they are known; empty where there is no target. `only_mapped`: see
+    `make_binder`.
 
     Raises:
         ConfigurationError: it cannot be called, or a class cannot be made without arguments.
@@ -125,7 +131,7 @@ def bind_evaluator(
         name=name,
         function=function,
         signature=signature,
-        bind=make_binder(signature, mapping, f"evaluator {name!r}"),
+        bind=make_binder(signature, mapping, f"evaluator {name!r}", only_mapped=only_mapped),
         asynchronous=asks_models or is_async(function),
         asks_models=asks_models,
         needs_target=_needs_target(signature, mapping, target_columns),

@@ -1,0 +1,87 @@
+"""Azure AI Evaluation's names and manners: a script changes `azure.ai.evaluation` to `tunecheck.azure`, and is done.
+
+What has no implementation here (safety evaluators, graders, simulators) is that of azure-ai-evaluation, where it is
+installed.
+"""
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tunecheck.azure._agents import (
+        IntentResolutionEvaluator as IntentResolutionEvaluator,
+        TaskAdherenceEvaluator as TaskAdherenceEvaluator,
+        ToolCallAccuracyEvaluator as ToolCallAccuracyEvaluator,
+    )
+    from tunecheck.azure._configurations import (
+        AzureAIProject as AzureAIProject,
+        AzureOpenAIModelConfiguration as AzureOpenAIModelConfiguration,
+        Conversation as Conversation,
+        EvaluationResult as EvaluationResult,
+        EvaluatorConfig as EvaluatorConfig,
+        Message as Message,
+        OpenAIModelConfiguration as OpenAIModelConfiguration,
+    )
+    from tunecheck.azure._evaluate import evaluate as evaluate
+    from tunecheck.azure._exceptions import (
+        ErrorBlame as ErrorBlame,
+        ErrorCategory as ErrorCategory,
+        ErrorTarget as ErrorTarget,
+        EvaluationException as EvaluationException,
+    )
+    from tunecheck.azure._judges import (
+        CoherenceEvaluator as CoherenceEvaluator,
+        FluencyEvaluator as FluencyEvaluator,
+        GroundednessEvaluator as GroundednessEvaluator,
+        QAEvaluator as QAEvaluator,
+        RelevanceEvaluator as RelevanceEvaluator,
+        ResponseCompletenessEvaluator as ResponseCompletenessEvaluator,
+        RetrievalEvaluator as RetrievalEvaluator,
+        SimilarityEvaluator as SimilarityEvaluator,
+    )
+    from tunecheck.azure._text import (
+        BleuScoreEvaluator as BleuScoreEvaluator,
+        F1ScoreEvaluator as F1ScoreEvaluator,
+        GleuScoreEvaluator as GleuScoreEvaluator,
+        MeteorScoreEvaluator as MeteorScoreEvaluator,
+        RougeScoreEvaluator as RougeScoreEvaluator,
+    )
+    from tunecheck.evaluators._text.evaluators import RougeType as RougeType
+
+_HOMES = {
+    "tunecheck.azure._agents": "IntentResolutionEvaluator TaskAdherenceEvaluator ToolCallAccuracyEvaluator",
+    "tunecheck.azure._configurations": "AzureAIProject AzureOpenAIModelConfiguration Conversation EvaluationResult "
+    "EvaluatorConfig Message OpenAIModelConfiguration",
+    "tunecheck.azure._evaluate": "evaluate",
+    "tunecheck.azure._exceptions": "ErrorBlame ErrorCategory ErrorTarget EvaluationException",
+    "tunecheck.azure._judges": "CoherenceEvaluator FluencyEvaluator GroundednessEvaluator QAEvaluator "
+    "RelevanceEvaluator ResponseCompletenessEvaluator RetrievalEvaluator SimilarityEvaluator",
+    "tunecheck.azure._text": "BleuScoreEvaluator F1ScoreEvaluator GleuScoreEvaluator MeteorScoreEvaluator "
+    "RougeScoreEvaluator",
+    "tunecheck.evaluators._text.evaluators": "RougeType",
+}
+"""The module in which each name lives."""
+
+_NAMES = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+_PACKAGE = "azure.ai.evaluation"
+
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from where it lives: here, or in azure-ai-evaluation."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        value: object = getattr(import_module(_NAMES.get(name, _PACKAGE)), name)
+    except ModuleNotFoundError as error:
+        if name in _NAMES:
+            raise
+        raise AttributeError(f"no {name!r} in tunecheck.azure; for Azure's: pip install azure-ai-evaluation") from error
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,106 @@
+"""Judges of agents with Azure AI Evaluation's prompts: what was meant, what was asked for, which tools were called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tunecheck._json import JSON
+from tunecheck.azure._calling import Inputs, check_given
+from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, mistake
+from tunecheck.azure._judges import AzureJudge
+from tunecheck.calls._model import FunctionCall
+from tunecheck.endpoints._base import ModelCalls
+from tunecheck.evaluators._base import Metric, Verdict
+from tunecheck.evaluators._judges.texts import shown
+from tunecheck.formats._reading import read_calls
+
+
+class IntentResolutionEvaluator(AzureJudge):
+    """How well an agent grasped and met what the user wanted, from 1 to 5."""
+
+    metric, prompt = "intent_resolution", "_intent_resolution/intent_resolution.prompty"
+    ways = (("query", "response", "tool_definitions"),)
+    optional = frozenset({"tool_definitions"})
+    required = ("query", "response")
+    error_target = ErrorTarget.INTENT_RESOLUTION_EVALUATOR
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        tools = turn["tool_definitions"]
+        said: Inputs = {"query": shown(turn["query"]), "response": shown(turn["response"], tools)}
+        return {**said, "tool_definitions": tools} if tools else said
+
+
+class TaskAdherenceEvaluator(AzureJudge):
+    """Whether an agent did what it was asked for, and kept to its instructions: 0 or 1."""
+
+    metric, prompt = "task_adherence", "_task_adherence/task_adherence.prompty"
+    ways = (("query", "response", "tool_definitions"),)
+    optional = frozenset({"tool_definitions"})
+    required = ("query", "response")
+    error_target = ErrorTarget.TASK_ADHERENCE_EVALUATOR
+    metrics = (Metric("task_adherence", kind="binary"),)
+    cutoff = 1.0
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        query, response = turn["query"], turn["response"]
+        messages = [each for each in query if isinstance(each, Mapping)] if isinstance(query, list) else []
+        instructions = [str(each.get("content", "")) for each in messages if each.get("role") == "system"]
+        asked = [each for each in messages if each.get("role") != "system"]
+        called = read_calls(response) if isinstance(response, list) else None
+        return {
+            "system_message": "\n".join(instructions),
+            "query": shown(asked) if messages else shown(query),
+            "response": shown(response) if called is None else called.text,
+            "tool_calls": "" if called is None or not called.calls else shown(response, turn["tool_definitions"]),
+        }
+
+
+class ToolCallAccuracyEvaluator(AzureJudge):
+    """How fit an agent's calls are for what the user asked, from 1 to 5.
+
+    Called with `query`, `tool_definitions` and `tool_calls`, or a `response` that holds them, in any format that
+    Tunecheck reads.
+    """
+
+    metric, prompt = "tool_call_accuracy", "_tool_call_accuracy/tool_call_accuracy.prompty"
+    ways = (("query", "tool_definitions", "tool_calls", "response"),)
+    error_target = ErrorTarget.TOOL_CALL_ACCURACY_EVALUATOR
+
+    def _turns(self, inputs: Inputs) -> list[Inputs]:
+        check_given("query", inputs.get("query"), self.error_target)
+        needs = ErrorCategory.MISSING_FIELD
+        if not inputs.get("tool_definitions"):
+            raise mistake("Tool definitions input is required but not provided.", needs, self.error_target)
+        if inputs.get("tool_calls") is None and inputs.get("response") is None:
+            raise mistake("No tool calls found in response or provided tool_calls.", needs, self.error_target)
+        return [{name: inputs.get(name) for name in self.ways[0]}]
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        given, response = turn["tool_calls"], turn["response"]
+        called = read_calls(response).calls if isinstance(response, list) else ()
+        calls = [_as_json(call) for call in called] or given or (response if isinstance(response, str) else None)
+        if not calls:
+            return "No tool calls found in response or provided tool_calls."
+        tools = turn["tool_definitions"]
+        definitions = [tools] if isinstance(tools, Mapping) else tools
+        if isinstance(definitions, list) and not isinstance(calls, str):
+            names = {call.name for call in called or read_calls(calls).calls}
+            definitions = [each for each in definitions if _name(each) in names]
+            if {_name(each) for each in definitions} != names:
+                return "Tool definitions for all tool calls must be provided."
+        return {"query": shown(turn["query"]), "tool_calls": calls, "tool_definitions": definitions}
+
+    async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        judged = await super()._one(calls, turn)
+        score = judged[self.metric]
+        return judged if score is None else {self.metric: score, f"gpt_{self.metric}": score, **judged}
+
+
+def _as_json(call: FunctionCall) -> dict[str, JSON]:
+    return {"type": "tool_call", "name": call.name, "arguments": dict(call.arguments)}
+
+
+def _name(definition: object) -> object:
+    """A definition's name, in Azure's form or OpenAI's."""
+    inner = definition.get("function", definition) if isinstance(definition, Mapping) else None
+    return inner.get("name") if isinstance(inner, Mapping) else None

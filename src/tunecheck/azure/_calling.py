@@ -1,0 +1,90 @@
+"""How Azure AI Evaluation's evaluators are called: with single inputs, or with a conversation, turn by turn."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from itertools import chain
+from typing import ClassVar
+
+from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, EvaluationException, mistake
+from tunecheck.evaluators._base import Evaluator
+from tunecheck.evaluators._turns import conversation_turns
+
+Inputs = dict[str, object]
+
+
+class AzureEvaluator(Evaluator):
+    """Base of the evaluators here, each of which takes one of several sets of inputs or a `conversation`.
+
+    `ways` are these sets, `optional` those of them that may be missing; in `evaluate()` each is filled from the column
+    of its name. `required` are inputs that are asked for by name where they are missing, in this order.
+    """
+
+    ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    optional: ClassVar[frozenset[str]] = frozenset()
+    required: ClassVar[tuple[str, ...]] = ()
+    error_target: ClassVar[ErrorTarget] = ErrorTarget.CONVERSATION
+    signatures: ClassVar[Sequence[inspect.Signature]] = ()
+    """What the pipeline binds by."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        kind = inspect.Parameter.KEYWORD_ONLY
+        names = dict.fromkeys([*chain.from_iterable(cls.ways), "conversation", "messages"])
+        cls.signatures = [inspect.Signature([inspect.Parameter(name, kind, default=None) for name in names])]
+
+    def _turns(self, inputs: Inputs) -> list[Inputs]:
+        """The single inputs that are to be judged, in order: those given, or one set for each turn of a conversation.
+
+        Raises:
+            EvaluationException: they are missing, or both are given.
+        """
+        conversation = inputs.get("conversation")
+        if conversation is None and inputs.get("messages") is not None:
+            conversation = {"messages": inputs["messages"]}
+        known = list(dict.fromkeys(chain.from_iterable(self.ways)))
+        single = {name: inputs.get(name) for name in known}
+        name = type(self).__name__
+        if conversation is None:
+            for each in self.required:
+                check_given(each, single[each], self.error_target)
+            if not any(self._complete(way, single) for way in self.ways):
+                raise self._incomplete(single)
+            return [single]
+        if any(single.values()):
+            both = f"{name}: Cannot provide both 'conversation' and individual inputs at the same time."
+            raise mistake(both, target=ErrorTarget.CONVERSATION)
+        try:
+            return conversation_turns(conversation, known)
+        except ValueError as error:
+            raise mistake(f"{name}: {error}", target=ErrorTarget.CONVERSATION) from None
+
+    def _complete(self, way: Sequence[str], single: Inputs) -> bool:
+        return all(single[name] is not None for name in way if name not in self.optional)
+
+    def _incomplete(self, single: Inputs) -> EvaluationException:
+        message = f"{type(self).__name__}: Either 'conversation' or individual inputs must be provided."
+        return mistake(message, target=ErrorTarget.CONVERSATION)
+
+
+def check_given(name: str, value: object, target: ErrorTarget) -> None:
+    """A text or a list of messages, as Azure AI Evaluation says it."""
+    said = name.capitalize()
+    if value is None:
+        raise mistake(f"{said} is a required input and cannot be None.", ErrorCategory.MISSING_FIELD, target)
+    if isinstance(value, str):
+        if not value:
+            raise mistake(f"{said} string cannot be empty.", ErrorCategory.MISSING_FIELD, target)
+        return
+    if not isinstance(value, list):
+        raise mistake(f"{said} must be a string or a list of messages.", ErrorCategory.INVALID_VALUE, target)
+    if not value:
+        raise mistake(f"{said} list cannot be empty.", ErrorCategory.MISSING_FIELD, target)
+    for message in value:
+        if not isinstance(message, dict):
+            wrong = f"Each message in the {name} list must be a dictionary."
+            raise mistake(wrong, ErrorCategory.INVALID_VALUE, target)
+        for key in ("role", "content"):
+            if key not in message:
+                raise mistake(f"Each message must contain a '{key}' field.", ErrorCategory.MISSING_FIELD, target)

@@ -1,0 +1,64 @@
+"""Azure AI Evaluation's dictionaries: of models, projects, evaluators, conversations and results."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class AzureOpenAIModelConfiguration(TypedDict, total=False):
+    """A deployment of Azure OpenAI; without `api_key`, the `credential` of the evaluator or Entra ID signs in."""
+
+    type: Literal["azure_openai"]
+    azure_deployment: str
+    azure_endpoint: str
+    api_key: str
+    api_version: str
+    credential: object
+
+
+class OpenAIModelConfiguration(TypedDict, total=False):
+    """A model behind OpenAI's API, or one like it at `base_url`."""
+
+    type: Literal["openai"]
+    api_key: str
+    model: str
+    base_url: str
+    organization: str
+    extra_headers: dict[str, str]
+
+
+class AzureAIProject(TypedDict):
+    """A hub project of Azure AI Foundry."""
+
+    subscription_id: str
+    resource_group_name: str
+    project_name: str
+
+
+class EvaluatorConfig(TypedDict, total=False):
+    """What is said of one evaluator: which column feeds which parameter."""
+
+    column_mapping: dict[str, str]
+
+
+class Message(TypedDict):
+    """A message of a conversation; `content` is a text or a list of parts."""
+
+    role: str
+    content: str | list[dict[str, object]]
+    context: NotRequired[dict[str, object]]
+
+
+class Conversation(TypedDict):
+    """A conversation, which evaluators judge turn by turn."""
+
+    messages: list[Message] | list[dict[str, object]]
+    context: NotRequired[dict[str, object]]
+
+
+class EvaluationResult(TypedDict):
+    """What `evaluate()` returns."""
+
+    rows: list[dict[str, object]]
+    metrics: dict[str, object]
+    studio_url: NotRequired[str | None]

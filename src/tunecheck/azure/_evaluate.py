@@ -1,0 +1,296 @@
+"""`evaluate()` with Azure AI Evaluation's manners, on the pipeline of `tunecheck.evaluate`."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from tunecheck._errors import DataError
+from tunecheck._fingerprints import fingerprint
+from tunecheck._json import JSON
+from tunecheck.azure._configurations import AzureAIProject, EvaluatorConfig
+from tunecheck.azure._exceptions import (
+    ErrorBlame,
+    ErrorCategory,
+    ErrorTarget,
+    EvaluationException,
+    in_azure_s_terms,
+    mistake,
+)
+from tunecheck.azure._results import metrics_of, rows_of, table_of
+from tunecheck.azure._rows import AzureRows, Needed
+from tunecheck.evaluation._arguments import EvaluateArguments, Keeping, pace_of
+from tunecheck.evaluation._evaluate import EvaluationResult, UnansweredError, run_execution, uploader_to
+from tunecheck.evaluation._execution import DEFAULT_CONCURRENCY, Execution
+from tunecheck.pipeline._callables import CallableTarget
+from tunecheck.pipeline._mapping import Mapped, MappingLayers, Reference, is_async, parse_mapping
+from tunecheck.pipeline._scoring import BoundEvaluator, bind_evaluator
+from tunecheck.runs._export import check_output_path, write_azure_results
+
+if TYPE_CHECKING:
+    from tunecheck.upload._foundry.upload import FoundryUploader
+
+_OUTPUTS = "outputs."
+
+_REFERENCE = re.compile(r"\$\{(target|data)\.\w+(?:\.\w+)*\}", re.ASCII)
+
+
+def evaluate(
+    *,
+    data: str | os.PathLike[str],
+    evaluators: Mapping[str, object],
+    evaluation_name: str | None = None,
+    target: Callable[..., object] | None = None,
+    evaluator_config: Mapping[str, EvaluatorConfig] | None = None,
+    azure_ai_project: str | AzureAIProject | None = None,
+    output_path: str | os.PathLike[str] | None = None,
+    fail_on_evaluator_errors: bool = False,
+    tags: Mapping[str, str] | None = None,
+    **kwargs: object,
+) -> EvaluationResult:
+    """Run a target and evaluators over a file, as `azure.ai.evaluation.evaluate` does, and keep a run folder as ours.
+
+    `kwargs` may be `credential`, `user_agent`, and what is Tunecheck's own (`concurrency`, `workers`, `resume`,
+    `results_dir` …); all else is ignored.
+
+    Raises:
+        EvaluationException: an argument or the data is wrong, every call of the target failed, or, with
+            `fail_on_evaluator_errors`, one of an evaluator.
+    """
+    with in_azure_s_terms():
+        _check(data, evaluators, evaluation_name, target, output_path, azure_ai_project)
+        agent = cast("str | None", kwargs.get("user_agent"))
+        uploader = uploader_to(azure_ai_project, kwargs.get("credential"), agent, allow_simulated=False)
+        script = _Script(Path(data), target, evaluators, evaluator_config or {})
+        execution = script.execution(_own_arguments(kwargs), evaluation_name, tags, fail_on_evaluator_errors)
+        result = _run(execution, uploader, kwargs)
+        rows = list(cast("list[dict[str, JSON]]", result["rows"]))
+        table = table_of(rows, script.columns, evaluators)
+        if target is not None:
+            script.check_parameters({each.removeprefix(_OUTPUTS) for each in table if each.startswith(_OUTPUTS)})
+        result["rows"], result["metrics"] = rows_of(table, len(rows)), metrics_of(table, evaluators)
+        if output_path is not None:
+            _write(check_output_path(output_path), result)
+        return result
+
+
+def _run(execution: Execution, uploader: FoundryUploader | None, kwargs: Mapping[str, object]) -> EvaluationResult:
+    resume, reuse = (cast("str | None", kwargs.get(name)) for name in ("resume", "reuse"))
+    try:
+        return run_execution(execution, uploader, None, resume=resume, reuse=reuse)
+    except UnansweredError as error:
+        raise EvaluationException(
+            f"Evaluation target failed to produce any results. Please check the logs at {error.result.run_dir} "
+            f"for more details about cause of failure: {error}",
+            target=ErrorTarget.EVALUATE,
+            category=ErrorCategory.FAILED_EXECUTION,
+            blame=ErrorBlame.USER_ERROR,
+        ) from error
+
+
+def _write(path: Path, result: EvaluationResult) -> None:
+    rows, metrics = cast("list[dict[str, JSON]]", result["rows"]), cast("dict[str, JSON]", result["metrics"])
+    write_azure_results(path, rows, metrics, cast("str | None", result["studio_url"]))
+
+
+def _own_arguments(kwargs: Mapping[str, object]) -> EvaluateArguments:
+    """Those that our `evaluate` knows; `PF_WORKER_COUNT` is how many calls run at once, as for Azure's."""
+    own = {name: value for name, value in kwargs.items() if name in EvaluateArguments.__annotations__}
+    workers = os.environ.get("PF_WORKER_COUNT", "")
+    return cast("EvaluateArguments", ({"concurrency": int(workers)} if workers.isdecimal() else {}) | own)
+
+
+# -- what is wrong
+
+
+def _check(
+    data: object, evaluators: object, evaluation_name: object, target: object, output_path: object, project: object
+) -> None:
+    """See what can be seen before anything is read, in Azure AI Evaluation's words."""
+    paths = (str, os.PathLike)
+    if data is None:
+        raise mistake("The 'data' parameter is required for evaluation.")
+    if not isinstance(data, paths):
+        raise mistake("The 'data' parameter must be a string or a path-like object.")
+    if not Path(data).exists():
+        raise mistake(f"The input data file path '{data}' does not exist.")
+    if target is not None and not callable(target):
+        raise mistake("The 'target' parameter must be a callable function.")
+    if not evaluators:
+        raise mistake("The 'evaluators' parameter is required and cannot be None or empty.")
+    if not isinstance(evaluators, dict):
+        raise mistake("The 'evaluators' parameter must be a dictionary.")
+    if output_path is not None and not isinstance(output_path, paths):
+        raise mistake("The 'output_path' parameter must be a string or a path-like object.")
+    folder = Path(output_path).parent if output_path is not None else Path()
+    if not folder.is_dir():
+        raise mistake(f"The output directory '{folder}' does not exist. Please create the directory manually.")
+    if isinstance(project, Mapping) and (missing := sorted({*AzureAIProject.__annotations__} - {*project})):
+        fields = ", ".join(missing)
+        raise mistake(f"The 'azure_ai_project' dictionary is missing the following required field(s): {fields}.")
+    if evaluation_name is not None and not (isinstance(evaluation_name, str) and evaluation_name.strip()):
+        raise mistake("The 'evaluation_name' parameter must be a non-empty string.")
+
+
+def _check_mapping(mapping: Mapping[str, object]) -> None:
+    for value in mapping.values():
+        if not isinstance(value, str) or not _REFERENCE.fullmatch(value):
+            raise mistake(
+                "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
+            )
+
+
+def _needed(mapping: Mapping[str, object], name: str) -> dict[str, Mapped]:
+    parsed = parse_mapping(mapping, f"evaluator_config[{name!r}]")
+    return {
+        parameter: Needed(mapped.source, mapped.steps, mapped.text) if isinstance(mapped, Reference) else mapped
+        for parameter, mapped in parsed.items()
+    }
+
+
+# -- what is run
+
+
+class _Script:
+    """The data, the target and the evaluators of one call, bound to each other as Azure AI Evaluation does."""
+
+    def __init__(
+        self,
+        data: Path,
+        target: Callable[..., object] | None,
+        evaluators: Mapping[str, object],
+        config: Mapping[str, EvaluatorConfig],
+    ) -> None:
+        self._dataset = AzureRows(data, numbered=target is not None)
+        try:
+            self.columns = self._dataset.scan().columns
+        except DataError as error:
+            supported = "Supported formats are JSONL and CSV."
+            raise mistake(f"Unable to load data from '{data}'. {supported} Detailed error: {error}.") from error
+        self._target = None if target is None else _asked_for_required(target)
+        if self._target is not None:
+            _check_target(self._target, self.columns)
+        self._layers = self._mapping(evaluators, config)
+        unanswered = frozenset[str]() if target is None else None
+        self._evaluators = [
+            bind_evaluator(name, _adapted(each), self._layers[name], unanswered, only_mapped=name in self._own)
+            for name, each in evaluators.items()
+        ]
+        if target is None:
+            self.check_parameters(None)
+
+    def _mapping(self, evaluators: Mapping[str, object], config: Mapping[str, EvaluatorConfig]) -> MappingLayers:
+        """Each evaluator's: its own in place of the default, below which leaves of objects go by their own names."""
+        given = {name: entry.get("column_mapping") for name, entry in config.items()}
+        self._own = {name: mapping for name, mapping in given.items() if isinstance(mapping, dict)}
+        for mapping in self._own.values():
+            _check_mapping(mapping)
+        read = {name: _needed(mapping, name) for name, mapping in self._own.items()}
+        default: dict[str, Mapped] = {**self._dataset.leaf_mapping(), **read.get("default", {})}
+        return {name: read.get(name, default) for name in evaluators} | {"default": default, "target": {}}
+
+    def execution(
+        self, arguments: EvaluateArguments, name: str | None, tags: Mapping[str, str] | None, fail: bool
+    ) -> Execution:
+        pace = pace_of(arguments, fail_on_evaluator_errors=fail)
+        target = None
+        if self._target is not None:
+            target = CallableTarget(self._target, {}, pace.concurrency or DEFAULT_CONCURRENCY, pace.target_timeout)
+        keeping = Keeping.of(arguments, name=name, tags=tags)
+        return Execution(self._dataset, target, self._evaluators, self._layers, pace, keeping, gaps_are_errors=False)
+
+    def check_parameters(self, answers: Collection[str] | None) -> None:
+        """See that every evaluator's parameters have columns; `answers` are the target's, where there is one.
+
+        Raises:
+            EvaluationException: names the evaluators and the parameters.
+        """
+        lacking = {each.name: missing for each in self._evaluators if (missing := self._missing(each, answers or ()))}
+        if not lacking:
+            return
+        lines = "".join(f"- {name}: {missing}\n" for name, missing in lacking.items())
+        generated = "- Verify that the target is generating the necessary columns for the evaluators. "
+        generated += f"Currently generated columns: {answers} \n"
+        raise mistake(
+            f"Some evaluators are missing required inputs:\n{lines}\nTo resolve this issue:\n"
+            f"- Ensure the data contains required inputs.\n{'' if answers is None else generated}"
+            "- Check that the column mapping is correctly configured.",
+            ErrorCategory.MISSING_FIELD,
+        )
+
+    def _missing(self, evaluator: BoundEvaluator, answers: Collection[str]) -> list[str]:
+        mapping = self._layers[evaluator.name]
+        choices = []
+        for choice in evaluator.signature.choices:
+            required = [name for name, is_required in choice.items() if is_required]
+            choices.append([name for name in required if not self._has(mapping.get(name), name, answers)])
+        return min(choices, key=len, default=[])
+
+    def _has(self, mapped: Mapped | None, name: str, answers: Collection[str]) -> bool:
+        if isinstance(mapped, Reference):
+            return mapped.steps[0] in (self.columns if mapped.source == "data" else answers)
+        return mapped is not None or name in self.columns or name in answers
+
+
+def _check_target(target: _Adapted, columns: Collection[str]) -> None:
+    if any(column.startswith("__outputs.") for column in columns):
+        raise mistake('The column cannot start from "__outputs." if target was defined.')
+    missing = [name for name in target.__signature__.parameters if name not in columns]
+    if missing:
+        raise mistake(f"Missing required inputs for target: {missing}.", ErrorCategory.MISSING_FIELD)
+
+
+def _adapted(evaluator: object) -> object:
+    """A script's own evaluator may return anything; Tunecheck's and Azure's return a dict, and stay what they are."""
+    home = getattr(evaluator, "__module__", None) or type(evaluator).__module__
+    if str(home).partition(".")[0] in ("tunecheck", "azure") or not callable(evaluator) or isinstance(evaluator, type):
+        return evaluator
+    return _adapt(evaluator)
+
+
+class _Adapted:
+    """A function whose value becomes columns: a dict or dataclass its own, anything else `output`."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__signature__ = inspect.signature(function)
+
+    @property
+    def arguments(self) -> dict[str, JSON] | None:
+        """What its fingerprint is made of."""
+        known = fingerprint(self._function)
+        return None if known is None else {"function": known}
+
+    def __call__(self, **inputs: object) -> Mapping[str, object]:
+        return _columns(self._function(**inputs))
+
+
+class _AsyncAdapted(_Adapted):
+    async def __call__(self, **inputs: object) -> Mapping[str, object]:  # type: ignore[override]
+        return _columns(await cast("Awaitable[object]", self._function(**inputs)))
+
+
+def _adapt(function: Callable[..., object]) -> _Adapted:
+    return (_AsyncAdapted if is_async(function) else _Adapted)(function)
+
+
+def _asked_for_required(target: Callable[..., object]) -> _Adapted:
+    """The target, which is given the columns that its parameters without a default name, and no other."""
+    adapted = _adapt(target)
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    known = adapted.__signature__.parameters.values()
+    required = [each for each in known if each.kind in kinds and each.default is each.empty]
+    adapted.__signature__ = adapted.__signature__.replace(parameters=required)
+    return adapted
+
+
+def _columns(value: object) -> Mapping[str, object]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value if isinstance(value, Mapping) else {"output": value}

@@ -1,0 +1,129 @@
+"""What leaves `tunecheck.azure` when something is wrong: Azure AI Evaluation's exception, which is one of ours, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+from tunecheck._errors import ConfigurationError, TunecheckError
+
+
+class ErrorCategory(Enum):
+    """What kind of mistake it is."""
+
+    INVALID_VALUE = "INVALID VALUE"
+    UNKNOWN_FIELD = "UNKNOWN FIELD"
+    MISSING_FIELD = "MISSING FIELD"
+    FILE_OR_FOLDER_NOT_FOUND = "FILE OR FOLDER NOT FOUND"
+    RESOURCE_NOT_FOUND = "RESOURCE NOT FOUND"
+    FAILED_EXECUTION = "FAILED_EXECUTION"
+    SERVICE_UNAVAILABLE = "SERVICE UNAVAILABLE"
+    MISSING_PACKAGE = "MISSING PACKAGE"
+    FAILED_REMOTE_TRACKING = "FAILED REMOTE TRACKING"
+    PROJECT_ACCESS_ERROR = "PROJECT ACCESS ERROR"
+    UNKNOWN = "UNKNOWN"
+    UPLOAD_ERROR = "UPLOAD ERROR"
+    NOT_APPLICABLE = "NOT APPLICABLE"
+
+
+class ErrorBlame(Enum):
+    """Whose mistake it is."""
+
+    USER_ERROR = "UserError"
+    SYSTEM_ERROR = "SystemError"
+    UNKNOWN = "Unknown"
+
+
+class ErrorTarget(Enum):
+    """What was asked for when it went wrong."""
+
+    EVALUATE = "Evaluate"
+    CONVERSATION = "Conversation"
+    MODELS = "Models"
+    EVAL_RUN = "EvalRun"
+    COHERENCE_EVALUATOR = "CoherenceEvaluator"
+    COMPLETENESS_EVALUATOR = "CompletenessEvaluator"
+    FLUENCY_EVALUATOR = "FluencyEvaluator"
+    GROUNDEDNESS_EVALUATOR = "GroundednessEvaluator"
+    INTENT_RESOLUTION_EVALUATOR = "IntentResolutionEvaluator"
+    QA_EVALUATOR = "QAEvaluator"
+    RELEVANCE_EVALUATOR = "RelevanceEvaluator"
+    RETRIEVAL_EVALUATOR = "RetrievalEvaluator"
+    ROUGE_EVALUATOR = "RougeScoreEvaluator"
+    SIMILARITY_EVALUATOR = "SimilarityEvaluator"
+    TASK_ADHERENCE_EVALUATOR = "TaskAdherenceEvaluator"
+    TOOL_CALL_ACCURACY_EVALUATOR = "ToolCallAccuracyEvaluator"
+    UNKNOWN = "Unknown"
+
+
+class EvaluationException(TunecheckError):  # noqa: N818 - Azure AI Evaluation's name
+    """Every error of `tunecheck.azure`; where ours has a class of its own, it is an instance of that, too.
+
+    `internal_message` is the text without personal data, `tsg_link` a page that helps.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *args: object,
+        internal_message: str | None = None,
+        target: ErrorTarget = ErrorTarget.UNKNOWN,
+        category: ErrorCategory = ErrorCategory.UNKNOWN,
+        blame: ErrorBlame = ErrorBlame.UNKNOWN,
+        tsg_link: str | None = None,
+    ) -> None:
+        Exception.__init__(self, message, *args)
+        self.message = message
+        self.internal_message = internal_message
+        self.target = target
+        self.category = category
+        self.blame = blame
+        self.tsg_link = tsg_link
+
+    def __str__(self) -> str:
+        """The text, after whose mistake it is."""
+        whose = "UserError" if self.blame is ErrorBlame.USER_ERROR else "InternalError"
+        link = f"\nVisit {self.tsg_link} to troubleshoot this issue." if self.tsg_link else ""
+        return f"({whose}) {self.args[0]}{link}"
+
+
+def mistake(
+    message: str, category: ErrorCategory = ErrorCategory.INVALID_VALUE, target: ErrorTarget = ErrorTarget.EVALUATE
+) -> EvaluationException:
+    """A mistake of the caller's."""
+    return EvaluationException(
+        message, internal_message=message, target=target, category=category, blame=ErrorBlame.USER_ERROR
+    )
+
+
+@contextmanager
+def in_azure_s_terms(target: ErrorTarget = ErrorTarget.EVALUATE) -> Iterator[None]:
+    """Whatever is raised becomes an EvaluationException that is still what it was, where it was one of ours."""
+    try:
+        yield
+    except EvaluationException:
+        raise
+    except TunecheckError as error:
+        raise _both(error, target) from error
+    except Exception as error:
+        raise EvaluationException(
+            str(error), target=target, category=ErrorCategory.FAILED_EXECUTION, blame=ErrorBlame.SYSTEM_ERROR
+        ) from error
+
+
+def _both(error: TunecheckError, target: ErrorTarget) -> EvaluationException:
+    kind = type(error)
+    names = {"__module__": __name__, "__doc__": kind.__doc__}
+    both: type[EvaluationException] = type(kind.__name__, (EvaluationException, kind), names)
+    told = both.__new__(both)
+    vars(told).update(vars(error))
+    users = isinstance(error, ConfigurationError)
+    EvaluationException.__init__(
+        told,
+        str(error),
+        target=target,
+        category=ErrorCategory.INVALID_VALUE if users else ErrorCategory.FAILED_EXECUTION,
+        blame=ErrorBlame.USER_ERROR if users else ErrorBlame.SYSTEM_ERROR,
+    )
+    return told

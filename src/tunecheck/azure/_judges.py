@@ -1,0 +1,365 @@
+"""Judges with Azure AI Evaluation's names, inputs and output keys, asked by ours: its own prompts, or the package's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+from tunecheck._json import JSON, plain
+from tunecheck.azure._calling import AzureEvaluator, Inputs
+from tunecheck.azure._exceptions import ErrorCategory, ErrorTarget, EvaluationException, in_azure_s_terms, mistake
+from tunecheck.azure._text import F1ScoreEvaluator
+from tunecheck.endpoints._base import DirectCalls, Endpoint, ModelCalls
+from tunecheck.evaluators._base import Metric, Verdict
+from tunecheck.evaluators._judges.asking import Judgement, tokens_of
+from tunecheck.evaluators._judges.loop import JudgeLoop
+from tunecheck.evaluators._judges.model import ModelConfig
+from tunecheck.evaluators._judges.output import JudgeOutput
+from tunecheck.evaluators._judges.prompty import PromptyEvaluator
+from tunecheck.evaluators._judges.texts import shown
+from tunecheck.evaluators._turns import PER_TURN, over_turns
+from tunecheck.prompts._loading import shipped_prompt
+
+_REASONING: dict[str, JSON] = {
+    "temperature": None,
+    "top_p": None,
+    "presence_penalty": None,
+    "frequency_penalty": None,
+    "max_tokens": None,
+    "max_completion_tokens": 60_000,
+}
+"""What a reasoning model is asked with in place of a prompt's own parameters."""
+
+_KEYS = ({"azure_endpoint", "azure_deployment"}, {"model", "api_key"}, {"kind"})
+"""What a model configuration has: Azure's, OpenAI's, or the definition of an endpoint."""
+
+
+class _Asked(PromptyEvaluator):
+    """A prompt's judge whose verdict has Azure AI Evaluation's properties."""
+
+    cutoff: float | None = None
+    """The score from which a row passes, where that is not the threshold."""
+
+    def _verdict(self, judgements: list[Judgement], note: str | None) -> Verdict:
+        result, key = super()._verdict(judgements, note), self._output.metric
+        answer, completions = judgements[-1].answer, judgements[-1].completions
+        if answer.score is None:
+            return skipped(key, answer.reason or "", self._output.threshold)
+        tokens = tokens_of(completions)
+        spent = [count if isinstance(count, int) else 0 for count in tokens.values()]
+        said = answer.values.get("properties")
+        passed = answer.score >= self.cutoff if self.cutoff is not None else result[f"{key}_passed"]
+        return {
+            **result,
+            f"{key}_passed": passed,
+            f"{key}_result": "pass" if passed else "fail",
+            f"{key}_reason": answer.reason or "",
+            f"{key}_properties": {
+                **(said if isinstance(said, dict) else {}),
+                "prompt_tokens": spent[0],
+                "completion_tokens": spent[1],
+                "total_tokens": sum(spent),
+                "finish_reason": completions[-1].finish_reason or "",
+                "model": self._model,
+                "sample_input": None,
+                "sample_output": json.dumps([{"role": "assistant", "content": completions[-1].text}]),
+            },
+        }
+
+
+def skipped(key: str, reason: str, threshold: float | None) -> Verdict:
+    """The verdict where there is nothing to judge."""
+    return {
+        key: None,
+        f"{key}_score": None,
+        f"{key}_passed": None,
+        f"{key}_result": "not_applicable",
+        f"{key}_reason": f"Not applicable: {reason}",
+        f"{key}_status": "skipped",
+        f"{key}_threshold": threshold,
+        f"{key}_properties": None,
+    }
+
+
+class AzureJudge(AzureEvaluator):
+    """Base of the judges: `model_config` is Azure's, or anything that our judges take; it is read when it is used.
+
+    `prompt` is the file of azure-ai-evaluation, or the name of one that comes with Tunecheck.
+
+    Raises, when called:
+        EvaluationException: an input is missing, azure-ai-evaluation is needed and not installed, or the model cannot
+            be asked, or says nothing that can be read.
+    """
+
+    judged: ClassVar[bool] = True
+    metric: ClassVar[str]
+    prompt: ClassVar[str]
+    cutoff: ClassVar[float | None] = None
+
+    def __init__(
+        self,
+        model_config: ModelConfig,
+        *,
+        threshold: float = 3,
+        credential: object = None,
+        is_reasoning_model: bool = False,
+        **unused: object,
+    ) -> None:
+        super().__init__()
+        self._model_config = _with_credential(model_config, credential)
+        self._threshold = threshold
+        self._parameters = _REASONING if is_reasoning_model else {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "metric" in vars(cls):
+            cls.metrics, cls.primary = (Metric(cls.metric, range=(1, 5)),), cls.metric
+
+    @cached_property
+    def _asked(self) -> _Asked:
+        with in_azure_s_terms(self.error_target):
+            output = JudgeOutput(metric=self.metric, score="score", reason="reason", threshold=self._threshold)
+            if not self.prompt.endswith(".prompty"):
+                output = JudgeOutput(metric=self.metric, threshold=self._threshold)
+            asked = _Asked(self._prompt_file(), self._model_config, output, parameters=self._parameters)
+        asked.cutoff = self.cutoff
+        return asked
+
+    def _prompt_file(self) -> Path:
+        if not self.prompt.endswith(".prompty"):
+            return shipped_prompt(self.prompt, Path("prompty"))
+        try:
+            package = find_spec("azure.ai.evaluation")
+        except ModuleNotFoundError:
+            package = None
+        if package is None or not package.submodule_search_locations:
+            raise EvaluationException(
+                f"{type(self).__name__} asks with Azure AI Evaluation's own prompt: pip install azure-ai-evaluation",
+                target=self.error_target,
+                category=ErrorCategory.MISSING_PACKAGE,
+            )
+        return Path(package.submodule_search_locations[0], "_evaluators", self.prompt)
+
+    @cached_property
+    def _loop(self) -> JudgeLoop:
+        return JudgeLoop(self._asked.endpoint.close)
+
+    # -- as the pipeline sees it
+
+    @property
+    def arguments(self) -> dict[str, JSON]:
+        """The prompt, the model and the threshold, as data."""
+        return self._asked.arguments
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Who is asked."""
+        return self._asked.endpoint
+
+    @property
+    def concurrency(self) -> int | None:
+        """How many rows to judge at once."""
+        return self._asked.concurrency
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._asked.close()
+
+    # -- judging
+
+    def __call__(self, *args: object, **inputs: object) -> Verdict:
+        """The verdict on single inputs or a conversation: the metric's eight keys."""
+        turns = self._turns(inputs)
+        with in_azure_s_terms(self.error_target):
+            return self._loop.run(self._over(DirectCalls(), turns))
+
+    async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
+        """The same; `calls` asks the model."""
+        return await self._over(calls, self._turns(inputs))
+
+    async def _over(self, calls: ModelCalls, turns: Sequence[Inputs]) -> Verdict:
+        return over_turns(await asyncio.gather(*(self._one(calls, turn) for turn in turns)))
+
+    async def _one(self, calls: ModelCalls, turn: Inputs) -> Verdict:
+        prepared = self._prepared(turn)
+        if _is_intermediate(turn.get("response")):
+            prepared = "Intermediate response. Please provide the agent's final response for evaluation."
+        if isinstance(prepared, str):
+            return skipped(self.metric, prepared, self._threshold)
+        needed = [each.name for each in self._asked.__signature__.parameters.values() if each.default is each.empty]
+        judged = await self._asked.call_with(calls, **{**dict.fromkeys(needed, ""), **prepared})
+        properties = judged[f"{self.metric}_properties"]
+        if isinstance(properties, dict):
+            content = json.dumps(plain(prepared))
+            properties["sample_input"] = json.dumps([{"role": "user", "content": content}])
+        return judged
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        """The prompt's inputs; or why there is nothing to judge."""
+        return {name: shown(value) for name, value in turn.items() if value is not None}
+
+
+def _with_credential(config: ModelConfig, credential: object) -> ModelConfig:
+    known = isinstance(config, Mapping) and any(keys <= config.keys() for keys in _KEYS)
+    if not known and not isinstance(config, (Endpoint, str, Path)):
+        raise mistake("Model config validation failed.", ErrorCategory.MISSING_FIELD, ErrorTarget.UNKNOWN)
+    if isinstance(config, Mapping) and credential is not None and not config.get("api_key"):
+        return {**config, "credential": credential}
+    return config
+
+
+def _is_intermediate(response: object) -> bool:
+    """Whether an agent's response ends with calls, whose results are still to come."""
+    last = response[-1] if isinstance(response, list) and response else None
+    content = last.get("content") if isinstance(last, Mapping) and last.get("role") == "assistant" else None
+    parts = content if isinstance(content, list) else []
+    return bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "tool_call" for part in parts)
+
+
+class CoherenceEvaluator(AzureJudge):
+    """How orderly the response puts its ideas, from 1 to 5."""
+
+    metric, prompt = "coherence", "_coherence/coherence.prompty"
+    ways = (("query", "response"),)
+    required = ("query", "response")
+    error_target = ErrorTarget.COHERENCE_EVALUATOR
+
+
+class FluencyEvaluator(AzureJudge):
+    """How well the response is written, from 1 to 5."""
+
+    metric, prompt = "fluency", "_fluency/fluency.prompty"
+    ways = (("response",),)
+    required = ("response",)
+    error_target = ErrorTarget.FLUENCY_EVALUATOR
+
+
+class RelevanceEvaluator(AzureJudge):
+    """How well the response answers the query, from 1 to 5, by Tunecheck's own prompt."""
+
+    metric = prompt = "relevance"
+    ways = (("query", "response"),)
+    required = ("query", "response")
+    error_target = ErrorTarget.RELEVANCE_EVALUATOR
+
+
+class GroundednessEvaluator(AzureJudge):
+    """How far the context supports the response, from 1 to 5, by Tunecheck's own prompt."""
+
+    metric = prompt = "groundedness"
+    ways = (("query", "response", "context"), ("response", "context"), ("query", "response"))
+    error_target = ErrorTarget.GROUNDEDNESS_EVALUATOR
+
+    def _incomplete(self, single: Inputs) -> EvaluationException:
+        needed = "For Agent groundedness 'query' and 'response' are required."
+        told = super()._incomplete(single).message
+        return mistake(f"{told} {needed}", ErrorCategory.MISSING_FIELD, self.error_target)
+
+    def _prepared(self, turn: Inputs) -> Inputs | str:
+        return super()._prepared({**turn, "context": turn["context"] or turn["response"]})
+
+
+class SimilarityEvaluator(AzureJudge):
+    """How alike in meaning the response and the ground truth are, from 1 to 5."""
+
+    metric, prompt = "similarity", "_similarity/similarity.prompty"
+    ways = (("query", "response", "ground_truth"),)
+    error_target = ErrorTarget.SIMILARITY_EVALUATOR
+
+    def _incomplete(self, single: Inputs) -> EvaluationException:
+        missing = next(name for name, value in single.items() if value is None)
+        either = f"Either 'conversation' or individual inputs must be provided. '{missing}' is missing."
+        return mistake(either, ErrorCategory.MISSING_FIELD, self.error_target)
+
+
+class RetrievalEvaluator(AzureJudge):
+    """How well the context that was found serves the query, from 1 to 5."""
+
+    metric, prompt = "retrieval", "_retrieval/retrieval.prompty"
+    ways = (("query", "context"),)
+
+
+class ResponseCompletenessEvaluator(AzureJudge):
+    """How much of the ground truth the response says, from 1 to 5."""
+
+    metric, prompt = "response_completeness", "_response_completeness/response_completeness.prompty"
+    ways = (("response", "ground_truth"),)
+
+
+class QAEvaluator(AzureEvaluator):
+    """Groundedness, relevance, coherence, fluency, similarity and F1 of one answer."""
+
+    judged: ClassVar[bool] = True
+    ways = (("query", "response", "context", "ground_truth"),)
+
+    def __init__(
+        self,
+        model_config: ModelConfig,
+        *,
+        groundedness_threshold: float = 3,
+        relevance_threshold: float = 3,
+        coherence_threshold: float = 3,
+        fluency_threshold: float = 3,
+        similarity_threshold: float = 3,
+        f1_score_threshold: float = 0.5,
+        is_reasoning_model: bool = False,
+        **unused: object,
+    ) -> None:
+        super().__init__()
+        kinds: dict[type[AzureJudge], float] = {
+            GroundednessEvaluator: groundedness_threshold,
+            RelevanceEvaluator: relevance_threshold,
+            CoherenceEvaluator: coherence_threshold,
+            FluencyEvaluator: fluency_threshold,
+            SimilarityEvaluator: similarity_threshold,
+        }
+        thresholds = {f"{kind.metric}_threshold": threshold for kind, threshold in kinds.items()}
+        for name, value in {**thresholds, "f1_score_threshold": f1_score_threshold}.items():
+            if not isinstance(value, (int, float)):
+                raise mistake(f"{name} must be an int or float, got {type(value)}", target=ErrorTarget.QA_EVALUATOR)
+        self._model_config = model_config
+        self._judges = [
+            kind(model_config, threshold=threshold, is_reasoning_model=is_reasoning_model)
+            for kind, threshold in kinds.items()
+        ]
+        self._f1 = F1ScoreEvaluator(threshold=f1_score_threshold)
+
+    @property
+    def arguments(self) -> dict[str, JSON]:
+        """Those of the judges and of F1."""
+        return {"judges": [judge.arguments for judge in self._judges], "f1": self._f1.arguments}
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Who is asked, by all of its judges."""
+        return self._judges[0].endpoint
+
+    async def close(self) -> None:
+        """Close connections."""
+        for judge in self._judges:
+            await judge.close()
+
+    def __call__(self, *args: object, **inputs: object) -> Verdict:
+        """All their keys together; of a conversation, means and `evaluation_per_turn`."""
+        self._turns(inputs)
+        return self._together([judge(**inputs) for judge in self._judges], inputs)
+
+    async def call_with(self, calls: ModelCalls, /, *args: object, **inputs: object) -> Verdict:
+        """The same; `calls` asks the model."""
+        self._turns(inputs)
+        judged = await asyncio.gather(*(judge.call_with(calls, **inputs) for judge in self._judges))
+        return self._together(judged, inputs)
+
+    def _together(self, judged: Sequence[Verdict], inputs: Inputs) -> Verdict:
+        whole: Verdict = {}
+        per_turn: dict[str, JSON] = {}
+        for verdict in (self._f1(**inputs), *judged):
+            turns = verdict.get(PER_TURN)
+            per_turn |= turns if isinstance(turns, dict) else {}
+            whole |= verdict
+        return {**whole, PER_TURN: per_turn} if per_turn else whole

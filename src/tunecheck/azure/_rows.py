@@ -1,0 +1,89 @@
+"""A script's data as Azure AI Evaluation has it: every row has every column; leaves of objects go by their names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tunecheck._json import JSON, MISSING, Missing
+from tunecheck._targets import Row
+from tunecheck.datasets._reading import Dataset
+from tunecheck.datasets._sources import JsonLinesSource
+from tunecheck.datasets._tables import CsvSource
+from tunecheck.pipeline._mapping import ColumnMissingError, Reference
+
+_CONVERSATIONS = frozenset({"conversation", "messages"})
+"""Data with one of these columns is left as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needed(Reference):
+    """A reference that a row must have, even for a parameter with a default."""
+
+    def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
+        """The value.
+
+        Raises:
+            ColumnMissingError: there is none.
+        """
+        value = Reference.resolve(self, data, target)
+        if value is MISSING:
+            raise ColumnMissingError(f"{self.text} is not in this row")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf(Reference):
+    """A leaf of an object, by its own name: the target's column of that name goes before it."""
+
+    def resolve(self, data: Mapping[str, object], target: Mapping[str, object]) -> object | Missing:
+        """The value, None where the row's object has none."""
+        name = str(self.steps[-1])
+        value = target[name] if name in target else Reference.resolve(self, data, target)
+        return None if value is MISSING else value
+
+
+class AzureRows(Dataset):
+    """The rows of a file: CSV by its name, JSON Lines whatever else it is called; ids may repeat.
+
+    What a row lacks, or has empty in CSV, is NaN. With a target, rows have their number in the column `line_number`.
+    """
+
+    def __init__(self, path: Path, *, numbered: bool) -> None:
+        self._is_csv = path.suffix.lower() == ".csv"
+        super().__init__(CsvSource(path) if self._is_csv else JsonLinesSource(path), number_ids=True)
+        self._numbered = numbered
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, with these columns."""
+        columns = sorted(self.scan().columns)
+        for row in super().rows():
+            gaps = [name for name in columns if name not in row.values or (self._is_csv and row.values[name] == "")]
+            number: dict[str, JSON] = {"line_number": row.index} if self._numbered else {}
+            yield replace(row, values={**row.values, **dict.fromkeys(gaps, math.nan), **number})
+
+    def leaf_mapping(self) -> dict[str, Leaf]:
+        """Each leaf by its own name; of equal names the first one's counts."""
+        mapping: dict[str, Leaf] = {}
+        if takes_apart(self.scan().columns):
+            for row in super().rows():
+                for path, _ in leaves(row.values):
+                    if path[-1] not in mapping:
+                        mapping[path[-1]] = Leaf("data", path, f"${{data.{'.'.join(path)}}}")
+        return mapping
+
+
+def leaves(values: Mapping[str, JSON], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], JSON]]:
+    """What stands in the objects among these values, and the path to it."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*above, name))
+        elif above:
+            yield (*above, name), value
+
+
+def takes_apart(columns: Iterable[str]) -> bool:
+    """Whether leaves of objects are columns of the results."""
+    return _CONVERSATIONS.isdisjoint(columns)

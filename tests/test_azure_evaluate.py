@@ -1,0 +1,409 @@
+"""`tunecheck.azure.evaluate`: rows, metrics, mappings, targets and files as the documentation of Azure's has them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from tests.azure_parts import CONVERSATION, QA, column, evaluate, jsonl
+
+from tunecheck import azure
+
+
+def length(response: str) -> dict[str, int]:
+    return {"length": len(response)}
+
+
+def picky(response: str) -> dict[str, Any]:
+    if response == "red":
+        raise ValueError("not red")
+    return {"n": len(response), "ok": True, "word": "w", "none": None}
+
+
+def test_a_row_has_its_inputs_and_outputs_and_nothing_else(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, evaluators={"e": length})
+    assert list(result) == ["rows", "metrics", "studio_url"]
+    assert list(result["rows"][0]) == [*(f"inputs.{name}" for name in QA[0]), "outputs.e.length"]
+    assert result["metrics"] == {"e.length": 6.0}
+    assert result["studio_url"] is None
+
+
+@pytest.mark.parametrize("value", [3, "a text", [1, 2]])
+def test_a_value_that_is_no_mapping_becomes_the_column_output(tmp_path: Path, value: Any) -> None:
+    result = evaluate(tmp_path, evaluators={"e": lambda response: value})
+    assert column(result, "outputs.e.output") == [value] * 3
+    assert result["metrics"] == ({"e.output": 3.0} if value == 3 else {})
+
+
+def test_an_asynchronous_evaluator_is_one_like_any_other(tmp_path: Path) -> None:
+    async def evaluator(response: str) -> int:
+        return len(response)
+
+    assert evaluate(tmp_path, evaluators={"e": evaluator})["metrics"] == {"e.output": 6.0}
+
+
+def test_a_row_that_fails_is_nan_and_the_mean_that_of_the_others(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, evaluators={"e": picky})
+    failed = {key: value for key, value in result["rows"][1].items() if key.startswith("outputs.")}
+    assert list(failed) == ["outputs.e.n", "outputs.e.ok", "outputs.e.word", "outputs.e.none"]
+    assert all(math.isnan(value) for value in failed.values())
+    assert column(result, "outputs.e.word")[0] == "w"
+    assert result["metrics"] == {"e.n": 7.5}  # true and false with a gap have no mean there
+
+
+def test_where_every_row_fails_there_are_no_columns_and_no_metrics(tmp_path: Path) -> None:
+    def failing(response: str) -> NoReturn:
+        raise ValueError(response)
+
+    result = evaluate(tmp_path, evaluators={"e": failing})
+    assert result["metrics"] == {}
+    assert list(result["rows"][0]) == [f"inputs.{name}" for name in QA[0]]
+
+
+def test_the_pass_rate_is_of_all_rows_and_rounded_to_two_digits(tmp_path: Path) -> None:
+    def passing(response: str) -> dict[str, str]:
+        return {"m_result": {"red": "fail", "the sea": "not_applicable"}.get(response, "pass")}
+
+    assert evaluate(tmp_path, evaluators={"e": passing})["metrics"] == {"e.binary_aggregate": 0.33}
+
+
+def test_thresholds_words_and_tokens_have_no_mean(tmp_path: Path) -> None:
+    def told(response: str) -> dict[str, Any]:
+        return {"m_threshold": 3, "said": "5", "relevance_total_tokens": 7, "own_total_tokens": 7, "m_passed": True}
+
+    assert evaluate(tmp_path, evaluators={"e": told})["metrics"] == {"e.own_total_tokens": 7.0, "e.m_passed": 1.0}
+
+
+def test_metrics_of_the_safety_service_are_defect_rates(tmp_path: Path) -> None:
+    def safety(response: str) -> dict[str, Any]:
+        return {"violence_score": len(response) - 1, "xpia_label": response == "red", "groundedness_pro_label": True}
+
+    assert evaluate(tmp_path, evaluators={"e": safety})["metrics"] == {
+        "e.violence_score": 5.0,
+        "e.violence_defect_rate": 0.67,
+        "e.xpia_defect_rate": 0.33,
+        "e.groundedness_pro_passing_rate": 1.0,
+    }
+
+
+class Aggregating:
+    def __call__(self, response: str) -> Any:
+        return picky(response)
+
+    def __aggregate__(self, rows: list[Any]) -> Any:
+        return {"total": sum(row.n for row in rows if row.n == row.n), "rows": len(rows)}
+
+
+class AggregatingNumbers(Aggregating):
+    def __call__(self, response: str) -> Any:
+        return len(response)
+
+    def __aggregate__(self, rows: list[Any]) -> Any:
+        return {"total": sum(rows)}
+
+
+class AggregatingToNumber(AggregatingNumbers):
+    def __aggregate__(self, rows: list[Any]) -> Any:
+        return 7
+
+
+def test_an_aggregate_gets_all_rows_also_those_that_failed(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, evaluators={"e": Aggregating()})["metrics"] == {"e.n": 7.5, "e.total": 15, "e.rows": 3}
+
+
+def test_an_aggregate_of_numbers_gets_the_numbers(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, evaluators={"e": AggregatingNumbers()})["metrics"] == {"e.output": 6.0, "e.total": 18}
+
+
+def test_an_aggregate_that_returns_a_number_is_left_out_as_there(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, evaluators={"e": AggregatingToNumber()})["metrics"] == {"e.output": 6.0}
+
+
+def test_an_aggregate_that_fails_is_a_warning_and_costs_nothing_else(tmp_path: Path) -> None:
+    class Failing(AggregatingNumbers):
+        def __aggregate__(self, rows: list[Any]) -> Any:
+            raise ValueError("too few")
+
+    with pytest.warns(UserWarning, match="evaluator 'e': its __aggregate__ failed: ValueError: too few"):
+        assert evaluate(tmp_path, evaluators={"e": Failing()})["metrics"] == {"e.output": 6.0}
+
+
+# -- column mapping
+
+
+def given(**kwargs: Any) -> dict[str, Any]:
+    return {"names": sorted(kwargs)}
+
+
+def mapping(**columns: str) -> dict[str, Any]:
+    return {"column_mapping": columns}
+
+
+def test_keywords_of_any_name_get_every_column(tmp_path: Path) -> None:
+    assert column(evaluate(tmp_path, evaluators={"e": given}), "outputs.e.names")[0] == sorted(QA[0])
+
+
+def test_a_mapping_of_its_own_replaces_the_default_one(tmp_path: Path) -> None:
+    config = {"default": mapping(a="${data.context}"), "own": mapping(b="${data.query}")}
+
+    def optional(query: str, a: str = "no", b: str = "no", context: str = "no") -> dict[str, str]:
+        return {"seen": f"{query} {a} {b} {context}"}
+
+    evaluators = {"own": optional, "other": optional, "own_any": given}
+    config["own_any"] = mapping(x="${data.query}")
+    result = evaluate(tmp_path, evaluators=evaluators, evaluator_config=config)
+    assert column(result, "outputs.own.seen")[0] == "q1 no q1 no"
+    assert column(result, "outputs.other.seen")[0] == "q1 c1 no c1"
+    assert column(result, "outputs.own_any.names")[0] == ["x"]
+
+
+@pytest.mark.parametrize("reference", ["${foo.query}", "data.query", "${data.items[0]}", "literal", "${run.outputs.x}"])
+def test_a_value_that_is_no_reference_is_refused(tmp_path: Path, reference: str) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, evaluators={"e": length}, evaluator_config={"e": mapping(response=reference)})
+    assert raised.value.args[0] == (
+        "Unexpected references detected in 'column_mapping'. Ensure only ${target.} and ${data.} are used."
+    )
+    assert raised.value.category is azure.ErrorCategory.INVALID_VALUE
+
+
+def test_parameters_without_a_column_are_told_of_all_evaluators_at_once(tmp_path: Path) -> None:
+    def needs(nope: str, query: str, neither: int) -> int:
+        return 1
+
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, evaluators={"e": needs, "f": lambda nope: 1, "fine": length})
+    lines = ["Some evaluators are missing required inputs:", "- e: ['nope', 'neither']", "- f: ['nope']", ""]
+    assert raised.value.args[0].splitlines()[:5] == [*lines, "To resolve this issue:"]
+    assert raised.value.category is azure.ErrorCategory.MISSING_FIELD
+
+
+def test_a_mapping_to_a_column_that_is_not_there_is_a_missing_input(tmp_path: Path) -> None:
+    with pytest.raises(azure.EvaluationException, match=r"- e: \['response'\]"):
+        evaluate(tmp_path, evaluators={"e": length}, evaluator_config={"e": mapping(response="${data.answer}")})
+
+
+def test_an_optional_parameter_mapped_to_nothing_leaves_the_evaluator_out(tmp_path: Path) -> None:
+    config = {"e": mapping(x="${data.nope}")}
+    result = evaluate(tmp_path, evaluators={"e": lambda x=1: {"x": x}}, evaluator_config=config)
+    assert result["metrics"] == {}
+    assert "outputs.e.x" not in result["rows"][0]
+
+
+NESTED = ({"id": 1, "meta": {"response": "x", "deep": {"k": 1}}}, {"id": 2, "meta": {"response": "y"}})
+
+
+def test_leaves_of_objects_go_by_their_own_names(tmp_path: Path) -> None:
+    def evaluator(id: int, response: str = "none", k: int | None = None) -> dict[str, Any]:
+        return {"seen": [id, response, k]}
+
+    result = evaluate(tmp_path, *NESTED, evaluators={"e": evaluator})
+    assert column(result, "outputs.e.seen") == [[1, "x", 1], [2, "y", None]]
+    assert column(result, "inputs.meta.response") == ["x", "y"]
+
+
+def test_a_mapping_may_name_a_leaf(tmp_path: Path) -> None:
+    config = {"e": mapping(response="${data.meta.response}")}
+    result = evaluate(tmp_path, *NESTED, evaluators={"e": length}, evaluator_config=config)
+    assert column(result, "outputs.e.length") == [1, 1]
+
+
+# -- targets
+
+
+def test_a_target_gets_the_columns_of_its_required_parameters(tmp_path: Path) -> None:
+    def target(query: str, context: str = "the default") -> dict[str, str]:
+        return {"answer": f"{query}, {context}", "response": "new"}
+
+    result = evaluate(tmp_path, target=target, evaluators={"e": length, "any": given})
+    assert column(result, "outputs.answer")[0] == "q1, the default"
+    assert column(result, "outputs.e.length") == [3, 3, 3]  # the target's column before the data's
+    assert column(result, "inputs.response")[0] == "blue sky"
+    assert column(result, "inputs.line_number") == [0, 1, 2]
+    assert "answer" in column(result, "outputs.any.names")[0]
+
+
+@dataclasses.dataclass
+class Answer:
+    answer: str
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"), [(7, "output"), ("text", "output"), (Answer("yes"), "answer"), ({"a": 1, "b": 2}, "b")]
+)
+def test_what_a_target_returns_becomes_columns(tmp_path: Path, answer: Any, name: str) -> None:
+    async def later(query: str) -> Any:
+        return answer
+
+    for target in (later, lambda query: answer):
+        result = evaluate(tmp_path, target=target, evaluators={"e": given})
+        assert f"outputs.{name}" in result["rows"][0]
+
+
+def test_a_target_s_column_can_be_mapped(tmp_path: Path) -> None:
+    config = {"e": mapping(response="${target.answer}")}
+    result = evaluate(
+        tmp_path, target=lambda query: {"answer": query}, evaluators={"e": length}, evaluator_config=config
+    )
+    assert column(result, "outputs.e.length") == [2, 2, 2]
+
+
+def test_the_rows_on_which_a_target_fails_are_nan(tmp_path: Path) -> None:
+    def target(query: str) -> dict[str, str]:
+        if query == "q2":
+            raise ConnectionError("500")
+        return {"answer": query}
+
+    result = evaluate(tmp_path, target=target, evaluators={"e": lambda answer: {"n": 1}})
+    assert math.isnan(result["rows"][1]["outputs.answer"])
+    assert math.isnan(result["rows"][1]["outputs.e.n"])
+    assert result["metrics"] == {"e.n": 1.0}
+
+
+def test_a_target_that_fails_on_every_row_is_told(tmp_path: Path) -> None:
+    def target(query: str) -> NoReturn:
+        raise ConnectionError("500")
+
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, target=target, evaluators={"e": given})
+    assert raised.value.args[0].startswith("Evaluation target failed to produce any results. Please check the logs at ")
+    assert raised.value.category is azure.ErrorCategory.FAILED_EXECUTION
+
+
+def test_what_a_target_needs_and_the_data_lacks_is_told(tmp_path: Path) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, target=lambda nope, query: 1, evaluators={"e": given})
+    assert raised.value.args[0] == "Missing required inputs for target: ['nope']."
+
+
+def test_what_the_target_did_not_answer_is_a_missing_input(tmp_path: Path) -> None:
+    with pytest.raises(azure.EvaluationException, match="- e: \\['answer'\\]") as raised:
+        evaluate(tmp_path, target=lambda query: {"other": 1}, evaluators={"e": lambda answer: 1})
+    assert "Currently generated columns: {'other'}" in raised.value.args[0]
+
+
+def test_data_may_not_have_columns_called_as_a_target_s(tmp_path: Path) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, {"__outputs.x": 1, "query": "q"}, target=lambda query: 1, evaluators={"e": given})
+    assert raised.value.args[0] == 'The column cannot start from "__outputs." if target was defined.'
+
+
+# -- data and files
+
+
+def test_any_file_that_is_not_called_csv_is_read_as_json_lines(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, data=jsonl(tmp_path, name="data.txt"), evaluators={"e": length})
+    assert result["metrics"] == {"e.length": 6.0}
+
+
+def test_csv_is_text_and_what_is_empty_is_nan(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("query,response\n1,abc\n2,\n")
+    result = evaluate(tmp_path, data=path, evaluators={"e": lambda query, response: {"t": type(response).__name__}})
+    assert column(result, "outputs.e.t") == ["str", "float"]
+    assert column(result, "inputs.query") == ["1", "2"]
+
+
+def test_ids_may_repeat(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, {"id": 1, "response": "a"}, {"id": 1, "response": "b"}, evaluators={"e": length})
+    assert column(result, "inputs.id") == [1, 1]
+
+
+@pytest.mark.parametrize("place", ["results.json", ""])
+def test_the_results_are_written_as_one_json_file(tmp_path: Path, place: str) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    rows = ({"response": "한국어"}, {"response": "red"})
+    result = evaluate(tmp_path, *rows, evaluators={"e": picky}, output_path=folder / place)
+    text = (folder / (place or "evaluation_results.json")).read_text("utf-8")
+    written = json.loads(text, parse_constant=pytest.fail)
+    assert written["metrics"] == result["metrics"]
+    assert [row["inputs.response"] for row in written["rows"]] == ["한국어", "red"]
+    assert written["rows"][1]["outputs.e.n"] is None
+    assert "한국어" in text
+
+
+def test_a_conversation_is_judged_turn_by_turn_and_its_turns_are_columns(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, {"conversation": CONVERSATION}, evaluators={"f1": azure.F1ScoreEvaluator()})
+    row = result["rows"][0]
+    assert row["outputs.f1.evaluation_per_turn.f1_score"] == [1.0, 0.0]
+    assert row["outputs.f1.evaluation_per_turn.f1_score_result"] == ["pass", "fail"]
+    assert (row["outputs.f1.f1_score"], row["outputs.f1.f1_score_result"]) == (0.5, "fail")  # the last turn's word
+    assert result["metrics"] == {
+        "f1.f1_score": 0.5,
+        "f1.f1_score_score": 0.5,
+        "f1.f1_score_passed": 0.5,
+        "f1.binary_aggregate": 0.0,
+    }
+
+
+def test_unknown_and_private_keywords_are_ignored(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, evaluators={"e": length}, _use_pf_client=False, evaluator_configs={})["metrics"]
+
+
+# -- what is wrong
+
+NAMED = {"e": length}
+WRONG = [
+    ({"data": None}, "The 'data' parameter is required for evaluation."),
+    ({"data": 3}, "The 'data' parameter must be a string or a path-like object."),
+    ({"data": "nope.jsonl"}, "The input data file path 'nope.jsonl' does not exist."),
+    ({"target": "name"}, "The 'target' parameter must be a callable function."),
+    ({"evaluators": None}, "The 'evaluators' parameter is required and cannot be None or empty."),
+    ({"evaluators": [length]}, "The 'evaluators' parameter must be a dictionary."),
+    ({"output_path": 3}, "The 'output_path' parameter must be a string or a path-like object."),
+    (
+        {"output_path": "/nope/x.json"},
+        "The output directory '/nope' does not exist. Please create the directory manually.",
+    ),
+    ({"evaluation_name": " "}, "The 'evaluation_name' parameter must be a non-empty string."),
+    (
+        {"azure_ai_project": {"subscription_id": "s"}},
+        "The 'azure_ai_project' dictionary is missing the following required field(s): "
+        "project_name, resource_group_name.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "said"), WRONG)
+def test_a_wrong_argument_is_told_in_azure_s_words(tmp_path: Path, wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, **({"evaluators": NAMED} | wrong))
+    error = raised.value
+    assert (error.args[0], str(error), error.internal_message) == (said, f"(UserError) {said}", said)
+    assert (error.category, error.blame, error.target) == (
+        azure.ErrorCategory.INVALID_VALUE,
+        azure.ErrorBlame.USER_ERROR,
+        azure.ErrorTarget.EVALUATE,
+    )
+
+
+def test_a_file_that_cannot_be_read_is_told_with_what_could(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello\n")
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, data=path, evaluators=NAMED)
+    said = f"Unable to load data from '{path}'. Supported formats are JSONL and CSV. Detailed error: "
+    assert raised.value.args[0].startswith(said)
+
+
+def test_what_is_raised_is_azure_s_exception_and_ours(tmp_path: Path) -> None:
+    from tunecheck import ConfigurationError, TunecheckError
+
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, evaluators=NAMED, concurrency=0)
+    assert isinstance(raised.value, ConfigurationError)
+    assert isinstance(raised.value, TunecheckError)
+    assert raised.value.blame is azure.ErrorBlame.USER_ERROR
+
+
+def test_the_first_error_ends_the_run_where_that_is_asked_for(tmp_path: Path) -> None:
+    evaluators = {"f": azure.F1ScoreEvaluator()}
+    with pytest.raises(azure.EvaluationException) as raised:
+        evaluate(tmp_path, {"query": "q"}, evaluators=evaluators, fail_on_evaluator_errors=True)
+    assert "F1ScoreEvaluator: Either 'conversation' or individual inputs must be provided." in raised.value.args[0]
+    assert evaluate(tmp_path, {"query": "q"}, evaluators=evaluators)["metrics"] == {}
