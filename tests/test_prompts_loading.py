@@ -185,6 +185,29 @@ def test_a_reference_leads_nowhere_but_into_the_prompts_folder(name: str, tmp_pa
     assert "secret" not in str(caught.value)
 
 
+def test_prompts_of_a_workspace_share_its_data_that_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("prompty", "data", ".keys"):
+        (tmp_path / name).mkdir()
+    for name in ("data/p.json", "data/p.txt", ".keys/p.json"):
+        (tmp_path / name).write_text('{"seed": 1}')
+    monkeypatch.chdir(tmp_path)
+
+    def loaded(name: str) -> object:
+        text = f"---\nmodel: {{parameters: '${{file:{name}}}'}}\n---\nuser:\nhi\n"
+        (tmp_path / "prompty" / "p.prompty").write_text(text)
+        return load_prompt(tmp_path / "prompty" / "p.prompty").parameters
+
+    assert loaded("../data/p.json") == {"seed": 1}
+    for name in ("../data/p.txt", "../.keys/p.json"):
+        with pytest.raises(PromptError, match="is not in the prompt's folder, nor data of this workspace"):
+            loaded(name)
+    monkeypatch.chdir(tmp_path / "data")
+    with pytest.raises(PromptError, match="is not in the prompt's folder, nor data of this workspace"):
+        loaded("../data/p.json")
+
+
 def test_a_prompt_that_was_given_as_text_has_no_folder() -> None:
     assert "line 3: inputs.a: 'x.txt' has no folder" in _error("inputs:\n  a: ${file:x.txt}")
 

@@ -124,7 +124,9 @@ tools:
 
 def test_functions_are_offered_with_the_request_and_other_tools_are_not() -> None:
     unit: JSON = {"type": ["string", "null"], "enum": ["c", "f", None]}
-    assert _prompt(TOOLS).parameters["tools"] == [
+    prompt = _prompt(TOOLS)
+    assert prompt.notes == ("p.prompty, line 13: tools.1: a tool of kind mcp is not offered to the model: no function",)
+    assert prompt.parameters["tools"] == [
         {
             "type": "function",
             "function": {
@@ -282,7 +284,7 @@ def test_what_may_mean_something_else_in_nunjucks_is_refused(body: str) -> None:
 
 
 REFUSED = {
-    "model: {id: j, connection: {kind: key, apiKey: sk-1234567890}}": "line 2: model.connection.apiKey: a secret is",
+    "model: {id: j, connection: {kind: key, apiKey: 'x${env:K}'}}": "line 2: model.connection.apiKey: a secret is",
     "model: {id: j, options: {api_key: x}}": "line 2: model.options.api_key: a secret has no place here",
     "model: {id: j, connection: {kind: reference, name: x}}": "line 2: model.connection.kind: 'reference' is none of",
     "model: {id: j, provider: anthropic, connection: {kind: key}}": 'line 2: model.provider: "anthropic" is',

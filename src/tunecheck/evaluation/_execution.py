@@ -275,7 +275,11 @@ class Execution:
         calls = RunCalls(run.id, journal, cached, Budget(self.pace.max_cost))
         opened.callback(calls.close)
         engine = Engine(self._plan(run, scan), journal, results, aggregator, cached, calls)
-        engine.tally.notes += [*dict.fromkeys(notes), *(self.target.notes if self.target is not None else ())]
+        remarks = (note for each in self.evaluators for note in each.notes)
+        engine.tally.notes += [
+            *dict.fromkeys((*notes, *remarks)),
+            *(self.target.notes if self.target is not None else ()),
+        ]
         models = {f"evaluator {each.name!r}": each.function for each in self.evaluators if each.asks_models}
         opened_by_name = {"the target": self.target, **models}
         closing = {name: cast("Closable", each) for name, each in opened_by_name.items() if hasattr(each, "close")}

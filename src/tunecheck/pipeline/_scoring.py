@@ -95,6 +95,11 @@ class BoundEvaluator(Scorer):
         return asked if isinstance(asked, Endpoint) else None
 
     @property
+    def notes(self) -> Sequence[str]:
+        """Remarks of one that asks models, which stand beside the results."""
+        return tuple(map(str, getattr(self.function, "notes", ()))) if self.asks_models else ()
+
+    @property
     def aggregate(self) -> Callable[[Sequence[Output]], Mapping[str, object]] | None:
         """The evaluator's own aggregation over a run, where it has one."""
         return getattr(self.function, "__aggregate__", None)

@@ -1,10 +1,16 @@
-"""The files beside a prompt that it refers to: within its folder, ordinary ones, and not too much in all."""
+"""The files that a prompt refers to: within its folder, ordinary ones, and not too much in all.
+
+Prompts of a workspace, the current folder, may share what lies elsewhere in it: data and images that are not hidden.
+"""
 
 from pathlib import Path
 
 _MOST_FILES = 20
 _MOST_BYTES = 64 << 20
 """Of all files of one prompt; OpenAI takes requests of 50 MB."""
+
+
+_SHARED = (".json", ".yaml", ".yml", ".gif", ".jpeg", ".jpg", ".png", ".webp")
 
 
 class PromptFolder:
@@ -43,11 +49,19 @@ def _content(folder: Path, name: str, most: int) -> bytes:
     try:
         base = folder.resolve(strict=True)
         path = (base / name).resolve(strict=True)
-        if not path.is_relative_to(base):
-            raise ValueError(f"{name!r} is not in the prompt's folder")
+        if not path.is_relative_to(base) and not _is_shared(path, base):
+            raise ValueError(f"{name!r} is not in the prompt's folder, nor data of this workspace that it may share")
         if not path.is_file():
             raise ValueError(f"{name!r} is not a file")
         with path.open("rb") as file:
             return file.read(most)
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{name!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _is_shared(path: Path, base: Path) -> bool:
+    workspace = Path.cwd().resolve()
+    if not base.is_relative_to(workspace) or not path.is_relative_to(workspace):
+        return False
+    hidden = any(part.startswith(".") for part in path.relative_to(workspace).parts)
+    return path.suffix.lower() in _SHARED and not hidden

@@ -13,7 +13,7 @@ from tunecheck._errors import ConfigurationError, PromptError
 from tunecheck._json import JSON, loads
 from tunecheck._yaml import Document, document
 from tunecheck.endpoints._config import Place
-from tunecheck.endpoints._masking import ENV_REFERENCE, SECRET_FIELD, WHOLE_SECRET, WRITTEN_OUT, Redactor, environment
+from tunecheck.endpoints._masking import ENV_REFERENCE, Redactor, environment
 from tunecheck.prompts._folder import PromptFolder
 
 MAX_BYTES = 1 << 20
@@ -38,9 +38,13 @@ class Front:
     document: Document
     folder: PromptFolder
 
-    def error(self, path: tuple[str | int, ...], problem: str) -> PromptError:
+    def told(self, path: tuple[str | int, ...], problem: str) -> str:
+        """The problem, with file, line and key."""
         label = ".".join(map(str, path))
-        return PromptError(f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}")
+        return f"{self.document.where(*path)}: {label}{': ' if label else ''}{problem}"
+
+    def error(self, path: tuple[str | int, ...], problem: str) -> PromptError:
+        return PromptError(self.told(path, problem))
 
     def value(self, *path: str | int) -> JSON:
         value: JSON = dict(self.data)
@@ -180,19 +184,3 @@ def request_parameters(front: Front, parameters: Mapping[str, JSON], *path: str)
     if number is not None and (type(number) is not int or number < 1):
         raise front.error((*path, "n"), f"must be a whole number from 1 on, not {shown_value(number)}")
     return {key: value for key, value in parameters.items() if key not in _OF_THE_REPLY}
-
-
-def check_secrets(front: Front, *path: str, references: bool) -> None:
-    """Refuse secrets that are written out below this path, and without `references` any at all."""
-    todo: list[tuple[tuple[str | int, ...], JSON]] = [(path, front.value(*path))]
-    while todo:
-        here, value = todo.pop()
-        if isinstance(value, list):
-            todo.extend(((*here, index), item) for index, item in enumerate(value))
-        elif isinstance(value, dict):
-            todo.extend(((*here, key), item) for key, item in value.items())
-        elif isinstance(value, str) and value.strip() and SECRET_FIELD.search(str(here[-1])):
-            if not references:
-                raise front.error(here, "a secret has no place here: the model's configuration takes one")
-            if not WHOLE_SECRET.match(value.strip()):
-                raise front.error(here, WRITTEN_OUT)

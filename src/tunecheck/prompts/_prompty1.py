@@ -19,10 +19,11 @@ from tunecheck._json import JSON, loads, plain
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_secrets, file_value, request_parameters
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, file_value, request_parameters
 from tunecheck.prompts._images import ImageFiles, find_images
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
+from tunecheck.prompts._secrets import refuse_secrets, take_secrets
 from tunecheck.prompts._template import Template
 
 _ROLES = ("system", "user", "assistant", "function")
@@ -48,10 +49,10 @@ _TYPES: Mapping[str, str] = MappingProxyType({
 
 
 def read_prompty1(file: PromptFile) -> Prompt:
-    front, body = file.front, file.body
-    _check_api(front)
-    check_secrets(front, "model", "configuration", references=True)
-    check_secrets(front, "model", "parameters", references=False)
+    _check_api(file.front)
+    refuse_secrets(file.front, "model", "parameters")
+    front, written_out = take_secrets(file.front, "model", "configuration")
+    body = file.body
     images = ImageFiles()
     try:
         images = ImageFiles.of([body], front.folder)
@@ -79,11 +80,13 @@ def read_prompty1(file: PromptFile) -> Prompt:
         parameters=parameters,
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
+        written_out=written_out,
+        notes=written_out.notes,
         configuration=front.mapping("model", "configuration"),
         sample=sample,
         extra={**_samples(front, resolved.get("n")), **read_judge(front)},
         digest=digest("prompty1", body, inputs, images, secrets),
-        _file=file,
+        _file=file.without(written_out),
         _template=template,
         _definition=functools.partial(_definition, front),
     )

@@ -17,11 +17,12 @@ from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._masking import Redactor
 from tunecheck.prompts._fragments import ROLES, Inserted, Skeleton
-from tunecheck.prompts._front_matter import OPENAI_URL, Front, check_secrets, request_parameters
+from tunecheck.prompts._front_matter import OPENAI_URL, Front, request_parameters
 from tunecheck.prompts._images import ImageFiles, is_url
 from tunecheck.prompts._judge_section import read_judge
 from tunecheck.prompts._prompt import Prompt, PromptFile, PromptInput, digest
 from tunecheck.prompts._properties import Property, read_properties, read_tools
+from tunecheck.prompts._secrets import refuse_secrets, take_secrets
 from tunecheck.prompts._template import LanguageName, Template
 
 _HEADER = re.compile(r"#?\s*+(system|user|assistant|developer)(?:\[([^\]]*+)\])?\s*+:", re.IGNORECASE)
@@ -64,11 +65,10 @@ def is_prompty2(front: Front) -> bool:
 def read_prompty2(file: PromptFile) -> Prompt:
     front = replace(file.front, data={key: _with_defaults(value) for key, value in file.front.data.items()})
     language, strict = _template_settings(front)
+    refuse_secrets(front, "model", "options")
+    front, written_out = take_secrets(front, "model", "connection")
     model = front.value("model")
     configuration = model if isinstance(model, dict) else {"id": model} if model else {}
-    if isinstance(model, dict):
-        check_secrets(front, "model", "connection", references=True)
-        check_secrets(front, "model", "options", references=False)
     if not file.body.strip():
         raise front.error((), "there is no template below the front matter")
     properties = read_properties(front, "inputs")
@@ -85,7 +85,8 @@ def read_prompty2(file: PromptFile) -> Prompt:
     declared = {each.name: _input(front, each, secrets) for each in properties}
     names = [name for name in sorted(template.names) if name not in declared]
     inputs = declared | {name: PromptInput(name, required=not template.may_lack(name)) for name in names}
-    written = _parameters(front)
+    tools, left_out = read_tools(front)
+    written = _parameters(front) | ({"tools": tools} if tools else {})
     resolved = front.from_environment(written, ("model", "options"), secrets)
     parameters = request_parameters(front, resolved if isinstance(resolved, dict) else {}, "model", "options")
     return Prompt(
@@ -97,11 +98,13 @@ def read_prompty2(file: PromptFile) -> Prompt:
         parameters=parameters,
         written_parameters={key: value for key, value in written.items() if key in parameters},
         secrets=secrets,
+        written_out=written_out,
+        notes=(*written_out.notes, *left_out),
         configuration={key: value for key, value in configuration.items() if key != "options"},
         sample={name: item.sample for name, item in inputs.items() if item.sample is not None},
         extra=read_judge(front),
         digest=digest("prompty2", file.body, inputs, ImageFiles(), secrets),
-        _file=file,
+        _file=file.without(written_out),
         _template=template,
         _definition=functools.partial(_definition, front),
     )
@@ -148,14 +151,13 @@ def _input(front: Front, item: Property, secrets: Redactor) -> PromptInput:
 
 
 def _parameters(front: Front) -> dict[str, JSON]:
-    """`model.options` under the names of OpenAI's API, further ones as they are, and the functions to offer."""
+    """`model.options` under the names of OpenAI's API, further ones as they are."""
     options = front.mapping("model", "options") if isinstance(front.value("model"), dict) else {}
     named = {name: options[key] for key, name in _OPTIONS.items() if options.get(key) is not None}
     if not named.get("stop"):
         named.pop("stop", None)
-    tools = read_tools(front)
     further = front.mapping("model", "options", "additionalProperties") if options else {}
-    return {**further, **named, **({"tools": tools} if tools else {})}
+    return {**further, **named}
 
 
 # -- the model configuration: `model.provider`, `model.id` and `model.connection`, as the package has them

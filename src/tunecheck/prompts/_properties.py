@@ -104,25 +104,29 @@ def _read(front: Front, value: JSON, name: str | None, path: tuple[str | int, ..
     )
 
 
-def read_tools(front: Front) -> list[JSON]:
-    """The functions among `tools:`, as a request names them; others, which a host would run, are no part of one.
+def read_tools(front: Front) -> tuple[list[JSON], list[str]]:
+    """The functions among `tools:`, as a request names them, and notes on the others, which are no part of one.
 
     A parameter that is bound to an input is not for the model to give.
     """
     given = front.value("tools")
     if given is None:
-        return []
+        return [], []
     if not isinstance(given, (list, dict)):
         raise front.error(("tools",), f"must be a list or a mapping, not {shown_value(given)}")
     named = [(key, None) for key in range(len(given))] if isinstance(given, list) else [(key, key) for key in given]
-    functions = [_function(front, name, ("tools", key)) for key, name in named]
-    return [function for function in functions if function is not None]
+    functions: list[JSON] = []
+    notes: list[str] = []
+    for key, name in named:
+        kind = front.required_text("tools", key, "kind")
+        if kind == "function":
+            functions.append(_function(front, name, ("tools", key)))
+        else:
+            notes.append(front.told(("tools", key), f"a tool of kind {kind} is not offered to the model: no function"))
+    return functions, notes
 
 
-def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> dict[str, JSON] | None:
-    kind = front.required_text(*path, "kind")
-    if kind != "function":
-        return None
+def _function(front: Front, name: str | None, path: tuple[str | int, ...]) -> dict[str, JSON]:
     strict = front.value(*path, "strict") is True
     function: dict[str, JSON] = {"name": name or front.required_text(*path, "name")}
     description = front.filled_text(*path, "description")

@@ -11,6 +11,7 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import JSON
 from tunecheck._messages import did_you_mean
 from tunecheck.endpoints._base import Endpoint, Price
+from tunecheck.endpoints._config import Definition
 from tunecheck.endpoints._definition import load_endpoint, read_definition
 from tunecheck.endpoints._masking import ENV_REFERENCE, Secret, looks_secret
 from tunecheck.prompts._front_matter import OPENAI_URL
@@ -59,7 +60,14 @@ def judge_endpoint(model: ModelConfig | None, prompt: Prompt | None = None) -> E
             "it asks a model, and none is given: name one with --judge ENDPOINT (in Python model_config=…), "
             "or in its prompt's own model.configuration"
         )
-    return load_endpoint(own, name=model_name_in(own))
+    assert prompt is not None
+    written_out = prompt.written_out
+    if written_out.key is None and not written_out.headers:
+        return load_endpoint(own, name=model_name_in(own))
+    from tunecheck.endpoints._http_endpoint import GivenSecrets
+
+    read = read_definition(own, name=model_name_in(own))
+    return _of_kind(str(own["kind"]), read, secrets=GivenSecrets(written_out.key, written_out.headers))
 
 
 def model_name(endpoint: Endpoint) -> str:
@@ -76,8 +84,6 @@ def model_name_in(settings: Mapping[str, JSON]) -> str | None:
 
 
 def _of_mapping(config: Mapping[str, object]) -> Endpoint:
-    from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
-
     if "kind" in config:
         return load_endpoint(config)
     kind = _kind(config)
@@ -97,6 +103,12 @@ def _of_mapping(config: Mapping[str, object]) -> Endpoint:
         definition["model"] = _required_text(config, name)
     secrets = _identification(definition, key, config)
     read = read_definition(definition, name=_required_text(config, name))
+    return _of_kind(kind, read, secrets=secrets, credential=credential)
+
+
+def _of_kind(kind: str, read: Definition, *, secrets: GivenSecrets, credential: object = None) -> Endpoint:
+    from tunecheck.endpoints._chat import AzureOpenAIEndpoint, OpenAIEndpoint
+
     if kind == _AZURE:
         # The credential is checked when it is asked for a token.
         return AzureOpenAIEndpoint(read, credential=credential, secrets=secrets)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import keyword
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -240,6 +240,11 @@ class PromptyEvaluator(Evaluator):
     def samples(self) -> int:
         """How often each row is judged."""
         return self._samples
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What its prompt file says that somebody should know, such as a key that stands in it."""
+        return self._prompt.notes
 
     def expected_request(self, **inputs: object) -> ChatRequest | None:
         """What would be asked of the model for one row, for estimates; None where it need not be asked.
