@@ -339,11 +339,16 @@ def test_what_cannot_be_scored_says_why_in_one_line(tmp_path: Path) -> None:
     write(tmp_path / "memory", [{}], category="memory_kv")
     write(tmp_path / "twice", [{}])
     write(tmp_path / "twice", [{}], model="m/multi_turn")
+    for name, target in (("endless", "/dev/zero"), ("loop", "BFCL_v4_simple_python_result.json")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "BFCL_v4_simple_python_result.json").symlink_to(target)
     for path, why in (
         ("nothing", "there is no such file or folder"),
         ("notes.txt", "a result file is called"),
         ("memory", "none of its categories is checked here"),
         ("twice", "are both m's results of multi_turn_base"),
+        ("endless", "there is no ordinary file"),
+        ("loop", "there is no ordinary file"),
     ):
         with pytest.raises(DataError, match=why):
             score_results(tmp_path / path, data=bfcl_copy())

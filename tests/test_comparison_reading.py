@@ -193,6 +193,15 @@ def test_our_verdict_files_compare_with_the_leaderboards_scores(tmp_path: Path) 
     assert metric.new_rows.not_applicable == 1
 
 
+def test_a_verdict_on_a_row_whose_id_has_half_of_a_character_is_read(tmp_path: Path) -> None:
+    base = score_tree(tmp_path / "a", "big", ["simple_python_0"], rows=1)
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    lines = ['{"id":"\\ud800","valid":true}\n', '{"id":"simple_python_0","valid":true}\n']
+    (ours / "simple_python.verdicts.jsonl").write_text("".join(lines))
+    assert compare(base, ours).metrics["simple_python"].c == 1
+
+
 def test_a_half_written_score_file_is_refused(tmp_path: Path) -> None:
     base = score_tree(tmp_path / "a", "big", ["simple_python_0", "simple_python_1"])
     path = next((base / "score").rglob("*_score.json"))

@@ -106,6 +106,9 @@ def find_results(path: Path) -> ResultTree:
     if not paths:
         what = "holds no files BFCL_v4_<category>_result.json" if path.exists() else "there is no such file or folder"
         raise DataError(f"{path}: {what}")
+    odd = next((each for each in paths if not each.is_file()), None)
+    if odd is not None:  # reading a pipe or a device would never end
+        raise DataError(f"{odd}: there is no ordinary file")
     named = {each: match["category"] for each in paths if (match := _NAME.fullmatch(each.name))}
     known = {each: CATEGORIES[key] for each, name in named.items() if (key := _OLD_NAMES.get(name, name)) in CATEGORIES}
     if not known:

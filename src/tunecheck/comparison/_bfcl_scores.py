@@ -97,7 +97,8 @@ def files_below(folder: Path) -> list[Path]:
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if depth < _DEEPEST and not name.startswith("."))
-        paths += [Path(place, name) for name in names if ".json" in name]
+        # Reading a pipe or a device would never end.
+        paths += [path for name in names if ".json" in name and (path := Path(place, name)).is_file()]
     return sorted(paths)
 
 
@@ -220,6 +221,17 @@ def _fields(line: bytes, path: Path, number: int) -> dict[str, JSON]:
     try:
         row = _decode(line)
         return {key: loads(bytes(row[key])) for key in _FIELDS if key in row}
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError):
+        return _fields_slowly(line, path, number)
+
+
+def _fields_slowly(line: bytes, path: Path, number: int) -> dict[str, JSON]:
+    """Of a line that the fast reader does not take: one with half of a character, for one."""
+    try:
+        row = loads(line)
+        if not isinstance(row, dict):
+            raise ValueError("it is something else")
+        return {key: row[key] for key in _FIELDS if key in row}
+    except ValueError as error:
         what = " ".join(str(error).split())
         raise DataError(f"{path}: line {number} is not a JSON object ({what}): damaged or half-written") from None
