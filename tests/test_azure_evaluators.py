@@ -1,0 +1,379 @@
+"""`tunecheck.azure`'s evaluators: names, inputs, output keys, thresholds and messages as Azure's have them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.azure_parts import CONVERSATION, QA, column, evaluate
+from tests.judge_parts import Scripted
+
+import tunecheck
+from tunecheck import azure
+from tunecheck.endpoints._base import ChatRequest, Completion, Usage
+
+TEXT = [
+    azure.BleuScoreEvaluator,
+    azure.GleuScoreEvaluator,
+    azure.MeteorScoreEvaluator,
+    azure.F1ScoreEvaluator,
+    lambda **given: azure.RougeScoreEvaluator(azure.RougeType.ROUGE_L, **given),
+]
+NAMES = ["bleu", "gleu", "meteor", "f1_score", "rouge"]
+ENDS = ["", "_score", "_passed", "_result", "_reason", "_status", "_threshold", "_properties"]
+
+
+@pytest.mark.parametrize(("kind", "name"), [*zip(TEXT, NAMES, strict=True)])
+def test_a_text_metric_has_azure_s_eight_keys(kind: Any, name: str) -> None:
+    verdict = kind()(response="The cat sat on the mat.", ground_truth="The cat sat on the mat.")
+    assert list(verdict) == [f"{name}{end}" for end in ENDS]
+    assert verdict[f"{name}_result"] == "pass"
+    assert (verdict[f"{name}_threshold"], verdict[f"{name}_status"]) == (0.5, "completed")
+
+
+@pytest.mark.parametrize("kind", TEXT[:4])
+def test_a_row_passes_from_its_threshold_on(kind: Any) -> None:
+    pair = {"response": "a blue sky today", "ground_truth": "a blue sea"}
+    score = next(iter(kind()(**pair).values()))
+    results = [[*kind(threshold=limit)(**pair).values()][3] for limit in (0.0, score, score + 0.01)]
+    assert results == ["pass", "pass", "fail"]
+
+
+def test_calls_are_texts_like_any_other() -> None:
+    call = json.dumps({"name": "f", "arguments": {"a": 1}})
+    assert azure.F1ScoreEvaluator()(response=call, ground_truth=call)["f1_score"] == 1.0
+    assert tunecheck.F1ScoreEvaluator()(response=call, ground_truth=call)["f1_score_result"] == "not_applicable"
+
+
+def test_rouge_takes_its_kind_first_and_floats_as_thresholds() -> None:
+    judge = azure.RougeScoreEvaluator("rouge1", f1_score_threshold=0.9)
+    verdict: Any = judge(response="a b c", ground_truth="a b d")
+    assert verdict["rouge_properties"]["rouge_precision"] == pytest.approx(2 / 3)
+    assert (verdict["rouge_result"], verdict["rouge_properties"]["rouge_recall_result"]) == ("fail", "pass")
+    with pytest.raises(azure.EvaluationException) as raised:
+        azure.RougeScoreEvaluator("rouge1", recall_threshold=1)
+    assert raised.value.args[0] == "recall_threshold must be a float, got <class 'int'>"
+    with pytest.raises(TypeError):
+        azure.RougeScoreEvaluator()  # type: ignore[call-arg]
+
+
+INCOMPLETE = "F1ScoreEvaluator: Either 'conversation' or individual inputs must be provided."
+
+
+@pytest.mark.parametrize("given", [{}, {"response": "a"}, {"response": None, "ground_truth": "a"}])
+def test_missing_inputs_are_told_in_azure_s_words(given: dict[str, Any]) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        azure.F1ScoreEvaluator()(**given)
+    error = raised.value
+    assert (error.args[0], error.target) == (INCOMPLETE, azure.ErrorTarget.CONVERSATION)
+
+
+def test_inputs_have_no_place_but_a_name() -> None:
+    with pytest.raises(azure.EvaluationException, match=re.escape(INCOMPLETE)):
+        azure.F1ScoreEvaluator()("a", "a")
+
+
+def test_a_conversation_and_single_inputs_exclude_each_other() -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        azure.F1ScoreEvaluator()(response="a", ground_truth="a", conversation=CONVERSATION)
+    both = "F1ScoreEvaluator: Cannot provide both 'conversation' and individual inputs at the same time."
+    assert raised.value.args[0] == both
+
+
+def test_a_conversation_of_one_turn_is_judged_like_single_inputs() -> None:
+    conversation = {"messages": CONVERSATION["messages"][:2]}
+    assert azure.F1ScoreEvaluator()(conversation=conversation) == azure.F1ScoreEvaluator()(
+        response="blue sky", ground_truth="blue sky"
+    )
+    assert azure.F1ScoreEvaluator()(conversation={"messages": []}) == {}
+
+
+def test_a_conversation_that_is_none_is_told() -> None:
+    with pytest.raises(azure.EvaluationException, match="a conversation is a dict with a list of `messages`"):
+        azure.F1ScoreEvaluator()(conversation={"turns": []})
+
+
+# -- judges
+
+
+class Stars(Scripted):
+    """A model that gives as many stars as the text that it judges says."""
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.requests.append(request)
+        stars = int(re.findall(r"stars:(\d)", json.dumps(request.messages[-1]))[-1])
+        said = json.dumps({"reason": f"{stars} stars", "score": stars, "properties": {"kind": "stars"}})
+        return Completion(text=said, usage=Usage(100, 10), finish_reason="stop")
+
+
+PROMPTS = {
+    "coherence": "query response",
+    "fluency": "response",
+    "similarity": "query response ground_truth",
+    "retrieval": "query context",
+    "response_completeness": "response ground_truth",
+    "intent_resolution": "query response tool_definitions",
+    "task_adherence": "system_message query response tool_calls",
+    "tool_call_accuracy": "query tool_definitions tool_calls",
+}
+
+
+@pytest.fixture
+def azure_s_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package that stands for azure-ai-evaluation: prompts of the same names and inputs."""
+    package = tmp_path / "site" / "azure" / "ai" / "evaluation"
+    for name, inputs in PROMPTS.items():
+        path = package / "_evaluators" / f"_{name}" / f"{name}.prompty"
+        path.parent.mkdir(parents=True)
+        declared = ", ".join(f"{each}: {{type: string}}" for each in inputs.split())
+        body = "\n".join(f"{each} is {{{{{each}}}}}" for each in inputs.split())
+        front = f"model:\n  api: chat\n  parameters: {{temperature: 0, max_tokens: 800}}\ninputs: {{{declared}}}"
+        path.write_text(f"---\n{front}\n---\nuser:\n{body}\n")
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    yield
+    for name in [name for name in sys.modules if name == "azure.ai" or name.startswith("azure.ai.")]:
+        del sys.modules[name]
+
+
+QUESTION = {"query": "how?", "response": "stars:4 so", "ground_truth": "so", "context": "stars:4"}
+JUDGES = {
+    "coherence": azure.CoherenceEvaluator,
+    "fluency": azure.FluencyEvaluator,
+    "similarity": azure.SimilarityEvaluator,
+    "retrieval": azure.RetrievalEvaluator,
+    "response_completeness": azure.ResponseCompletenessEvaluator,
+    "relevance": azure.RelevanceEvaluator,
+    "groundedness": azure.GroundednessEvaluator,
+}
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_judge_has_azure_s_keys_and_properties(name: str) -> None:
+    verdict = JUDGES[name](Stars())(**QUESTION)
+    assert list(verdict) == [f"{name}{end}" for end in ENDS]
+    assert [verdict[f"{name}{end}"] for end in ENDS[:7]] == [4.0, 4.0, True, "pass", "4 stars", "completed", 3]
+    properties: Any = verdict[f"{name}_properties"]
+    counted = {"kind": "stars", "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    assert properties.items() >= {**counted, "finish_reason": "stop", "model": "scripted"}.items()
+    asked = json.loads(json.loads(properties["sample_input"])[0]["content"])
+    assert asked.items() <= QUESTION.items()
+    assert json.loads(properties["sample_output"])[0]["role"] == "assistant"
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_a_judge_fails_below_its_threshold() -> None:
+    verdict = azure.CoherenceEvaluator(Stars(), threshold=5)(query="q", response="stars:4")
+    assert (verdict["coherence_result"], verdict["coherence_threshold"]) == ("fail", 5)
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_a_judge_of_a_conversation_gives_means_and_each_turn(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "stars:5"}]
+    said += [{"role": "user", "content": "b"}, {"role": "assistant", "content": "stars:2"}]
+    model = Stars()
+    result = evaluate(tmp_path, {"conversation": {"messages": said}}, evaluators={"c": azure.CoherenceEvaluator(model)})
+    row = result["rows"][0]
+    assert row["outputs.c.evaluation_per_turn.coherence"] == [5.0, 2.0]
+    assert (row["outputs.c.coherence"], row["outputs.c.coherence_reason"]) == (3.5, "2 stars")
+    assert result["metrics"]["c.coherence"] == 3.5
+    assert len(model.requests) == 2
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_a_reasoning_model_is_asked_without_what_it_does_not_take() -> None:
+    plain, reasoning = Stars(), Stars()
+    azure.FluencyEvaluator(plain)(response="stars:4")
+    azure.FluencyEvaluator(reasoning, is_reasoning_model=True)(response="stars:4")
+    assert {"temperature", "max_tokens"} <= plain.requests[0].parameters.keys()
+    assert {"temperature", "max_tokens"}.isdisjoint(reasoning.requests[0].parameters)
+    assert reasoning.requests[0].parameters["max_completion_tokens"] == 60_000
+
+
+def test_a_judge_whose_prompt_is_not_there_says_what_to_install() -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        azure.CoherenceEvaluator(Stars())(query="q", response="stars:4")
+    assert raised.value.args[0] == (
+        "CoherenceEvaluator asks with Azure AI Evaluation's own prompt: pip install azure-ai-evaluation"
+    )
+    assert raised.value.category is azure.ErrorCategory.MISSING_PACKAGE
+
+
+def test_ours_need_no_package(tmp_path: Path) -> None:
+    evaluators = {"r": azure.RelevanceEvaluator(Stars()), "g": azure.GroundednessEvaluator(Stars())}
+    result = evaluate(tmp_path, QUESTION, {**QUESTION, "response": "stars:2"}, evaluators=evaluators)
+    assert result["metrics"]["r.relevance"] == result["metrics"]["g.groundedness"] == 3.0
+    assert result["metrics"]["r.binary_aggregate"] == 0.5
+
+
+NEEDS = [
+    (azure.CoherenceEvaluator, {"query": "q"}, "Response is a required input and cannot be None."),
+    (azure.CoherenceEvaluator, {"response": "q"}, "Query is a required input and cannot be None."),
+    (azure.FluencyEvaluator, {"response": None}, "Response is a required input and cannot be None."),
+    (azure.RelevanceEvaluator, {"query": "q", "response": ""}, "Response string cannot be empty."),
+    (azure.RelevanceEvaluator, {"query": 3, "response": "a"}, "Query must be a string or a list of messages."),
+    (azure.IntentResolutionEvaluator, {"query": "q"}, "Response is a required input and cannot be None."),
+    (
+        azure.SimilarityEvaluator,
+        {"query": "q", "response": "r"},
+        "Either 'conversation' or individual inputs must be provided. 'ground_truth' is missing.",
+    ),
+    (
+        azure.RetrievalEvaluator,
+        {"query": "q"},
+        "RetrievalEvaluator: Either 'conversation' or individual inputs must be provided.",
+    ),
+    (
+        azure.GroundednessEvaluator,
+        {"response": "r"},
+        "GroundednessEvaluator: Either 'conversation' or individual inputs must be provided. "
+        "For Agent groundedness 'query' and 'response' are required.",
+    ),
+    (
+        azure.ToolCallAccuracyEvaluator,
+        {"query": "q", "tool_calls": []},
+        "Tool definitions input is required but not provided.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "said"), NEEDS)
+def test_what_a_judge_needs_is_told_in_azure_s_words(kind: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(azure.EvaluationException) as raised:
+        kind(Stars())(**given)
+    assert raised.value.args[0] == said
+    assert raised.value.blame is azure.ErrorBlame.USER_ERROR
+
+
+@pytest.mark.parametrize("config", [None, {}, {"azure_endpoint": "https://a"}, 3])
+def test_a_model_configuration_that_is_none_is_refused(config: Any) -> None:
+    with pytest.raises(azure.EvaluationException, match="Model config validation failed"):
+        azure.FluencyEvaluator(config)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        azure.AzureOpenAIModelConfiguration(
+            azure_endpoint="https://a.openai.azure.com", azure_deployment="judge", api_key="k", api_version="v"
+        ),
+        azure.OpenAIModelConfiguration(api_key="k", model="judge", base_url="https://a/v1"),
+    ],
+)
+def test_azure_s_model_configurations_are_taken_and_left_as_they_are(config: Any) -> None:
+    before = dict(config)
+    assert azure.RelevanceEvaluator(config).endpoint.settings()
+    assert config == before
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_qa_is_five_judges_and_f1_of_one_row(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, QUESTION, evaluators={"qa": azure.QAEvaluator(Stars(), fluency_threshold=5)})
+    row = result["rows"][0]
+    names = ["f1_score", "groundedness", "relevance", "coherence", "fluency", "similarity"]
+    assert [key for key in row if key.startswith("outputs.")] == [
+        f"outputs.qa.{name}{end}" for name in names for end in ENDS
+    ]
+    assert row["outputs.qa.fluency_result"] == "fail"
+    assert azure.QAEvaluator(Stars())(**QUESTION)["similarity"] == 4.0
+    with pytest.raises(azure.EvaluationException, match="f1_score_threshold must be an int or float"):
+        azure.QAEvaluator(Stars(), f1_score_threshold="high")  # type: ignore[arg-type]
+
+
+# -- judges of agents
+
+TOOLS = [{"name": "weather", "description": "Tells it.", "parameters": {"type": "object", "properties": {}}}]
+CALL = {"type": "tool_call", "tool_call_id": "c1", "name": "weather", "arguments": {"city": "stars:4"}}
+OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "stars:4"}'}}
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize(
+    "called",
+    [
+        {"tool_calls": [CALL]},
+        {"tool_calls": [OPENAI_CALL]},
+        {"response": [{"role": "assistant", "content": [CALL]}, {"role": "assistant", "content": "done"}]},
+        {"response": [{"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]}]},
+        {"response": "weather(city=stars:4)"},
+    ],
+)
+def test_tool_call_accuracy_takes_calls_wherever_they_stand(called: dict[str, Any]) -> None:
+    verdict = azure.ToolCallAccuracyEvaluator(Stars())(query="w?", tool_definitions=TOOLS, **called)
+    assert (verdict["tool_call_accuracy"], verdict["gpt_tool_call_accuracy"]) == (4.0, 4.0)
+    assert verdict["tool_call_accuracy_result"] == "pass"
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"tool_calls": []}, "No tool calls found in response or provided tool_calls."),
+        ({"tool_calls": [{**CALL, "name": "other"}]}, "Tool definitions for all tool calls must be provided."),
+    ],
+)
+def test_without_calls_or_their_definitions_tool_call_accuracy_is_not_applicable(
+    given: dict[str, Any], reason: str
+) -> None:
+    verdict = azure.ToolCallAccuracyEvaluator(Stars())(query="w?", tool_definitions=TOOLS, **given)
+    assert verdict == {
+        "tool_call_accuracy": None,
+        "tool_call_accuracy_score": None,
+        "tool_call_accuracy_passed": None,
+        "tool_call_accuracy_result": "not_applicable",
+        "tool_call_accuracy_reason": f"Not applicable: {reason}",
+        "tool_call_accuracy_status": "skipped",
+        "tool_call_accuracy_threshold": 3,
+        "tool_call_accuracy_properties": None,
+    }
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+def test_a_response_that_ends_with_a_call_is_not_judged_yet() -> None:
+    response = [{"role": "assistant", "content": [CALL]}]
+    verdict = azure.IntentResolutionEvaluator(Stars())(query="w?", response=response, tool_definitions=TOOLS)
+    assert verdict["intent_resolution_result"] == "not_applicable"
+    assert str(verdict["intent_resolution_reason"]).startswith("Not applicable: Intermediate response.")
+
+
+@pytest.mark.usefixtures("azure_s_prompts")
+@pytest.mark.parametrize(("stars", "result"), [(1, "pass"), (0, "fail")])
+def test_task_adherence_is_yes_or_no(stars: int, result: str) -> None:
+    query = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hello"}]
+    model = Stars()
+    verdict = azure.TaskAdherenceEvaluator(model)(query=query, response=f"stars:{stars}")
+    assert (verdict["task_adherence"], verdict["task_adherence_result"]) == (float(stars), result)
+    asked = str(model.requests[0].messages[-1]["content"])
+    assert "system_message is be kind" in asked
+    assert "query is user: hello" in asked
+
+
+# -- names
+
+
+def test_every_name_can_be_imported() -> None:
+    for name in azure.__all__:
+        assert getattr(azure, name).__name__ == name
+
+
+def test_a_name_that_only_azure_has_says_what_to_install() -> None:
+    with pytest.raises(AttributeError, match="for Azure's: pip install azure-ai-evaluation"):
+        azure.ViolenceEvaluator  # noqa: B018
+
+
+def test_its_evaluators_work_in_our_evaluate_too(tmp_path: Path) -> None:
+    result = tunecheck.evaluate(data=[*QA], evaluators={"f1": azure.F1ScoreEvaluator()}, results_dir=tmp_path)
+    assert column(result, "outputs.f1.f1_score")[2] == 1.0
+
+
+def test_a_verdict_that_a_model_does_not_give_is_an_error_of_its_row(tmp_path: Path) -> None:
+    evaluators = {"r": azure.RelevanceEvaluator(Scripted("no idea", "none at all")), "f1": azure.F1ScoreEvaluator()}
+    result = evaluate(tmp_path, QUESTION, evaluators=evaluators)
+    assert {key.partition(".")[0] for key in result["metrics"]} == {"f1"}
+    assert "JudgementError" in (result.run_dir / "eval_results.jsonl").read_text()
