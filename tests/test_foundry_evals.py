@@ -50,11 +50,11 @@ def test_items_hold_inputs_outputs_reasons_and_properties(fake: Fake, tmp_path: 
     first, _, failed = items(fake, done)
     item = first["datasource_item"]
     assert (item["row_id"], item["inputs"]["ground_truth"]) == ("a", "Rome is very sunny")
-    verdict = item["verdicts"]["picky.picky"]
+    verdict = item["verdicts"]["picky"]
     assert (verdict["passed"], verdict["reason"], verdict["properties"]) == (True, "why not", {"a": [1]})
     assert first["results"][0]["passed"]
     assert failed["results"] == []
-    assert failed["datasource_item"]["verdicts"]["picky.picky"]["reason"] == "nothing was said"
+    assert failed["datasource_item"]["verdicts"]["picky"]["reason"] == "nothing was said"
 
 
 def test_what_passes_by_no_threshold_passes_over_there_too(fake: Fake, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunecheck._errors import ConfigurationError
+from tunecheck._json import JSON
 from tunecheck._messages import clean
 from tunecheck._trust import Trust
 from tunecheck.cli._invocation import Invocation
@@ -15,8 +16,7 @@ from tunecheck.cli._options import CommandOptions, command, flag, option
 
 if TYPE_CHECKING:
     from tunecheck.endpoints._base import Endpoint
-    from tunecheck.endpoints._serving.agent import ServedAgent
-    from tunecheck.endpoints._serving.middleware import Served
+    from tunecheck.endpoints._serving.middleware import Served, Service
     from tunecheck.endpoints._serving.sources import AnswerSource
 
 
@@ -26,6 +26,11 @@ class ServeOptions(CommandOptions):
     simulated: str | None = option("The simulated model, answering the rows of this data set.", "DATASET")
     script: str | None = option("Scripted answers: a YAML file of rules (docs/endpoints.md).", "FILE")
     memory_agent: bool = flag("A small agent with its own memory: /reply, /reset, /advance.")
+    evaluator: str | None = option("An evaluator, as Azure AI Foundry calls it: /evaluate (docs/foundry.md).", "NAME")
+    set: dict[str, JSON] | None = option(
+        "With --evaluator: a parameter of it, e.g. bleu.threshold=0.4 (repeatable).", "E.PARAMETER=VALUE"
+    )
+    judge: str | None = option("With --evaluator: the model that it asks, if it asks one.", "FILE")
     dataset: str | None = option("With --replay: the data set whose row ids FILE goes by.", "DATASET")
     host: str = option("Others can reach it only with a key.", "HOST", default="127.0.0.1")
     port: int = option("0: any free one.", "PORT", default=8080, least=0, most=65_535)
@@ -40,7 +45,8 @@ class ServeOptions(CommandOptions):
 def serve(options: ServeOptions, invocation: Invocation) -> int:
     """Serve answers as an Azure ML endpoint (/score) and as chat completions (/v1/chat/completions), until Ctrl-C.
 
-    With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md).
+    With --memory-agent it is an agent with a memory of its own instead (docs/memory-agents.md); with --evaluator, one
+    that scores rows for endpoint-based evaluators of Azure AI Foundry.
     """
     import asyncio
 
@@ -56,27 +62,31 @@ def serve(options: ServeOptions, invocation: Invocation) -> int:
     )
 
     def ready(url: str) -> None:
-        paths = "/reply, /reset, /advance" if options.memory_agent else "/score, /v1/chat/completions"
-        print(f"serving {clean(_what(options))} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
+        what, paths = _what(options)
+        print(f"serving {clean(what)} on {url} (POST {paths}); Ctrl-C ends it", flush=True)
 
     asyncio.run(run_server(_source(options), served, host=options.host, port=options.port, on_ready=ready))
     return 0
 
 
-def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
+def _source(options: ServeOptions) -> AnswerSource | Service:
     from tunecheck.cli._named_endpoints import SIMULATED, WORKSPACE_SIMULATED, load_named
     from tunecheck.endpoints._replay import ReplayEndpoint
     from tunecheck.endpoints._serving.agent import NoteAgent
     from tunecheck.endpoints._serving.script import ScriptSource, read_script
     from tunecheck.endpoints._serving.sources import EndpointSource
 
-    sources = (options.replay, options.simulated, options.script, options.memory_agent or None)
-    if sources.count(None) != 3:
+    sources = (options.replay, options.simulated, options.script, options.memory_agent or None, options.evaluator)
+    if sources.count(None) != len(sources) - 1:
         raise ConfigurationError(
-            "say what to serve: --replay FILE, or --simulated DATASET, or --script FILE, or --memory-agent"
+            "say what to serve: --replay FILE, --simulated DATASET, --script FILE, --memory-agent, or --evaluator NAME"
         )
     if options.dataset is not None and options.replay is None:
         raise ConfigurationError("--dataset says which rows the ids of --replay are: leave it out")
+    if options.evaluator is not None:
+        return _evaluator(options, options.evaluator)
+    if options.set or options.judge:
+        raise ConfigurationError("--set and --judge are for an evaluator: give --evaluator NAME, or leave them out")
     if options.memory_agent:
         return NoteAgent()
     if options.script is not None:
@@ -88,6 +98,17 @@ def _source(options: ServeOptions) -> AnswerSource | ServedAgent:
     replayed = ReplayEndpoint(options.replay)
     dataset = options.dataset or _bfcl_rows(Path(options.replay))
     return EndpointSource(replayed) if dataset is None else _rows(replayed, dataset)
+
+
+def _evaluator(options: ServeOptions, name: str) -> Service:
+    from tunecheck.cli._entries import settings_by_evaluator
+    from tunecheck.cli._evaluate.evaluator_choice import make_evaluators
+    from tunecheck.cli._named_endpoints import load_named
+    from tunecheck.evaluation._served_evaluator import ServedEvaluator
+
+    judge = None if options.judge is None else load_named(options.judge, Trust())
+    evaluators = make_evaluators([name], settings_by_evaluator(options.set or {}, [name]), judge, Trust())
+    return ServedEvaluator(name, evaluators[name])
 
 
 def _rows(endpoint: Endpoint, dataset: str) -> AnswerSource:
@@ -109,12 +130,16 @@ def _bfcl_rows(path: Path) -> str | None:
     return f"bfcl:{','.join(dict.fromkeys(file.category.name for file in files))}"
 
 
-def _what(options: ServeOptions) -> str:
+def _what(options: ServeOptions) -> tuple[str, str]:
+    """What is served, and by which paths."""
+    if options.evaluator is not None:
+        return f"the evaluator {options.evaluator}", "/evaluate"
     if options.memory_agent:
-        return "an agent with a memory"
+        return "an agent with a memory", "/reply, /reset, /advance"
+    paths = "/score, /v1/chat/completions"
     if options.replay is not None:
-        return f"answers of {options.replay}"
-    return "SIMULATED answers" + ("" if options.script is None else f" by the script {options.script}")
+        return f"answers of {options.replay}", paths
+    return "SIMULATED answers" + ("" if options.script is None else f" by the script {options.script}"), paths
 
 
 def _log(served: Served) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 
 from tunecheck._json import JSON, canonical
-from tunecheck.endpoints._serving.middleware import Middleware, ReplyStore, json_reply
+from tunecheck.endpoints._serving.middleware import Middleware, ReplyStore, Service, json_reply
 from tunecheck.endpoints._serving.wire import BadRequestError, read_object
 
 _MOST_NAME = 200
@@ -31,10 +31,8 @@ class AgentMessage:
     suggested: str | None = None
 
 
-class ServedAgent(ABC):
+class ServedAgent(Service):
     """An agent that can be served. It is told each message once, however often it is sent under its key."""
-
-    name: str
 
     @abstractmethod
     async def reply(self, message: AgentMessage) -> str:
@@ -50,12 +48,12 @@ class ServedAgent(ABC):
         """Counts of its own, for the health check."""
         return {}
 
-
-def add_agent(app: web.Application, agent: ServedAgent, middleware: Middleware) -> None:
-    server = _AgentServer(agent, middleware)
-    posts = (("/reply", server.reply), ("/reset", server.reset), ("/advance", server.advance))
-    app.add_routes([web.post(path, handler) for path, handler in posts])
-    app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
+    def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        """/reply, /reset and /advance."""
+        server = _AgentServer(self, middleware)
+        posts = (("/reply", server.reply), ("/reset", server.reset), ("/advance", server.advance))
+        app.add_routes([web.post(path, handler) for path, handler in posts])
+        app.add_routes([web.get(path, server.health) for path in ("/", "/health")])
 
 
 class _AgentServer:

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -120,6 +121,16 @@ class Middleware:
             return _problem(_of_endpoint(error))
         except Exception as error:  # noqa: BLE001 - a source is anybody's code; the server goes on
             return _problem(Problem(500, f"{type(error).__name__}: {error}", "server_error"))
+
+
+class Service(ABC):
+    """What is served by paths of its own."""
+
+    name: str
+
+    @abstractmethod
+    def add_to(self, app: web.Application, middleware: Middleware) -> None:
+        """Add what answers requests."""
 
 
 def _of_endpoint(error: EndpointError) -> Problem:

@@ -1,6 +1,6 @@
 """`tunecheck serve`: a local server that speaks Azure ML's scoring call and chat completions, for trying things out.
 
-With `--memory-agent` it is an agent with its own memory instead: see tunecheck.endpoints._serving.agent.
+An agent with its own memory, or an evaluator, is a `Service` with paths of its own.
 """
 
 import asyncio
@@ -19,8 +19,14 @@ from tunecheck._errors import ConfigurationError
 from tunecheck._json import dumps
 from tunecheck.endpoints._base import Completion
 from tunecheck.endpoints._serving import wire
-from tunecheck.endpoints._serving.agent import ServedAgent, add_agent
-from tunecheck.endpoints._serving.middleware import REQUEST_ID, Middleware, ReplyStore, ServerOptions, json_reply
+from tunecheck.endpoints._serving.middleware import (
+    REQUEST_ID,
+    Middleware,
+    ReplyStore,
+    ServerOptions,
+    Service,
+    json_reply,
+)
 from tunecheck.endpoints._serving.sources import AnswerSource
 from tunecheck.endpoints._urls import is_loopback
 
@@ -28,12 +34,12 @@ MAX_BODY_BYTES = 16 << 20
 """Largest request that is read."""
 
 
-def make_app(source: AnswerSource | ServedAgent, options: ServerOptions | None = None) -> web.Application:
-    """The server of a model's answers, or of an agent with its own memory, as an aiohttp application."""
+def make_app(source: AnswerSource | Service, options: ServerOptions | None = None) -> web.Application:
+    """The server of a model's answers, or of another service, as an aiohttp application."""
     middleware = Middleware(options or ServerOptions())
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[middleware.outermost])
-    if isinstance(source, ServedAgent):
-        add_agent(app, source, middleware)
+    if isinstance(source, Service):
+        source.add_to(app, middleware)
     else:
         server = _ModelServer(source, middleware)
         chat = ("/v1", "/openai/v1", "/openai/deployments/{deployment}")
@@ -67,7 +73,7 @@ async def running(app: web.Application, host: str = "127.0.0.1", port: int = 0) 
 
 
 async def run_server(
-    source: AnswerSource | ServedAgent,
+    source: AnswerSource | Service,
     options: ServerOptions | None = None,
     *,
     host: str = "127.0.0.1",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunecheck._json import JSON, content_hash, dumps, dumps_line, loads
+from tunecheck.pipeline._aggregate import VerdictReader, counted_metrics
 from tunecheck.runs._store import Run
 from tunecheck.upload._contents import Artifact, artifact
 
@@ -36,38 +37,38 @@ _GRADER = """def grade(sample, item):
 """
 
 
+def as_verdict(reader: VerdictReader, row: Mapping[str, JSON]) -> dict[str, JSON]:
+    """A row's verdict by the names that Foundry has: score and passed are null where the row was not scored."""
+    verdict = reader.read(row)
+    error, scored = row.get(f"error.{reader.name}"), verdict.word in ("pass", "fail", "scored")
+    return {
+        "score": verdict.score if scored and isinstance(verdict.score, (int, float)) else None,
+        "passed": _PASSED.get(verdict.word),
+        "reason": error.get("message") if isinstance(error, dict) else verdict.reason or None,
+        "threshold": verdict.threshold,
+        "properties": row.get(f"outputs.{reader.name}.{reader.metric}_properties"),
+    }
+
+
 @dataclass
 class _Criterion:
     """One metric of one evaluator, and whether its verdicts follow from score and one threshold."""
 
     name: str
-    evaluator: str
-    column: str
+    reader: VerdictReader
     threshold: float | None = None
     judged: bool = False
     by_score: bool = True
 
     def look_at(self, row: Mapping[str, JSON]) -> None:
-        verdict = self.verdict(row)
-        score, threshold, passed = (verdict[key] for key in ("score", "threshold", "passed"))
-        if not isinstance(passed, bool):
+        verdict = self.reader.read(row)
+        if verdict.word not in _PASSED:
             return
-        if not self.judged and isinstance(threshold, (int, float)):
-            self.threshold = float(threshold)
-        self.judged = True
-        follows = isinstance(score, (int, float)) and self.threshold is not None and threshold == self.threshold
-        self.by_score &= follows and (score >= self.threshold) is passed  # type: ignore[operator]
-
-    def verdict(self, row: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Score, whether it passed, reason, threshold and properties; the score is null where there is none."""
-        score, label = row.get(self.column), row.get(f"{self.column}_result")
-        given = {key: row.get(f"{self.column}_{key}") for key in ("reason", "threshold", "properties")}
-        error = row.get(f"error.{self.evaluator}")
-        if isinstance(error, dict):
-            given["reason"] = error.get("message")
-        scored = isinstance(score, (int, float)) and label != "not_applicable"
-        passed = row.get(f"{self.column}_passed", _PASSED.get(str(label)))
-        return {"score": score if scored else None, "passed": passed if scored else None, "label": label, **given}
+        if not self.judged:
+            self.judged, self.threshold = True, verdict.threshold
+        score, limit = verdict.score, self.threshold
+        numbers = isinstance(score, (int, float)) and limit is not None and verdict.threshold == limit
+        self.by_score &= numbers and (score >= limit) is _PASSED[verdict.word]  # type: ignore[operator]
 
     def grader(self) -> JSON:
         key = "score" if self.by_score or not self.judged else "passed"
@@ -97,16 +98,18 @@ def evaluation_artifacts(run: Run, folder: Path) -> Iterator[Artifact]:
 
 
 def _criteria(run: Run) -> list[_Criterion]:
-    """An evaluator's main metric, or of one that names none each number that it gives."""
+    """An evaluator's metric that counts, or of one whose rows neither pass nor fail each number that it gives."""
     found: list[_Criterion] = []
+    evaluators = run.manifest().evaluators
     metrics = run.metrics().get("metrics")
     columns = {name for row in run.rows() for name in row}
-    for name, entry in run.manifest().evaluators.items():
-        if entry.primary is not None:
-            found.append(_Criterion(name, name, f"outputs.{name}.{entry.primary}"))
+    counted = counted_metrics(run.rows(), {name: entry.primary for name, entry in evaluators.items()})
+    for name, main in counted.items():
+        if main is not None:
+            found.append(_Criterion(name, VerdictReader(name, main)))
         elif isinstance(metrics, dict):
             own = (metric for metric in metrics if metric.startswith(f"{name}.") and f"outputs.{metric}" in columns)
-            found += [_Criterion(metric, name, f"outputs.{metric}") for metric in own]
+            found += [_Criterion(metric, VerdictReader(name, metric.removeprefix(f"{name}."))) for metric in own]
     return found
 
 
@@ -130,7 +133,7 @@ def _item(row: Mapping[str, JSON], criteria: list[_Criterion], evaluators: tuple
             for name in row
             if name.startswith("outputs.") and not name.startswith(evaluators)
         },
-        "verdicts": {criterion.name: criterion.verdict(row) for criterion in criteria},
+        "verdicts": {criterion.name: as_verdict(criterion.reader, row) for criterion in criteria},
         "errors": {name.removeprefix("error."): row[name] for name in row if name.startswith("error.")},
         "cause": row.get("cause"),
     }
